@@ -18,7 +18,7 @@ inline EmbeddingSet& set_of(hctr_embedding* embedding) {
   return embedding->set;
 }
 
-/// Errors: Error(usage) for a null handle.
+/// Converts a caller's text. Errors: Error(usage) naming `what` if `text` is null.
 inline std::string text_of(const char* text, const char* what) {
   expect_given(text, what);
   return text;

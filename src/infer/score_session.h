@@ -67,7 +67,7 @@ class ScoreSession {
   const StoreReading* reading_ = nullptr;  // the store reading of the current batch
   SharedForward forward_;
   bool inputs_on_device_;
-  // uploads parts as soon as they are ready: for a large batch, and if some inputs are already on the device
+  // uploads parts as soon as they are ready: for a large batch, and if inputs may already be on the device
   bool sends_parts_;
   BatchTensors batch_;
   Network::Binding binding_;

@@ -17,8 +17,8 @@ size_t extent(const TensorSpec& spec) {
   return static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// Makes sure that no two values of the group slot have the same key. If necessary, adds a slot to `data` and selects
-/// it for groups.
+/// Gives the values of the group slot distinct keys, if the data section names the column of the slot. If necessary,
+/// adds a slot to `data` and selects it for groups.
 ScorerOptions with_own_groups(ScorerOptions options, DataSection& data) {
   if (!options.groups || options.given) return options;
   const auto [input, slot] = *options.groups;

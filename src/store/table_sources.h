@@ -14,7 +14,8 @@ namespace hctr {
 /// Passes all rows of a source to a sink. Errors: Error(config) if the number of sources is not one; Error(io);
 /// Error(data) with the problem, such as a number that is not finite.
 void read_table(const StoreTableSource&, const StoreRowSink&);
-/// The number of rows of a source. A model file states it; other sources are read. Errors: those of read_table().
+/// The number of rows of a source. For a model file, only the first block is read; other sources are read in full.
+/// Errors: those of read_table().
 int64_t count_rows(const StoreTableSource&);
 /// Identifies the source's content: as the source states, else a checksum of its files. Empty: unknown.
 std::string content_of(const StoreTableSource&);

@@ -85,7 +85,7 @@ class ModelSaver {
   /// Waits for the delta in progress. Not collective.
   void finish_delta();
   /// Takes a snapshot of a model that is better than all before. Then removes the previous best model, except if that
-  /// is also a regular snapshot.
+  /// is also a regular snapshot or the base of the next delta.
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }

@@ -34,7 +34,7 @@ struct SentByHost {
   double vectors = 0;  // number of vectors; equally many gradient sums are sent back
 
   /// Sends either each distinct key once, plus the index of the key for every occurrence, or the key of every
-  /// occurrence. The smaller message counts (ops/embedding/host_keys.h).
+  /// occurrence (ops/embedding/host_keys.h). Counts the variant with fewer bytes of keys, vectors and gradient sums.
   SentByHost(double different, double all, double bags, double vector_bytes)
       : keys(different * kKeyBytes + all * (different <= 1 << 8    ? 1
                                             : different <= 1 << 16 ? 2

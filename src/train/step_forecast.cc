@@ -12,8 +12,8 @@ namespace {
 constexpr double kStart = 4.2e-6, kReached = 0.75;
 
 // Reading random rows of 64 to 512 bytes costs as much as copying rows with 57 more bytes, at half the rate of a copy.
-// But many rows were also in the previous batch and are still cached. Together, rows are read at kRandom of the copy
-// rate.
+// But many rows were also in the previous batch and are still cached. Together, rows with these additional bytes are
+// read at kRandom of the copy rate.
 constexpr double kMoreBytesOfRow = 57, kRandom = 0.87;
 
 double bytes_at_random(double rows, double bytes_of_row) { return rows * (bytes_of_row + kMoreBytesOfRow) / kRandom; }

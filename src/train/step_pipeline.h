@@ -228,7 +228,7 @@ class StepPipeline {
   GivenBatches given_;
   bool gives_ = false;        // whether the next batch comes from given_
   bool tables_grew_ = false;  // whether tables grew for the batch of the last fetch()
-  // left_waiting_: whether the last fetch() returned before the reader had a batch
+  // left_waiting_: whether the last wait for a batch ended without a batch. Waits for new files do not count.
   bool fetched_ = false, left_waiting_ = false;
   std::optional<int> fetched_buffer_;          // result of the last fetch(); none at the end of the data
   std::optional<int> uploading_;               // the buffer whose upload may not have run yet

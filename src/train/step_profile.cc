@@ -155,7 +155,7 @@ void StepProfile::leave_out_growth() {
   if (phase_ != Phase::whole || anew_ >= kMostAnew) return;
   close();
   ++anew_;
-  steps_ = -1;  // the next step begins a new measurement
+  steps_ = -1;  // the present step does not count
   seconds_ = cpu_seconds_ = 0;
 }
 

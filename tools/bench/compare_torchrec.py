@@ -4,8 +4,8 @@
     tools/bench/compare_torchrec.py                       # this machine's GPU, or its CPU with smaller shapes
     tools/bench/compare_torchrec.py --shapes dlrm --optimizers sgd adam --batches 2048
 
-A step is forward, backward and update, with a given gradient. Prints the median of each part in milliseconds, one line
-per shape, and the keys per second. Shapes:
+A step is forward, backward and update, with a given gradient. Prints the median step time of each library in
+milliseconds, one line per shape and optimizer, with the number of keys per batch. Shapes:
 
 rows      1.7 M uniform keys, 2^24 rows, one table, no pooling
 dlrm      26 tables of DLRM, power-law keys (exponent 1.05), one key per bag
@@ -15,7 +15,8 @@ new       26 tables; half of the keys of each batch are new
 
 Columns: `numbers` uses row numbers as keys; `hashed` uses arbitrary 64-bit keys in growing tables. TBE needs
 fbgemm_gpu, which fits one version of PyTorch; its CPU kernels have no Adam. A case that cannot be measured prints "-",
-with the reason below the table. Before a measurement, the vectors are compared with torch.nn's.
+with the reason below the table. Before `numbers` is measured, its vectors are compared with those of
+torch.nn.functional.
 """
 
 import argparse

@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Norm files. `source` is a list unless it is a folder or a pattern. Errors of all functions below: those of
-/// read_file_list() and files_of_folder().
+/// Norm files. `source` is a list unless it is a folder or a pattern. Errors, also of raw_files(), text_files(),
+/// text_inputs() and parquet_files(): those of read_file_list() and files_of_folder().
 std::vector<fs::path> norm_files(const fs::path& source, const Log&);
 /// Raw files. `source` is a list if its first bytes are text, because the start of a Raw file contains zero bytes.
 /// `parquet`: whether a list may name Parquet files.

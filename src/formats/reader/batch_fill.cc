@@ -148,7 +148,7 @@ std::vector<KeyForm> choose_forms(const BatchShape& shape, int64_t rows, std::sp
 }  // namespace
 
 void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const RowRange> ranges, ThreadPool& pool) {
-  constexpr int64_t kAlone = 256 << 10;  // smaller batches are filled by one thread
+  constexpr int64_t kAlone = 256 << 10;  // batches of fewer bytes are filled by one thread
   const BatchShape& shape = layout.shape;
   int64_t rows = 0;
   for (const RowRange& range : ranges) rows += range.count;

@@ -51,8 +51,8 @@ struct FullyConnected {
   /// Adds y = f(x W + b) without dropout to the graph. `weights`: the names of weights().
   void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
 
-  /// Memory of an FP8 stage, as bytes. The tensors in the first line are kept from forward() to backward(). The tensors
-  /// in the second line are used within each call.
+  /// Memory of an FP8 stage, as bytes. `x_transposed` and `w` are kept from the forward pass to the backward
+  /// pass. The other tensors are used within forward(), and again from backward() to the end of backward_weights().
   struct Fp8Memory {
     Tensor x_transposed, w;
     Tensor rows, transposed, d_x;

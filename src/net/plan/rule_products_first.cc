@@ -1,5 +1,5 @@
-// At the end of the backward pass, queues wgrad GEMMs before bias gradients if layers run before the first reader of an
-// embedding.
+// At the end of the backward pass, queues wgrad GEMMs before bias gradients if a layer with weights runs before the
+// first reader of an embedding.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

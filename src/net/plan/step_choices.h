@@ -37,7 +37,8 @@ struct StepChoices {
   bool outside = false;                 ///< exchanges run outside of the recording
 };
 
-/// A rule. `decide` sets the rule's own fields of the choices and returns whether the rule applies.
+/// A rule. `decide` sets the rule's own fields of the choices, which no earlier rule has set. Returns whether the rule
+/// applies.
 struct StepRule {
   const char* name;
   const char* reason;

@@ -162,7 +162,7 @@ bool RedisRun::is_hopeless(const Pending& one, const Round& round) const {
 }
 
 std::string RedisRun::finish() {
-  std::string refused;  // the first error of a command
+  std::string refused;  // the last error of a command
   while (client_.map().masters.empty()) {
     try {
       client_.refresh(deadline_);
