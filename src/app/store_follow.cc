@@ -42,7 +42,7 @@ void note_trouble(FollowedModel& model, const std::string& trouble) {
     model.since = now;
   }
   if (model.trouble == model.said || now - model.since < kLastingTrouble) return;
-  print_note(cat("stream of model '", model.name, "': ", trouble.empty() ? "all is right again" : trouble, "\n"));
+  print_note(cat("stream of model '", model.name, "': ", trouble.empty() ? "the stream works again" : trouble, "\n"));
   model.said = trouble;
 }
 

@@ -119,8 +119,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool put(Json value) {
     if (++values_ > kMostValues)
       fail(read_ - 1, cat("more than ", kMostValues,
-                          " values, which would take many times the text's memory; move long lists to separate files, "
-                          "as vocabularies are"));
+                          " values: expected fewer; move long lists to separate files, such as vocabularies"));
     if (stack_.empty()) {
       root_ = std::move(value);
     } else if (stack_.back().array()) {

@@ -40,7 +40,7 @@ std::string why_undefined(const MetricType& type, const SampleFacts& facts) {
     return facts.lowest == facts.highest ? cat(all, " label ", facts.lowest)
                                          : cat(all, " labels ", facts.lowest > kPositive ? "above" : "up to", " 0.5");
   }
-  return type.undefined.empty() ? "its value is not a number" : type.undefined;
+  return type.undefined.empty() ? "the metric's value is not a number" : type.undefined;
 }
 
 std::string metric_text(const std::string& name, double value, const std::map<std::string, std::string>& undefined) {

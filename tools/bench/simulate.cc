@@ -60,8 +60,7 @@ void simulate_scale(Device device, const SimulateCase& wanted, Report& report) {
     if (hosts > 1) clusters.push_back(whole), clusters.back().hosts = hosts;
 
   print_formatted(
-      "Expected steps on GPUs like %s; ms of a step, exchanges one way, MB that leave a host in a step.\n%s",
-      gpu.name.c_str(),
+      "Expected steps on GPUs like %s; columns in ms per step; MB: data sent by a host per step.\n%s", gpu.name.c_str(),
       "  GPUs hosts   samples  layers  tables  vectors: inside between    sums    keys        MB      step   "
       "M samples/s  of ideal  bound by\n");
   double first = 0;

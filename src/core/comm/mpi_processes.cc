@@ -167,9 +167,9 @@ class MpiProcesses : public Processes {
     if (!all_watched_ && process_ == 0)
       Log(around.log)
           .warning("no heartbeat from ", watches.missing,
-                   ". Does a firewall block connections between the hosts, at ports that the system chooses? "
-                   "MASTER_ADDR sets another address of process 0. Training continues; a lost host is detected only "
-                   "within a step (--comm-timeout)");
+                   ". Does a firewall block connections between the hosts at ports that the system chooses? "
+                   "MASTER_ADDR sets another address of process 0. Training continues, but a lost host is detected "
+                   "only by the timeout of a step (--comm-timeout)");
     watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence, around);
   }
   /// Throws the watch's error about a lost process.

@@ -3,13 +3,12 @@
 namespace hctr {
 
 void Layer::to_onnx(OnnxGraph&, const OnnxIo&) const {
-  throw LayerError("type",
-                   "the layer has no ONNX equivalent; the formats npz, safetensors and parquet contain its weights");
+  throw LayerError("type", "the layer has no ONNX equivalent; export its weights as npz, safetensors or parquet");
 }
 
 void need_rank(const TensorSpec& spec, int rank, const std::string& field, const std::string& layer_type) {
   if (spec.shape.rank() == rank) return;
-  throw LayerError(field, cat(layer_type, " takes a tensor of ", rank, " dimensions, and this one has shape ",
+  throw LayerError(field, cat(layer_type, " takes a tensor of ", rank, " dimensions, found shape ",
                               to_string(spec.shape), rank == 2 ? "; add a Reshape before it" : ""));
 }
 

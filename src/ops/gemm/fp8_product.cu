@@ -87,7 +87,9 @@ void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& p
     describe_fp8(p, false, plan.product);
     if (find_algorithm(libraries, p, plan.product)) return;
   }
-  throw Error(Kind::device, "cuBLAS has no algorithm for this GEMM; \"mixed_precision\": \"bf16\" needs none");
+  throw Error(Kind::device,
+              "cuBLAS has no FP8 algorithm for this GEMM; \"mixed_precision\": \"bf16\" does not "
+              "need FP8");
 }
 
 /// c = c + bias, or its positive part, if the library has no epilogue. Rounds a second time.
@@ -129,7 +131,7 @@ int64_t widened(int64_t extent, int64_t unit, int64_t held) {
 void multiply_fp8(Context& ctx, const Fp8Problem& p) {
   Runtime& runtime = ctx.runtime();
   HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
-              "a GEMM on a stream other than the compute stream would share its workspace");
+              "a GEMM that uses the workspace of the compute stream must run on the compute stream");
   auto& libraries = *runtime.cuda_libraries();
   const auto [place, is_new] = libraries.fp8_products.try_emplace(p.key());
   if (is_new) {
@@ -177,7 +179,7 @@ void cuda::fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std
                            bias,
                            relu};
   const auto what = [&] {
-    return cat("product in FP8 of [", a.rows, ",", a.columns, "] and [", b.rows, ",", b.columns, "] transposed, row ",
+    return cat("FP8 GEMM of [", a.rows, ",", a.columns, "] and [", b.rows, ",", b.columns, "] transposed, row ",
                "stride ", c.row_stride());
   };
   in_context(what, [&] { multiply_fp8(ctx, problem); });

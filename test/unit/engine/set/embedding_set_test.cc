@@ -852,7 +852,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
   expect_error(Kind::usage, "cannot be accessed between", [&] { (void)set.rows("items"); });
   set.release(first);
   set.release(second);
-  expect_error(Kind::usage, "has ended, or never existed", [&] { set.release(second); });
+  expect_error(Kind::usage, "has ended or never existed", [&] { set.release(second); });
   EXPECT_EQ(set.rows("items"), 3);
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }

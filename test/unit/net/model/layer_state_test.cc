@@ -107,9 +107,9 @@ TEST(LayerState, RefusesAFileOfAnotherModel) {
     return message.substr(path.string().size() + 3);
   };
   EXPECT_EQ(refusal(R"({"layers":[]})"),
-            "has statistics of 0 layers, but this config has 1 such layers: it belongs to another model");
+            "has statistics of 0 layers, but this config has 1 such layers: the file belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"LayerNorm"}]})"),
-            "has LayerNorm as layer 0, and this config BatchNorm ('bn'): it belongs to another model");
+            "has LayerNorm as layer 0, and this config BatchNorm ('bn'): the file belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2],"var":[1,2]}]})"),
             "has 2 numbers as \"mean\" of layer 0, and 'bn' has 3: it belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2,3]}]})"),
