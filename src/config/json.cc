@@ -76,7 +76,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool number_float(number_float_t value, const string_t& text) override {
     if (text.find_first_not_of("-0123456789") == text.npos)  // would be rounded, and no field takes it
       fail(read_ - text.size() - 1,
-           cat("the integer ", text, " is beyond 64 bits; a number may have an exponent: 1e30"));
+           cat("the integer ", text, " exceeds 64 bits; write larger numbers with an exponent: 1e30"));
     return put(value);
   }
   bool string(string_t& value) override { return put(std::move(value)); }

@@ -105,7 +105,7 @@ std::string tables_of(const Config& config) {
   throw Error(Kind::data,
               cat(model.name, " has ", model.tables.size(), model.tables.size() == 1 ? " table" : " tables",
                   ", but the config has ", config.embeddings.size(), " (", tables_of(config),
-                  "): it belongs to another config", model.differences.empty() ? "" : "; ", model.differences));
+                  "): the model belongs to another config", model.differences.empty() ? "" : "; ", model.differences));
 }
 
 /// The numbering in the description of a model's training data.

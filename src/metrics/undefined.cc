@@ -32,7 +32,7 @@ std::string why_undefined(const MetricType& type, const SampleFacts& facts) {
     return cat(facts.not_numbers, " of ", facts.samples,
                facts.not_numbers == 1 ? " predictions is not a number" : " predictions are not numbers");
   if (type.of_groups && facts.without_group == facts.samples)
-    return "no evaluation sample has a group: the slot named by \"group_by\" holds no key";
+    return "no evaluation sample has a group: the slot named by \"group_by\" is always empty";
   const bool one_class = facts.lowest > kPositive || facts.highest <= kPositive;
   if (one_class && type.of_labels) {
     const std::string all =

@@ -89,7 +89,7 @@ void PrometheusFile::add(const Json& line, double unix_seconds) {
   }
   const std::string why = cat("cannot write '", path_.string(), "' of --metrics-file: ", std::strerror(errno));
   if (!written_) throw Error(Kind::io, why);
-  if (!std::exchange(warned_, true)) log_.warning(why, "; training continues without it");
+  if (!std::exchange(warned_, true)) log_.warning(why, "; training continues without this file");
 }
 
 std::string PrometheusFile::text() const {

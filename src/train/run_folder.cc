@@ -25,8 +25,8 @@ namespace {
 int open_locked(const fs::path& metrics) {
   std::error_code error;
   if (fs::exists(metrics, error) && !fs::is_regular_file(metrics, error))
-    throw Error(Kind::io, cat("cannot write '", metrics.string(), "': expected a regular file, which a ",
-                              "resumed run can truncate; name another --run-dir"));
+    throw Error(Kind::io,
+                cat("cannot write '", metrics.string(), "': expected a regular file; ", "name another --run-dir"));
   const int file = ::open(metrics.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(Kind::io, cat("cannot write '", metrics.string(), "': ", std::strerror(errno)));
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;  // some file systems have no locks

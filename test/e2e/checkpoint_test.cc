@@ -361,7 +361,7 @@ TEST_F(Checkpoints, AreNeverHalfLoaded) {
   // The program names the damaged file, and with "latest" uses the previous checkpoint.
   const std::string text = config(R"({"every": 20})", 80), state = read_file(newest / "rank_0.state");
   write_file(newest / "rank_0.state", state.substr(0, state.size() / 2));
-  expect_says(train(text, "", {"--resume", newest.string()}), 4, "rank_0.state' is damaged: it has ");
+  expect_says(train(text, "", {"--resume", newest.string()}), 4, "rank_0.state' is damaged: the file has ");
   const Outcome older = resume(text);
   expect_says(older, 0, "cannot be used: ");
   expect_says(older, 0, "Resuming from 'ckpt/iteration_000040' after iteration 40.");

@@ -81,21 +81,22 @@ std::string metrics_entry() {
 
 std::string compatibility_entry() {
   std::string page =
-      "## compatibility\n\nWords that select HugeCTR's arithmetic where this program's differs and changes trained or "
-      "reported numbers. All are off unless named.\n\n| word | effect |\n|---|---|\n";
+      "## compatibility\n\nEach word selects HugeCTR's arithmetic in a place where this program computes "
+      "differently and trained or reported numbers change. All are off unless named.\n\n| word | effect "
+      "|\n|---|---|\n";
   for (const CompatibilityWord& each : compatibility_words()) page += cat("| `", each.word, "` | ", each.text, " |\n");
   return page +
          "\nOther differences, which no word changes:\n\n- Random numbers differ. Dense weights start as in 2.2.1 "
          "to 3.1; `weight_init: XavierUniform` and `bias_init: Zero` are the start of 2.1.\n- `iteration` counts "
-         "finished updates: snapshot n holds n of them, and there is one at the end.\n- A key that occurs only in "
-         "evaluation data contributes nothing, as in 3.1; 2.1 and 2.2 added such keys to the table.\n- A tensor "
-         "that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
+         "finished updates: snapshot n contains n updates, and training ends with a snapshot.\n- A key that occurs "
+         "only in evaluation data contributes nothing, as in 3.1; 2.1 and 2.2 added such keys to the table.\n- A "
+         "tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
          "gradient 0. The gradients of all copies that Scale and Gather make are summed.\n- BatchNorm corrects its "
          "running averages for the start at 0, which makes them exact from the first batch on, and loads saved "
          "averages. A regularizer does not apply to gamma and beta, nor to their part of the loss.\n- ReLU passes "
-         "no gradient at 0, as in 3.0; 2.x in fp32 passed it. The last column of Interaction is 0.\n- "
-         "`max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is no error.\n- Sums "
-         "have a fixed order, also with `atomic_update`.\n";
+         "no gradient at 0, as in 3.0; 2.x in fp32 passed the gradient. The last column of Interaction is 0.\n- "
+         "`max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is not an error.\n- "
+         "Sums have a fixed order, also with `atomic_update`.\n";
 }
 
 /// Every section of a config and its entry, in the order of the manual.
@@ -115,8 +116,9 @@ std::vector<std::pair<std::string, std::string>> sections() {
       {"Data",
        entry(data_schema(), "Data", "The first layer: the location of the samples and the content of a sample.")}};
   for (const std::string& type : embedding_types())
-    all.emplace_back(type,
-                     entry(embedding_schema(type), type, "Looks up keys and pools them to one vector for each slot."));
+    all.emplace_back(type, entry(embedding_schema(type), type,
+                                 "Looks up keys and pools their vectors to one vector for "
+                                 "each slot."));
   return all;
 }
 
@@ -155,10 +157,10 @@ std::string config_manual() {
       "page is out of date.\n\nA JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; "
       "embeddings and dense layers ([layers.md](layers.md)) follow in any order, connected by the names in "
       "`bottom` and `top`. A second name in a table row is an older or newer spelling of the field.\n\nAn unknown "
-      "key of `solver` is an error, unless it starts with `_` or `//`. In other sections an unknown key close to a "
-      "field that is not set is an error, any other one a warning (`--strict`: an error). Files may [include "
-      "others and name variables of the environment](config_files.md). `iteration` counts finished updates; "
-      "evaluations and snapshots also happen at the end.\n";
+      "key of `solver` is an error, unless it starts with `_` or `//`. In other sections an unknown key that "
+      "resembles an unset field is an error, and any other unknown key is a warning (`--strict`: an error). Files "
+      "may [include other files and use environment variables](config_files.md). `iteration` counts finished "
+      "updates; evaluations and snapshots also happen at the end.\n";
   for (const auto& [name, text] : sections()) page += "\n" + text;
   return page;
 }

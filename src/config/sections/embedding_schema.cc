@@ -65,17 +65,17 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "stops and saves the model. evict_lru: evicts the least recently used rows; evict_lfu: evicts the least "
            "frequently used rows; each eviction frees 1/16 of the limit. ignore: new keys share one row, which "
            "evaluation then also uses for unknown keys")
-      .opt(
-          "expire_after", &H::expire_after,
-          "rows whose key did not occur in this many training steps are removed; checked every expire_after / 16 steps",
-          at_least(1))
+      .opt("expire_after", &H::expire_after,
+           "number of training steps without an occurrence of a row's key after which the row is removed; checked "
+           "every expire_after / 16 steps",
+           at_least(1))
       .opt("min_count", &H::min_count,
-           "a key gets a row after this many occurrences, including the current batch; until then its vector is "
-           "zero, and combiner mean counts the key",
+           "number of occurrences, including the current batch, after which a key gets a row; until then its "
+           "vector is zero, and combiner mean counts the key",
            between(1, 1e9))
       .opt("admit_probability", &H::admit_probability,
-           "probability, for each bag that contains a key without a row, that the key gets a row; until then as "
-           "with min_count",
+           "probability, for each bag that contains a key without a row, that the key gets a row; until then the "
+           "key is handled as with min_count",
            Range{.low = 0, .high = 1, .low_open = true})
       .opt("max_candidates", &H::max_candidates,
            "with min_count: maximum number of keys without a row whose occurrences are counted; above it the "
@@ -193,8 +193,8 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
                                              : "localized",
                type == kDistributedEmbedding || type == kHybridEmbedding ? "" : ", and distributed if identity is key",
                ". See [distributed.md](distributed.md#the-plan)"))
-      .ignored("plan_file", "the program makes its own plan; \"placement_file\" of the solver loads one")
-      .ignored("plan_file1", "the program makes its own plan; \"placement_file\" of the solver loads one")
+      .ignored("plan_file", "the program makes its own plan; \"placement_file\" of the solver loads a plan")
+      .ignored("plan_file1", "the program makes its own plan; \"placement_file\" of the solver loads a plan")
       .together([type](E& e, const std::string& pointer, Problems& problems) {
         e.type = type;
         const size_t tops = e.tops.names.size();

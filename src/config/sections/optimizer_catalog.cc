@@ -16,7 +16,7 @@ const Range kFraction{.low = 0, .high = 1, .high_open = true};
 void add_moments(Fields& fields) {
   fields.opt("beta1", &H::beta1, "decay of the first moment", kFraction)
       .opt("beta2", &H::beta2, "decay of the second moment", kFraction)
-      .opt("epsilon", &H::epsilon, "added to the root of the second moment", more_than(0));
+      .opt("epsilon", &H::epsilon, "added to the square root of the second moment", more_than(0));
 }
 
 void add_weight_decay(Fields& fields) {
@@ -35,18 +35,18 @@ void add_momentum(Fields& fields) { fields.opt("momentum_factor", &H::momentum, 
 
 void add_adagrad(Fields& fields) {
   fields.opt("initial_accu_value", &H::initial, "what s starts at", at_least(0))
-      .opt("epsilon", &H::epsilon, "added to the root of s", more_than(0))
+      .opt("epsilon", &H::epsilon, "added to sqrt(s)", more_than(0))
       .opt("row_wise", &H::row_wise,
            "one s for each row of an embedding, s += mean of g^2 over the row; dense weights keep one s per element");
 }
 
 void add_rmsprop(Fields& fields) {
   fields.opt("beta", &H::smoothing, "decay of v", kFraction)
-      .opt("epsilon", &H::epsilon, "added to the root of v", more_than(0));
+      .opt("epsilon", &H::epsilon, "added to sqrt(v)", more_than(0));
 }
 
 void add_ftrl(Fields& fields) {
-  fields.opt("beta", &H::beta, "added to the root of n", at_least(0))
+  fields.opt("beta", &H::beta, "added to sqrt(n)", at_least(0))
       .opt("lambda1", &H::lambda1, "L1: keeps weights at 0 until their gradient sum exceeds it", at_least(0))
       .opt("lambda2", &H::lambda2, "L2: keeps weights small", at_least(0));
 }

@@ -80,11 +80,11 @@ FileChecksum checksum_of(const fs::path& path, std::string_view what) {
 void expect_checksum(const fs::path& path, std::string_view what, const FileChecksum& expected) {
   const FileChecksum found = checksum_of(path, what);
   if (found.bytes != expected.bytes)
-    throw Error(Kind::data, cat("'", path.string(), "' is damaged: it has ", found.bytes,
-                                " bytes, and the manifest says ", expected.bytes));
+    throw Error(Kind::data, cat("'", path.string(), "' is damaged: the file has ", found.bytes,
+                                " bytes, but the manifest states ", expected.bytes));
   if (found.crc != expected.crc)
     throw Error(Kind::data, cat("'", path.string(), "' is damaged: its checksum is ", crc_text(found.crc),
-                                ", and the manifest says ", crc_text(expected.crc)));
+                                ", but the manifest states ", crc_text(expected.crc)));
 }
 
 }  // namespace hctr

@@ -21,7 +21,7 @@ constexpr Known kPackings[] = {{"BZh"sv, "bzip2", "bunzip2"},          {"\xFD\x3
                                {"LZIP\x01"sv, "lzip", "lzip -d"}};
 
 constexpr Known kOthers[] = {
-    {"PK\x03\x04"sv, "a spreadsheet or another zip file", "save the table as CSV, or unpack it"},
+    {"PK\x03\x04"sv, "a spreadsheet or another zip file", "save the table as CSV, or unpack the zip file"},
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv, "a document of Excel or Office", "save the table as CSV"},
     {"PAR1"sv, "a Parquet file", "set \"format\": \"Parquet\""},
     {"Obj\x01"sv, "an Avro file", "write the rows as CSV or Parquet"},
@@ -67,10 +67,10 @@ std::string why_no_rows(std::string_view start) {
     if (start.starts_with(known.start)) return sentence(known.name, known.remedy);
   if (is_tar(start)) return sentence("a tar archive", "unpack the archive: tar xf");
   if (start.starts_with("\xFF\xFE\0\0"sv) || start.starts_with("\0\0\xFE\xFF"sv))
-    return sentence("UTF-32", "save it as UTF-8");
+    return sentence("UTF-32", "save the file as UTF-8");
   const auto [even, odd] = zeros(start);
   if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF") || (even + odd >= 4 && (even == 0 || odd == 0)))
-    return sentence("UTF-16", "save it as UTF-8");
+    return sentence("UTF-16", "save the file as UTF-8");
   if (even + odd >= 8) return sentence("binary data", "name a text file of rows");
   if (start.starts_with("\xEF\xBB\xBF")) start.remove_prefix(3);
   const std::string_view line = start.substr(0, std::min(start.find_first_of("\r\n"), start.size()));

@@ -57,7 +57,7 @@ Loaded load_mpi() {
   const fs::path file = plugin_file(kMpiPluginFile);
   if (!fs::exists(file, none)) {
     if (!kMpiBuild)
-      return {.why_not = "this build contains no MPI (configure with -DHCTR_MPI=ON to see why it is not found)"};
+      return {.why_not = "this build contains no MPI (configure with -DHCTR_MPI=ON to see why MPI is not found)"};
     return {.why_not = cat(kMpiPluginFile, ", expected next to the program, is missing")};
   }
   // MPI loads parts of itself, which look for its symbols in the whole program.

@@ -173,7 +173,7 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
     throw Error(
         Kind::comm,
         cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why, " (tried for ", seconds,
-            " s). Has it been started, does the address belong to its host, and does a firewall block the port?"));
+            " s). Was the process started, does the address belong to its host, and does a firewall block the port?"));
   };
   std::string why = "no answer";
   for (;;) {

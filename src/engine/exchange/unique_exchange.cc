@@ -109,7 +109,7 @@ void UniqueExchange::expect_countable() const {
     const int64_t bags = messages.all.all_bags(), words = messages.most_words;
     if (std::max({keys, bags, words}) > most)
       throw Error(Kind::config,
-                  cat("in a batch there may be ", keys, " keys of ", bags, " bags, in ", words, " words that rank ",
+                  cat("a batch may need ", keys, " keys of ", bags, " bags, in ", words, " words that rank ",
                       comm_.rank(), what, "; expected at most ", most, " of each: set a smaller \"batchsize\""));
   };
   expect(asked_, most_keys_, " may gather for other hosts");

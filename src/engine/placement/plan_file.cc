@@ -78,7 +78,9 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   expect_slots_on_every_rank(placement, table, file);
   if (!table.identity_by_slot && std::any_of(placement.owners.begin(), placement.owners.end(),
                                              [&](int32_t o) { return o != placement.owners[0]; }))
-    refuse(file, cat("assigns the slots of table '", table.name, "' to different owners, although they share rows"));
+    refuse(file, cat("assigns the slots of table '", table.name,
+                     "' to different owners, although the slots share "
+                     "rows"));
   const Placement without =
       Placement::without_plan(table.rule, table.identity_by_slot, static_cast<int64_t>(table.slots.size()), ranks);
   for (int64_t s = 0; table.as_without_plan && s < static_cast<int64_t>(table.slots.size()); ++s)

@@ -35,7 +35,7 @@ int64_t StorePolicy::most_after(int64_t at_most, int64_t batch_keys) const {
 
 void StorePolicy::check(int64_t rows) const {
   if (!beyond(rows)) return;
-  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", limit_, " rows that \"", setting_,
+  throw Error(Kind::data, cat(label_, ": the data contain more keys than the ", limit_, " rows that \"", setting_,
                               "\" allows (", rows - rules_.shares_row(), " or more); raise the limit, ", words_.full));
 }
 

@@ -77,7 +77,7 @@ void check_offsets(const EmbeddingFeature& feature, const ops::FeatureBags& bags
       refuse_call(
           cat("offsets of feature '", feature.name, "' decrease at sample ", b, ": ", at(b), ", then ", at(b + 1)));
   if (const int64_t keys = at(bags.bags) - at(0); keys != bags.most)
-    refuse_call(cat("offsets of feature '", feature.name, "' cover ", keys, " keys, but there are ", bags.most));
+    refuse_call(cat("offsets of feature '", feature.name, "' cover ", keys, " keys, but the feature has ", bags.most));
 }
 
 int64_t key_at(const ops::FeatureBags& bags, int64_t i) {

@@ -71,8 +71,7 @@ std::optional<std::string> difference(const Json& there, const Json& here) {
     return differ(key == "seed" ? "the seed" : cat("'", key, "'"), other, &value);
   }
   const Json::Array &others = *there.find("tables")->array(), &ours = *here.find("tables")->array();
-  if (others.size() != ours.size())
-    return cat("the number of tables there is ", others.size(), ", but here ", ours.size());
+  if (others.size() != ours.size()) return cat("the number of tables is ", others.size(), ", but here ", ours.size());
   for (size_t t = 0; t < ours.size(); ++t)
     for (const auto& [key, value] : *ours[t].object()) {
       const Json* const other = others[t].find(key);

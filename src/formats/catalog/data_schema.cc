@@ -142,7 +142,8 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
     section.shuffle = kAsyncShuffle;
     problems.note(pointer + "/async_param/shuffle",
                   cat("taken as \"shuffle\": ", kAsyncShuffle,
-                      " of the Data layer, a window of as many samples; set \"shuffle\" for another size"));
+                      " of the Data layer, the number of samples in the shuffle window; set \"shuffle\" for "
+                      "another size"));
   }
   if (section.negative_sampling < 1 && section.labels() != 1)
     problems.error(pointer + "/negative_sampling",
@@ -190,7 +191,7 @@ Schema<DensePart> dense_schema() {
       .opt("dense_dim", &DensePart::dense_dim,
            "number of dense features per sample; may be 0; optional if the layer lists its dense columns",
            between(0, kMostPerSample))
-      .ignored("aligned", "batches are laid out as this program needs them");
+      .ignored("aligned", "the program chooses the layout of batches");
 }
 
 Schema<SparseInput> sparse_schema() {

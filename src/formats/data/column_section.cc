@@ -12,7 +12,7 @@ void check_dense(DenseColumns& dense, const std::string& pointer, Problems& prob
   check_notation(dense.notation(), pointer, problems);
   for (const auto& [name, values] : {std::pair{"/mean", &dense.mean}, {"/std", &dense.std}}) {
     if (dense.learned()) continue;
-    if (!standardise && !values->empty()) problems.error(pointer + name, "only \"transform\": \"standardize\" uses it");
+    if (!standardise && !values->empty()) problems.error(pointer + name, "needs \"transform\": \"standardize\"");
     if (standardise && values->size() != 1 && values->size() != dense.columns.size())
       problems.error(pointer + name, cat("expected one number for all columns or ", dense.columns.size(),
                                          ", one for each column; found ", values->size()));
@@ -26,11 +26,11 @@ void check_slots(SlotColumns& slots, const std::string& pointer, Problems& probl
   if (slots.brackets && slots.separator.find_first_of("[](){}'\"\\") != slots.separator.npos)
     problems.error(pointer + "/separator", "cannot be a separator: lists use brackets and quotes themselves");
   if (slots.buckets != 0 && slots.keys.value_or(KeyRule::hash) != KeyRule::hash)
-    problems.error(pointer + "/buckets", "only \"keys\": \"hash\" uses it");
+    problems.error(pointer + "/buckets", "needs \"keys\": \"hash\"");
   if (slots.vocabulary.empty() == (slots.keys == KeyRule::vocabulary))
     problems.error(pointer + "/vocabulary",
                    slots.vocabulary.empty() ? "\"keys\": \"vocabulary\" needs the file with the values, one per line"
-                                            : "only \"keys\": \"vocabulary\" uses it");
+                                            : "needs \"keys\": \"vocabulary\"");
 }
 
 template <class Group>
@@ -93,10 +93,9 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
       .opt("separator", &SlotColumns::separator,
            "the separator of several values in a text; empty: a text is one "
            "value")
-      .opt(
-          "brackets", &SlotColumns::brackets,
-          "a text holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
-          "dropped; without separator: commas, or blanks between numbers and values in quotes")
+      .opt("brackets", &SlotColumns::brackets,
+           "a text holds a list in brackets, such as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around "
+           "values are dropped; without separator: commas, or blanks between numbers and values in quotes")
       .together(check_slots);
 }
 

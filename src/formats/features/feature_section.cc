@@ -90,7 +90,7 @@ void complete_sizes(DataSection& section, const FeatureSpec& spec, const Feature
       return problems.error(
           cat(pointer, "/", sizes.size()),
           cat("the feature \"", spec.features[slot].name, "\" has a cardinality of ", ids, ", but a slot has at most ",
-              kMostIds, " ids; correct the cardinality in the feature specification, or remove it"));
+              kMostIds, " ids; correct or remove the cardinality in the feature specification"));
     sizes.push_back(spec.features[slot].cardinality.value_or(0));
     if (!spec.features[slot].cardinality) unknown.push_back(slot);
   }

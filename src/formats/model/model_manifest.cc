@@ -178,7 +178,7 @@ std::optional<ModelManifest> manifest_of(const fs::path& model_file) {
   }
   if (other)
     throw Error(Kind::data, cat("'", file, "' is not among the files that '", other->path.string(),
-                                "' lists: it belongs to another model"));
+                                "' lists: the file belongs to another model"));
   return std::nullopt;
 }
 

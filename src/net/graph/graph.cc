@@ -239,7 +239,8 @@ class Wiring {
               [&](size_t a, size_t b) { return graph_.nodes[a].entry < graph_.nodes[b].entry; });
     if (graph_.losses.empty())
       return problems_.error("/layers",
-                             "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
+                             "the config has no loss layer; add a BinaryCrossEntropyLoss that reads the last layer "
+                             "and the label");
     for (const size_t n : graph_.losses) {
       const Node& loss = graph_.nodes[n];
       if (!graph_.edges[loss.in[0]].needs_gradient)

@@ -89,7 +89,7 @@ Schema<BatchNormParams> batch_norm_schema() {
 LayerType batch_norm() {
   return LayerType::of<BatchNorm>("BatchNorm",
                                   "y = gamma (x - mean) / sqrt(var + eps) + beta per column; mean and var are "
-                                  "those of the batch in training, and running averages in evaluation",
+                                  "statistics of the batch in training and running averages in evaluation",
                                   {1, 1}, {1, 1}, batch_norm_schema());
 }
 

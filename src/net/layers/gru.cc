@@ -156,7 +156,7 @@ LayerType gru() {
           .need("vector_size", &P::vector_size, "width of each step of x", count_from(1))
           .opt("weight_init", &P::weight_init, "initial values of W and R; default: XavierUniform")
           .opt("bias_init", &P::bias_init, "initial values of b; default: Zero")
-          .ignored("batchsize", "the tensor's shape gives the number of sequences"));
+          .ignored("batchsize", "the shape of the tensor determines the number of sequences"));
 }
 
 }  // namespace hctr

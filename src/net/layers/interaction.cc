@@ -22,7 +22,8 @@ class Interaction : public Layer {
                                        to_string(slots)));
     if (dense[0] != slots[0] || dense[1] != slots[2])
       throw LayerError("bottom/1",
-                       cat("Interaction takes vectors of one length for the same samples: the first tensor has shape ",
+                       cat("Interaction takes vectors of equal length for the same samples: the first tensor has "
+                           "shape ",
                            to_string(dense), ", this one ", to_string(slots), "; make the last InnerProduct ", slots[2],
                            " wide or the embedding's vectors ", dense[1], " long"));
     const int64_t vectors = slots[1] + 1;

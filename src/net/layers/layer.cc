@@ -15,7 +15,7 @@ void need_rank(const TensorSpec& spec, int rank, const std::string& field, const
 void need_one_shape(const Specs& inputs, const std::string& layer_type) {
   for (size_t i = 1; i < inputs.size(); ++i)
     if (inputs[i].shape != inputs[0].shape)
-      throw LayerError(cat("bottom/", i), cat(layer_type, " takes tensors of one shape: the first has ",
+      throw LayerError(cat("bottom/", i), cat(layer_type, " takes tensors of equal shape: the first has ",
                                               to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
 }
 

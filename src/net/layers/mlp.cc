@@ -250,7 +250,7 @@ Schema<WidthParams> width_schema(const char* title, const char* nested) {
 
 void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems) {
   if (params.num_outputs.empty())
-    problems.error(pointer + "/num_outputs", "names no stage; give the width of at least one");
+    problems.error(pointer + "/num_outputs", "names no stage; expected the width of at least one stage");
   if (!params.activations) return;
   if (params.activations->size() != params.num_outputs.size()) {
     problems.error(pointer + "/activations",

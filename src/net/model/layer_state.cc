@@ -56,7 +56,7 @@ void LayerState::save(FileSet& set, const std::filesystem::path& path, StreamRef
 std::vector<std::vector<float>> LayerState::read_layer(const Json& object, const LayerItems& layer, size_t number,
                                                        const std::filesystem::path& path, const Log& log) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(Kind::data, cat("'", path.string(), "' ", why, ": it belongs to another model"));
+    throw Error(Kind::data, cat("'", path.string(), "' ", why, ": the file belongs to another model"));
   };
   const Json* type = object.find("type");
   const std::string found = type && type->string() ? *type->string() : "a layer without type";

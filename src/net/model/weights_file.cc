@@ -94,7 +94,7 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
   if (size != static_cast<int64_t>(expected))
     throw Error(Kind::data,
                 cat("dense model file '", path.string(), "' has ", size, " bytes, but this config's dense layers have ",
-                    expected / sizeof(float), " weights, ", expected, " bytes: it belongs to another model",
+                    expected / sizeof(float), " weights, ", expected, " bytes: the file belongs to another model",
                     layers.empty() ? ""
                                    : cat(", and the file '", layout_path(path).string(),
                                          "' with the positions of "

@@ -164,7 +164,7 @@ void cuda::expect_fp8(Context& ctx) {
               cat("/solver/mixed_precision: \"fp8\" needs a GPU of compute capability 8.9 or more (Ada, Hopper and "
                   "later), and ",
                   hctr::cuda::describe(ctx.device().index), " has ", capability / 10, ".", capability % 10,
-                  "; use \"bf16\" on it"));
+                  "; use \"bf16\" on this GPU"));
 }
 
 void cuda::fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std::optional<Tensor> bias, bool relu,

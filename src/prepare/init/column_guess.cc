@@ -113,7 +113,7 @@ class Guesser {
     if (facts_.values() == 0) return leave_out("no row has a value");
     if (distinct_ > 1) return false;
     if (facts_.empty == 0 || facts_.fractions) return leave_out("all rows have the same value");
-    return category("a single value, and missing ones");
+    return category("a single value, and missing values");
   }
 
   bool all_numbers() {

@@ -38,7 +38,7 @@ TEST(ForeignContent, EveryKindIsNamedWithARemedy) {
       {"\xFD\x37zXZ\0\0\4"s, "it is packed with xz, which is not supported; unpack the file: unxz"},
       {"\x04\x22\x4D\x18\x64"s, "packed with lz4"},
       {"7z\xBC\xAF\x27\x1C\0\4"s, "packed with 7-Zip"},
-      {"PK\x03\x04\x14"s, "it is a spreadsheet or another zip file; save the table as CSV, or unpack it"},
+      {"PK\x03\x04\x14"s, "it is a spreadsheet or another zip file; save the table as CSV, or unpack the zip file"},
       {"PAR1\x15"s, "it is a Parquet file; set \"format\": \"Parquet\""},
       {tar_of(kRows), "it is a tar archive; unpack the archive: tar xf"},
       {"\xFF\xFE" + wide(kRows, true), "it is UTF-16; save it as UTF-8"},

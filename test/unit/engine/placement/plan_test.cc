@@ -309,7 +309,7 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
       {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"),
        "assigns a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "some"]})"), "to \"some\""},
-      {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, although they share rows"},
+      {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, although the slots share rows"},
       {message(R"({"name": "a", "owners": "every rank"})"), "which its \"placement\" or its index does not allow"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "every rank"]})"),
        "slots of table 'a', which its \"placement\" or its index does not allow"},

@@ -22,7 +22,8 @@ TEST(EmbeddingRankErrors, AnErrorOfOneIsThrownByAllAndTheSetGoesOn) {
     if (rank == 2) wrong.offsets[0].back() += 1;
     RankVectors vectors(options, wrong);
     expect_error_of(Kind::usage,
-                    "offsets of feature 'item' are of 8 keys, but there are 7\n  while using embeddings on rank 2 of 3",
+                    "offsets of feature 'item' are of 8 keys, but the feature has 7\n  while using embeddings on "
+                    "rank 2 of 3",
                     [&] { set.forward(wrong.samples, wrong.views(options), vectors.views); });
     RankSamples outside = steps[2][r];
     if (rank == 0) outside.keys[1][0] = 40;

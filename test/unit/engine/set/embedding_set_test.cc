@@ -842,7 +842,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
     return set.forward(2, both, outputs);
   };
   expect_error(Kind::usage, "decrease at sample 1", [&] { with(keys, falling, keys); });
-  expect_error(Kind::usage, "are of 2 keys, but there are 3", [&] { with(keys, few, keys); });
+  expect_error(Kind::usage, "are of 2 keys, but the feature has 3", [&] { with(keys, few, keys); });
   expect_error(Kind::data, "key 10 at position 1; table 'direct' has rows 0 to 9",
                [&] { with(keys, offsets, outside); });
   EXPECT_EQ(set.rows("items"), 0);

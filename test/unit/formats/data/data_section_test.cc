@@ -286,8 +286,8 @@ TEST(DataSection, AsyncShuffleIsAWindowOfSamples) {
     return text;
   };
   EXPECT_EQ(with(R"(, "async_param": {"num_threads": 4, "shuffle": true})"),
-            "1048576\nnote /layers/0/async_param/shuffle: taken as \"shuffle\": 1048576 of the Data layer, a "
-            "window of as many samples; set \"shuffle\" for another size\n");
+            "1048576\nnote /layers/0/async_param/shuffle: taken as \"shuffle\": 1048576 of the Data layer, the "
+            "number of samples in the shuffle window; set \"shuffle\" for another size\n");
   EXPECT_EQ(with(R"(, "async_param": {"shuffle": true}, "shuffle": 500)"), "500\n");
   EXPECT_EQ(with(R"(, "async_param": {"num_threads": 4})"),
             "0\nnote /layers/0/async_param: \"async_param\" is accepted and has no effect: this program reads data in "

@@ -666,9 +666,8 @@ TEST(CsvSet, RulesOfTheSection) {
   };
   EXPECT_SAYS(slots(R"("keys": "vocabulary")"),
               "/layers/0/csv/slots/0/vocabulary: \"keys\": \"vocabulary\" needs the file");
-  EXPECT_SAYS(slots(R"("vocabulary": "f")"), "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" uses it");
-  EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"),
-              "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" uses it");
+  EXPECT_SAYS(slots(R"("vocabulary": "f")"), "/layers/0/csv/slots/0/vocabulary: needs \"keys\": \"vocabulary\"");
+  EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"), "/layers/0/csv/slots/0/buckets: needs \"keys\": \"hash\"");
   EXPECT_EQ(slots(R"("brackets": true, "separator": ";")"), "");
   EXPECT_SAYS(slots(R"("brackets": true, "separator": "]")"),
               "/layers/0/csv/slots/0/separator: cannot be a separator: lists use brackets and quotes themselves");
@@ -680,7 +679,7 @@ TEST(CsvSet, RulesOfTheSection) {
               "/layers/0/csv/dense/0/std: expected one number for all columns or 1, one for each column; found 0");
   EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1], "std": [0])"),
               "/layers/0/csv/dense/0/std: expected positive numbers, found 0");
-  EXPECT_SAYS(dense(R"("mean": [1])"), "/layers/0/csv/dense/0/mean: only \"transform\": \"standardize\" uses it");
+  EXPECT_SAYS(dense(R"("mean": [1])"), "/layers/0/csv/dense/0/mean: needs \"transform\": \"standardize\"");
   EXPECT_EQ(dense(R"("transform": "standardize")"), "") << "both are learned";
   EXPECT_EQ(dense(R"("transform": ["log", "standardize"], "mean": [1], "std": [2])"), "");
   EXPECT_SAYS(

@@ -59,7 +59,7 @@ TEST(MlpLayer, IsAStack) {
 
 TEST(MlpLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": []}})", {{4, 6}}),
-            "/mlp_param/num_outputs: names no stage; give the width of at least one");
+            "/mlp_param/num_outputs: names no stage; expected the width of at least one stage");
   EXPECT_EQ(
       complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Relu", "None"]}})", {{4, 6}}),
       "/mlp_param/activations: has 2 entries for 1 stages; expected one activation for each stage, or set "

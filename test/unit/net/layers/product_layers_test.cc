@@ -20,7 +20,7 @@ TEST(DotProductLayer, HasTheProductRuleWhereFactorsAreZero) {
 
 TEST(DotProductLayer, NeedsOneShape) {
   EXPECT_EQ(complaint_of(R"({"type": "DotProduct"})", {{5, 7}, {5, 8}}),
-            "bottom/1: DotProduct takes tensors of one shape: the first has [5,7], this one [5,8]");
+            "bottom/1: DotProduct takes tensors of equal shape: the first has [5,7], this one [5,8]");
 }
 
 TEST(SubLayer, Subtracts) {
@@ -28,7 +28,7 @@ TEST(SubLayer, Subtracts) {
   const LayerRun run({R"({"type": "Sub"})", {{1, 2}, {1, 2}}}, {});
   EXPECT_EQ(run.out[0][1], run.in[0][1] - run.in[1][1]);
   EXPECT_EQ(complaint_of(R"({"type": "Sub"})", {{5, 7}, {7, 5}}),
-            "bottom/1: Sub takes tensors of one shape: the first has [5,7], this one [7,5]");
+            "bottom/1: Sub takes tensors of equal shape: the first has [5,7], this one [7,5]");
 }
 
 TEST(ReduceLayers, KeepTheAxisWithSizeOne) {
@@ -116,9 +116,8 @@ TEST(InteractionLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 8}, {6, 8}}),
             "bottom/1: Interaction reads an embedding [samples, slots, dim] second, found shape [6,8]");
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 16}, {6, 26, 8}}),
-            "bottom/1: Interaction takes vectors of one length for the same samples: the first tensor has shape "
-            "[6,16], this one [6,26,8]; make the last "
-            "InnerProduct 8 wide or the embedding's vectors 16 long");
+            "bottom/1: Interaction takes vectors of equal length for the same samples: the first tensor has shape "
+            "[6,16], this one [6,26,8]; make the last InnerProduct 8 wide or the embedding's vectors 16 long");
 }
 
 }  // namespace
