@@ -107,13 +107,13 @@ int main_of(int argc, char** argv) {
   app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
   app.add_word<Wide>(
       "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
-      "content of slot 0: none (no slot 0) [none]; all: the 26 categories and 13 bucketed integers; cross: C1xC2 "
-      "and C3xC4");
+      "content of an additional slot 0. none: no such slot; all: the 26 categories and 13 bucketed integers; "
+      "cross: C1xC2 and C3xC4 [none]");
   app.add_word<Integers>(
       "--integers", tsv.style.integers,
       {{"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}},
-      "how I1..I13 are used: dense: dense values ln(1 + max(v, 0)) [dense]; slots: 13 more slots, bucketed by "
-      "floor(ln(v)^2); both");
+      "use of I1..I13. dense: dense values ln(1 + max(v, 0)); buckets: 13 more slots, bucketed by floor(ln(v)^2); "
+      "both [dense]");
   app.add_option("--buckets", tsv.style.buckets, "number of hashed keys per column; 0: every value has its own key")
       .show_default();
   app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]").one_of({32, 64});

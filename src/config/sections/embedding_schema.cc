@@ -186,8 +186,8 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
             "a memory budget for this table only; omitted fields use the solver's budget, which all tables share")
       .opt("placement", &E::placement,
            cat("with several ranks, how rows are placed. localized: all rows of a slot on one rank; distributed: "
-               "the rows of every slot sharded by key; data_parallel: all rows on every rank; hybrid: hot keys on "
-               "every rank, other keys sharded; auto: the placement plan chooses. Default: ",
+               "the rows of every slot sharded by key; data_parallel: all rows on every rank; hybrid: rows of hot "
+               "keys on every rank, all other rows on one rank each; auto: the placement plan chooses. Default: ",
                type == kDistributedEmbedding ? "distributed"
                : type == kHybridEmbedding    ? "hybrid, or auto for tables with eviction or admission"
                                              : "localized",
