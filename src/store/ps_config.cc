@@ -87,8 +87,8 @@ Schema<PsVolatile> volatile_schema() {
   ignore(schema, {"shared_memory_size", "shared_memory_name", "shared_memory_auto_remove"},
          "configures memory shared by processes, which this store does not support");
   ignore(schema, {"refresh_time_after_fetch"}, "overflow_policy decides whether access times are kept");
-  ignore(schema, {"initial_cache_rate"}, "the memory is filled up to its limit; the original only printed this value");
-  ignore(schema, {"update_filters"}, "updates are applied by model; the original's default filter matched no topic");
+  ignore(schema, {"initial_cache_rate"}, "memory is filled up to its limit; HugeCTR only prints this value");
+  ignore(schema, {"update_filters"}, "updates are applied by model; HugeCTR's default filter matches no topic");
   schema.closed();
   return schema;
 }
@@ -142,7 +142,7 @@ Schema<PsModel> ps_model_schema() {
           "enable_pagelock", "fp8_quant"},
          kOfGpuCache);
   ignore(schema, {"hit_rate_threshold"}, "misses are always answered correctly, never with default rows");
-  ignore(schema, {"fuse_embedding_table"}, "tables need not be fused");
+  ignore(schema, {"fuse_embedding_table"}, "this store does not fuse tables");
   schema.closed();
   return schema;
 }
@@ -154,7 +154,7 @@ Schema<PsConfig> ps_schema() {
       .part("persistent_db", &PsConfig::persistent_db, persistent_schema(), "level 3")
       .part("update_source", &PsConfig::update_source, updates_schema(), "Kafka")
       .list("models", &PsConfig::models, ps_model_schema(), "the models");
-  ignore(schema, {"fuse_embedding_table"}, "tables need not be fused");
+  ignore(schema, {"fuse_embedding_table"}, "this store does not fuse tables");
   schema.closed();
   return schema;
 }

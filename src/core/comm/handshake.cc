@@ -57,7 +57,7 @@ bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind
   socket.receive_bytes(challenge, end);
   const std::string_view text(challenge.data(), challenge.size());
   if (!text.starts_with(kProtocol))
-    throw Error(Kind::comm, "another program, or another version of this one, answered");
+    throw Error(Kind::comm, "another program, or another version of this program, answered");
   const std::string_view theirs = text.substr(kProtocol.size());
   const Digest mine = unpredictable_bytes();
   socket.send_bytes(answer_to(text, key, kind, mine), end);

@@ -228,7 +228,7 @@ Schema<SparseInput> sparse_schema() {
 
 Schema<DataSection> data_schema() {
   Schema<DataSection> schema("Data");
-  schema.opt("name", &DataSection::name, "accepted and not used")
+  schema.opt("name", &DataSection::name, "accepted without effect")
       .opt("format", &DataSection::format, "the format of the samples")
       .opt("feature_spec", &DataSection::feature_spec,
            "a feature specification (YAML file), instead of format. source and eval_source then name mappings, by "

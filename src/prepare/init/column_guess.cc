@@ -231,7 +231,8 @@ class Guesser {
     if (!are_other_numbers(facts_)) return false;
     return leave_out(cat("numbers written as '", facts_.other_number, "', but not all in the same format",
                          format_ ? cat(", as ", word_of(*format_), " says") : "",
-                         ": write all with the same signs and the same unit, or plain, such as 1234.5"));
+                         ": write all numbers in the same format and with the same unit, or as plain numbers such "
+                         "as 1234.5"));
   }
 
   std::string stated(const char* option) const { return cat(option, " ", quoted_word(guess_.name)); }
