@@ -139,7 +139,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
     last = from;
     const std::string ended = cat("training ", how_it_ended(status));
     if (without_progress == kMostWithoutProgress) {
-      log.error(ended, ", three times in a row ",
+      log.error(ended, ", three consecutive times ",
                 from < 0    ? std::string("before its first step")
                 : from == 0 ? std::string("before its first checkpoint")
                             : cat("before a checkpoint newer than iteration ", from),

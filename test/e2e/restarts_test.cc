@@ -149,7 +149,7 @@ TEST_F(Restarts, StopWhereTheyDoNotHelp) {
   fs::remove(folder_ / "train.txt");
   const Outcome outcome = run_program("huge_ctr", words, folder_.path());
   expect_says(outcome, 5, "restart 2 of 9");
-  expect_says(outcome, 5, "three times in a row before its first checkpoint: another restart would not help");
+  expect_says(outcome, 5, "three consecutive times before its first checkpoint: another restart would not help");
   EXPECT_EQ(outcome.err.find("restart 3 of 9"), std::string::npos) << outcome.err;
   words[words.size() - 1] = "1";
   expect_says(run_program("huge_ctr", words, folder_.path()), 5, "after the one restart that --restarts allows");
