@@ -14,13 +14,15 @@ CheckCommand::CheckCommand(CommandLine& app) {
   app.add_option(
          "--check", config_,
          "Check FILE.json: names, values and shapes; print the layer table, the memory that each GPU needs and, "
-         "for a known GPU, the expected time of a step. Needs no GPU and no data. Of a store.json or ps.json: what its "
-         "tables take, by level")
+         "for a known GPU, the expected time of a step. Needs no GPU and no data. For a store.json or ps.json: "
+         "print the size of its tables on each level")
       .type_name("FILE.json");
   app.add_flag("--check-data", data_,
                "Also open the data, read the first samples of each file, and compare labels, dense values and keys "
                "with the config");
-  app.add_option("--format", format_, "Text, or JSON for programs").one_of({"text", "json"}).show_default();
+  app.add_option("--format", format_, "Format of the result: text, or JSON for programs")
+      .one_of({"text", "json"})
+      .show_default();
   app.add_option("--gpu-memory", gpu_memory_, "GPU memory in GiB to check against; default: this machine's GPU")
       .positive_number()
       .type_name("GIB");

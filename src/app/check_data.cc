@@ -124,7 +124,7 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   std::vector<std::string> problems;
   for (size_t s = 0; s < found.slots.size(); ++s)
     if (const SlotSummary& slot = found.slots[s]; slot.keys >= kUnmatchedToFail && slot.unlisted == slot.keys)
-      problems.push_back(cat("the vocabulary of slot ", s, " has none of its ", slot.keys, " values"));
+      problems.push_back(cat("the vocabulary of slot ", s, " contains none of its ", slot.keys, " values"));
   if (found.samples == 0 || options.section->follow) return problems;
   try {
     check_positives(*options.section, source, options.key_width, false, log_to_stderr());
@@ -177,8 +177,7 @@ DataCheck check_data(const Json& config, const std::string& name) {
     if (training) {
       const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
       if (!matches.empty())  // vocabulary matches are listed with the slots, not here
-        check.text +=
-            cat("  keys that the ", training->samples, " training samples do not have: ", describe(matches), "\n");
+        check.text += cat("  keys that the ", training->samples, " training samples lack: ", describe(matches), "\n");
       add_matches(matches, json);
     }
     check.json.add(std::move(json));

@@ -27,11 +27,11 @@ void check_store(const std::string& file, bool as_json, const Surroundings& arou
   const StoreBill bill = store_bill(config, models);
   print(as_json ? bill.json().text(2) + "\n" : bill.text());
   if (bill.in_memory() > bill.free_memory)
-    throw Error(Kind::config, cat(file, ": the tables take ", bill.in_memory(), " bytes of memory, and ",
+    throw Error(Kind::config, cat(file, ": the tables take ", bill.in_memory(), " bytes of memory, but ",
                                   bill.free_memory, " are free: ",
-                                  config.folder.empty() ? "a \"folder\" for files with \"most_rows\" in memory"
-                                                        : "a lower \"most_rows\", or \"memory\": false,",
-                                  " takes less"));
+                                  config.folder.empty() ? "set \"folder\" for rows in files, and \"most_rows\" to "
+                                                          "limit the rows in memory"
+                                                        : "set a lower \"most_rows\", or \"memory\": false"));
   if (!as_json) print(file + " is right.\n");
 }
 

@@ -14,8 +14,7 @@ GpuTraits gpu_to_plan_for() { return find_gpus().count > 0 ? *gpu_traits(Device{
 }  // namespace
 
 std::string explain_step_of(const std::string& config, const JobOptions& options) {
-  if (config.empty())
-    throw Error(Kind::usage, "--explain step needs the config whose step it is: huge_ctr --explain step FILE.json");
+  if (config.empty()) throw Error(Kind::usage, "--explain step needs a config: huge_ctr --explain step FILE.json");
   const Log log([](Level level, std::string_view line) {
     print_note(level == Level::warning ? cat("warning: ", line, "\n") : cat(line, "\n"));
   });

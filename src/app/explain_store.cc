@@ -11,7 +11,7 @@ namespace hctr {
 namespace {
 
 std::string store_text() {
-  return cat("## store.json\n\nWhat a store consists of, and its models: docs/parameter_server.md.\n\n",
+  return cat("## store.json\n\nLevels and models of a store: docs/parameter_server.md.\n\n",
              field_table(store_schema().fields()));
 }
 

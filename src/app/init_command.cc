@@ -11,13 +11,15 @@ InitCommand::InitCommand(CommandLine& app) {
   app.add_option("--init", options_.data,
                  "Inspect the rows of a table, text or Parquet, and write a config that trains on them")
       .type_name("DATA");
-  app.add_option("--label", options_.label, "The column to predict; without a header its number, starting at 1")
+  app.add_option("--label", options_.label,
+                 "The column to predict, by name; in a file without a header by number, "
+                 "starting at 1")
       .type_name("COLUMN");
   app.add_option("--positive", positive_,
-                 "The label's positive value; of more than two numbers, the lowest positive one")
+                 "The label's positive value; for a label of more than two numbers, the lowest positive number")
       .type_name("VALUE");
   app.add_option("--leave-out", options_.leave_out,
-                 "Columns not to use, such as those that reveal the label; separate several with commas")
+                 "Columns to ignore, such as columns that reveal the label; separate several with commas")
       .type_name("COLUMN")
       .comma_separated();
   const auto add_role = [&](const char* name, std::vector<std::string>& columns, const char* text) {

@@ -191,12 +191,11 @@ int run(int argc, char** argv) {
   int restarts = 0;
   hctr::TrainOptions options;
   hctr::CommandLine app(
-      "huge_ctr", "Trains click-through-rate models as a JSON file describes them, and uses what it has trained.",
-      "Commands but store and serve are options, too: huge_ctr --train FILE.json is huge_ctr train FILE.json.\n"
-      "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
-      "other ranks, 75 stopped by "
-      "SIGTERM, SIGUSR1 or SIGHUP with a checkpoint or the model saved, 130 the same by SIGINT (Ctrl-C).\n"
-      "Manual: docs/ in the source tree.");
+      "huge_ctr", "Trains click-through-rate models that a JSON file describes, and uses the trained models.",
+      "All commands except store and serve are also options: huge_ctr --train FILE.json is huge_ctr train "
+      "FILE.json.\nExit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
+      "other ranks, 75 stopped by SIGTERM, SIGUSR1 or SIGHUP after saving a checkpoint or the model, 130 stopped "
+      "by SIGINT (Ctrl-C) after saving.\nManual: docs/ in the source tree.");
   app.add_option("ARGUMENT", arguments, "What a command takes");
   app.set_verbs(hctr::verbs_of_huge_ctr());
   app.add_option("--train", train, "Train the model that FILE.json describes").type_name("FILE.json");
@@ -218,24 +217,24 @@ int run(int argc, char** argv) {
       .show_default();
   app.add_option(
          "--explain", topic,
-         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them; "
-         "store: a store.json; "
-         "step FILE.json: the plan of a training step, of the GPU there is or of an H200, or of --device cpu")
+         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers: all layers; "
+         "config: all sections; store: the fields of a store.json; step FILE.json: the plan of a training step, "
+         "for this machine's GPU, else an H200, or with --device cpu for the CPU")
       .type_name("NAME");
   app.add_option("--set", options.changes,
                  "Change a field of the config: solver.batchsize=1024, layers.fc1.fc_param.num_output=64; null removes "
                  "it. May be repeated")
       .type_name("FIELD=VALUE");
-  app.add_option("--device", device, "auto: a GPU if there is a usable one")
+  app.add_option("--device", device, "auto: a GPU if a usable GPU exists, else the CPU")
       .one_of({"auto", "cpu", "cuda"})
       .show_default();
   app.add_option("--run-dir", options.run_dir,
-                 "Folder for metrics, summary and final model; an earlier run in it is moved to DIR.1; default: a new "
-                 "one under runs/")
+                 "Folder for metrics, summary and final model; an earlier run in this folder is moved to DIR.1; "
+                 "default: a new folder under runs/")
       .type_name("DIR");
   app.add_option("--resume", options.resume,
-                 "Resume from a checkpoint: its folder, or latest for the newest in the config's checkpoint folder; if "
-                 "that has none, training starts from the beginning")
+                 "Resume from a checkpoint: its folder, or latest for the newest checkpoint in the config's "
+                 "checkpoint folder; if no checkpoint exists, training starts from the beginning")
       .type_name("FOLDER|latest");
   app.add_option("--threads", options.threads, "CPU threads for operators; default: all cores").range(1, 1024);
   app.add_option("--seed", options.seed, "Replaces the config's seed");
@@ -255,20 +254,20 @@ int run(int argc, char** argv) {
       .range(2, 86400)
       .show_default();
   app.add_option("--restarts", restarts,
-                 "Restart training after a failure or kill, at most this often; resumes from the last checkpoint and "
-                 "drops lost processes")
+                 "Maximum number of restarts after a failure or kill; a restart resumes from the last checkpoint "
+                 "and drops lost processes")
       .range(0, 1000)
       .show_default();
   app.add_option("--restart-wait", options.restart_wait,
-                 "Seconds that a restart waits for processes that may be lost, before it continues without them")
+                 "Seconds that a restart waits for missing processes before training continues without them")
       .range(1, 86400)
       .show_default();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
   app.add_flag("--profile", options.profile,
-               "After some steps, measure where the time of a step goes: by layer and part, relative to the peak rates "
-               "of this machine; also written to profile.json in the run folder");
+               "After some steps, measure the time of each layer and part of a step, relative to the peak rates of "
+               "this machine; also written to profile.json in the run folder");
   app.add_flag("--sync-launches", options.sync_launches,
-               "Wait after every GPU kernel, to find the one that fails (slow)");
+               "Synchronize after every GPU kernel, to find a failing kernel (slow)");
   if (!app.parse(argc, argv)) return 0;
   const std::string verb = app.verb() ? app.verb()->name : "";
   if (verb == "train") place_arguments(app, arguments, {&train}, 1);

@@ -29,19 +29,19 @@ ModelCommands::ModelCommands(CommandLine& app) {
                  "Write a saved model into the folder --out, for other programs: a graph, or weights and tables")
       .one_of({"onnx", "npz", "safetensors", "parquet"});
   app.add_option("--model", options_.model,
-                 "A run folder (its final model), a checkpoint (FOLDER: the newest in it), or a snapshot_prefix: the "
-                 "newest of its models, or that of PREFIX@ITERATION")
+                 "A run folder (its final model), a checkpoint, a folder of checkpoints (the newest), or a "
+                 "snapshot_prefix (the newest model; PREFIX@ITERATION: the model of that iteration)")
       .type_name("RUN|CHECKPOINT|PREFIX");
   app.add_option("--data", options_.data, "Samples in the format of the config; default: its eval_source")
       .type_name("PATH");
   app.add_option("--encoding", encoding_,
-                 "If the encoding of the config (slots, hashes, dense columns, labels) differs from the model's: use "
-                 "the model's or the config's; by default a difference is an error, and sections that the config omits "
-                 "come from the model. With --train: the model that training starts from")
+                 "Which encoding to use (slots, hashes, dense columns, labels) if the config and the model differ: "
+                 "model or config; by default a difference is an error, and sections that the config omits come "
+                 "from the model. With --train: the model is the one that training starts from")
       .one_of({"model", "config"});
   app.add_option("--unmatched", unmatched_,
-                 "What to do if nothing in the data matches (no key of a slot occurred in training, no value is in its "
-                 "vocabulary, or no label is positive): error (default), or allow")
+                 "error (default) or allow data of which nothing matches: no key of a slot occurred in training, "
+                 "no value is in its vocabulary, or no label is positive")
       .one_of({"error", "allow"});
   app.add_option("--keep", options_.keep,
                  "Columns of Csv or Criteo data to append to the scores; separate several with commas")

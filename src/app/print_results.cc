@@ -57,7 +57,7 @@ void print_tiers(const std::map<std::string, std::map<std::string, int64_t>>& ta
 void warn_of_skipped(const ModelUse& use) {
   if (use.skipped_records > 0)
     print_note(cat("warning: ", use.skipped_records, use.skipped_records == 1 ? " bad record was" : " bad records were",
-                   " skipped; the numbers of the other rows include them\n"));
+                   " skipped; row numbers in the scores count bad records too\n"));
 }
 
 void print_line(const Json& line) {

@@ -93,7 +93,9 @@ std::string how_it_ended(int status) {
 
 std::optional<int> keep_training(TrainOptions& options, int restarts) {
   if (options.config == "-")
-    throw Error(Kind::usage, "--restarts reads the config again: give a file in place of the standard input");
+    throw Error(Kind::usage,
+                "--restarts reads the config again at each restart: name a file instead of the "
+                "standard input");
   const Log log = log_to_stderr();
   auto shared = memory_of_workers();
   Attempt* const attempt = &shared->attempt;
@@ -130,7 +132,8 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
     const auto took = std::chrono::steady_clock::now() - begin;
     if (attempt->number > 0 && !attempt->joined && took >= std::chrono::seconds(options.join_timeout)) {
       log.error(
-          "after a restart the other processes could not be reached: they have ended, or continued without this one");
+          "after a restart the other processes could not be reached: the other processes have ended, or continue "
+          "without this process");
       return code;
     }
     const int64_t from = attempt->from;
@@ -138,10 +141,10 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
     last = from;
     const std::string ended = cat("training ", how_it_ended(status));
     if (without_progress == kMostWithoutProgress) {
-      log.error(ended, ", three times in a row ",
+      log.error(ended, ", three consecutive times ",
                 from < 0    ? std::string("before its first step")
                 : from == 0 ? std::string("before its first checkpoint")
-                            : cat("before a newer checkpoint than that of iteration ", from),
+                            : cat("before a checkpoint newer than iteration ", from),
                 ": another restart would not help; fix the cause in the messages above");
       return code;
     }
@@ -150,7 +153,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
                 " that --restarts allows");
       return code;
     }
-    log.warning(ended, ": it resumes from the last checkpoint, restart ", attempt->number + 1, " of ", restarts);
+    log.warning(ended, ": resuming from the last checkpoint, restart ", attempt->number + 1, " of ", restarts);
   }
 }
 

@@ -14,41 +14,50 @@ namespace hctr {
 
 ServeCommand::ServeCommand(CommandLine& app) {
   app.add_option("--model-control", control_,
-                 "none: load all models at the start; poll: also what is new or changed later; explicit: what "
-                 "--load-model and clients name")
+                 "none: load all models at the start; poll: also load models that are new or change later; "
+                 "explicit: load only models that --load-model or a client names")
       .one_of({"none", "poll", "explicit"})
       .show_default();
   app.add_option("--load-model", load_, "With explicit: a model to load at the start; * for all").type_name("NAME");
-  app.add_option("--poll-seconds", poll_seconds_, "With poll: seconds between two looks at the files")
+  app.add_option("--poll-seconds", poll_seconds_, "With poll: seconds between two checks of the files")
       .positive_number()
       .show_default();
-  app.add_option("--address", address_, "Where to listen; 0.0.0.0: where other machines reach it").show_default();
+  app.add_option("--address", address_, "Address to listen at; 0.0.0.0: all interfaces, for other machines")
+      .show_default();
   app.add_option("--http-port", http_port_, "0: any free port").range(0, 65535).show_default();
-  app.add_option("--grpc-port", grpc_port_, "0: any free port; -1: no gRPC").range(-1, 65535).show_default();
-  app.add_option("--metrics-port", metrics_port_, "Metrics for Prometheus; 0: any free port; -1: none")
+  app.add_option("--grpc-port", grpc_port_, "Port for gRPC; 0: any free port; -1: no gRPC")
+      .range(-1, 65535)
+      .show_default();
+  app.add_option("--metrics-port", metrics_port_, "Port for Prometheus metrics; 0: any free port; -1: no metrics")
       .range(-1, 65535)
       .show_default();
   app.add_option("--http-threads", http_threads_, "Threads that read requests and write answers")
       .range(1, 256)
       .show_default();
-  app.add_option("--instances", instances_, "Batches of a model that are scored at a time; default: cores, at most 4")
+  app.add_option("--instances", instances_,
+                 "Batches of a model that are scored concurrently; default: number of "
+                 "cores, at most 4")
       .range(1, 1024);
   app.add_option("--max-batch", max_batch_, "Largest number of samples in a batch").positive().show_default();
-  app.add_option("--batch-delay", batch_delay_, "Microseconds that a request waits for others to join its batch")
+  app.add_option("--batch-delay", batch_delay_,
+                 "Microseconds that a request waits for further requests in its "
+                 "batch")
       .range(0, 60'000'000)
       .show_default();
-  app.add_option("--max-queue", max_queue_, "Requests of a model that wait; another one is answered with 503")
+  app.add_option("--max-queue", max_queue_,
+                 "Maximum number of waiting requests of a model; further requests are "
+                 "answered with 503")
       .positive()
       .show_default();
   app.add_option("--queue-timeout", queue_timeout_,
-                 "Microseconds a request may wait where it states no timeout; 0: any")
+                 "Microseconds that a request without its own timeout may wait; 0: no limit")
       .non_negative()
       .show_default();
-  app.add_option("--max-body", max_body_, "MiB of a request; a larger one is refused before it is read")
+  app.add_option("--max-body", max_body_, "Maximum size of a request in MiB; larger requests are refused unread")
       .range(1, 2047)
       .show_default();
-  app.add_option("--max-connections", max_connections_, "Connections at a time").positive().show_default();
-  app.add_option("--exit-timeout", exit_timeout_, "Seconds for running requests when the service ends")
+  app.add_option("--max-connections", max_connections_, "Maximum number of open connections").positive().show_default();
+  app.add_option("--exit-timeout", exit_timeout_, "Seconds that running requests may take when the service ends")
       .positive_number()
       .show_default();
   app.add_option("--store", store_,
@@ -56,8 +65,8 @@ ServeCommand::ServeCommand(CommandLine& app) {
                  "updates while the service runs; on a CPU")
       .type_name("FILE");
   app.add_flag("--verify", verify_,
-               "Send the evaluation samples of each model's config to the service, compare the answers with the scores "
-               "of predict, and end: 0 where all are equal, 4 where some differ");
+               "Send the evaluation samples of each model's config to the service, compare the answers with the "
+               "scores of predict, and exit: code 0 if all scores are equal, 4 if some differ");
   app.add_flag("--shared-memory", shared_memory_, "Let clients of this machine pass tensors in shared memory");
 }
 
@@ -69,7 +78,7 @@ int verify_models(const serve::Service& service) {
   for (const std::string& model : service.core().repository().models()) {
     const serve::Parity parity = serve::compare_with_offline(service, model);
     print(cat("model '", model, "': ", parity.samples, " samples in ", parity.requests, " requests, "));
-    print(parity.different == 0 ? std::string("scores equal predict's bit for bit\n")
+    print(parity.different == 0 ? std::string("all scores equal the scores of predict bit for bit\n")
                                 : cat(parity.different, " scores differ, by at most ", parity.largest, "\n"));
     if (parity.different > 0) code = exit_code(Kind::data);
   }
@@ -112,7 +121,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.schedule.delay = std::chrono::microseconds(batch_delay_);
   options.schedule.timeout = std::chrono::microseconds(queue_timeout_);
   options.surroundings = with.surroundings;
-  const std::atomic<int>& stop = catch_stop_signals("Answering the requests that there are");
+  const std::atomic<int>& stop = catch_stop_signals("Answering the remaining requests");
   const Log log(options.surroundings.log);
   serve::Service service(options);
   if (verify_) return verify_models(service);

@@ -53,7 +53,7 @@ void print_rows_of(const Store& store, const std::string& model, const std::stri
 StoreCommand::StoreCommand(CommandLine& app) {
   app.add_option("--store-model", model_, "With get: the model; default: the store's only one").type_name("NAME");
   app.add_option("--table", table_, "With get: the table; default: the model's only one").type_name("NAME");
-  app.add_option("--keys", keys_, "With get: the keys whose rows to print; separate several with commas")
+  app.add_option("--keys", keys_, "With get: the keys whose rows are printed; separate several with commas")
       .type_name("KEY")
       .comma_separated();
   app.add_option("--slot", slot_, "With get: the slot, if rows belong to slot and key").non_negative();
@@ -79,11 +79,14 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
     const std::vector<StoreModelStatistics> models = store.models();
-    if (models.empty()) throw Error(Kind::usage, "the store has no model; huge_ctr store load loads those of the file");
+    if (models.empty())
+      throw Error(Kind::usage,
+                  "the store has no model: huge_ctr store load FILE.json loads the "
+                  "models that the file names");
     print_rows_of(store, model_.empty() ? models[0].model : model_, table_, keys_, slot_);
     return 0;
   }
-  if (what == "verify") print(cat(store.verify(), " rows have the right checksum\n"));
+  if (what == "verify") print(cat(store.verify(), " rows have correct checksums\n"));
   if (what == "compact") print(cat(store.compact(), " bytes freed\n"));
   if (what == "load" || what == "stats") print_store(store);
   return 0;

@@ -17,8 +17,8 @@ Verb train() {
              {"--max-iter"},
              {"--seed"},
              {"--encoding",
-              "config: use the config's encoding, even if the model that training starts from has another; by default "
-              "that is an error"},
+              "config: use the config's encoding even if it differs from the encoding of the model that training "
+              "starts from; by default a difference is an error"},
              {"--unmatched"}}},
            {"Output", {{"--log"}, {"--metrics-file"}, {"--profile"}}},
            kConfig,
@@ -32,8 +32,9 @@ Verb train() {
 Verb check() {
   return {"check",
           "FILE.json",
-          "Check a config: names, values and shapes. Print its layers, the memory of each GPU and the expected time of "
-          "a step. Needs no GPU and no data. Of a store.json or ps.json: what its tables take, by level.",
+          "Check a config: names, values and shapes. Print its layers, the memory of each GPU and the expected "
+          "time of a step. Needs no GPU and no data. For a store.json or ps.json: print the size of its tables on "
+          "each level.",
           {{"Check", {{"--check-data"}, {"--format"}}},
            {"Hardware to check for", {{"--gpu-name"}, {"--gpu-memory"}, {"--gpus"}}},
            kConfig},
@@ -69,7 +70,7 @@ Verb export_model() {
   return {"export",
           "FORMAT MODEL",
           "Write a saved model for other programs: onnx, npz, safetensors or parquet.",
-          {{"Model and data", {{"--model", "The model, if the argument is its config"}, {"--data"}, {"--encoding"}}},
+          {{"Model and data", {{"--model", "The model, if the argument is a config"}, {"--data"}, {"--encoding"}}},
            {"Output", {{"--out", "A new or empty folder"}, {"--rows"}, {"--inline-tables"}}},
            kConfig,
            kDevice},
@@ -83,7 +84,7 @@ Verb init() {
           {{"Data",
             {{"--label"},
              {"--positive"},
-             {"--eval", "The evaluation rows; by default a tenth of the rows is held out"},
+             {"--eval", "A table of evaluation rows; by default a tenth of the rows is held out"},
              {"--leave-out"},
              {"--category"},
              {"--number"},
@@ -107,41 +108,39 @@ Verb report() {
 Verb store() {
   return {"store",
           "load|follow|get|stats|verify|compact FILE.json",
-          "Keep the tables of models for inference: load them, follow streams of updates, look up keys, show, check or "
-          "shrink what is there. "
-          "FILE.json is a store.json or a ps.json.",
+          "Store the tables of models for inference: load tables, follow streams of updates, look up keys, print "
+          "statistics, verify checksums or compact files. FILE.json is a store.json or a ps.json.",
           {{"Look up", {{"--store-model"}, {"--table"}, {"--keys"}, {"--slot"}}}},
           {"huge_ctr store load store.json", "huge_ctr store get store.json --table deep_emb --keys 7,42"}};
 }
 
 Verb serve_models() {
-  return {
-      "serve",
-      "REPOSITORY|RUN...",
-      "Serve models by HTTP and gRPC in KServe's v2 protocol, which is Triton's: a folder of models, or run folders, "
-      "checkpoints and prefixes, also as NAME=RUN.",
-      {{"Models", {{"--model-control"}, {"--load-model"}, {"--poll-seconds"}, {"--instances"}, {"--verify"}}},
-       {"Network",
-        {{"--address"},
-         {"--http-port"},
-         {"--grpc-port"},
-         {"--metrics-port"},
-         {"--http-threads"},
-         {"--max-connections"},
-         {"--max-body"},
-         {"--shared-memory"},
-         {"--exit-timeout"}}},
-       {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
-       {"Device", {{"--device"}, {"--threads"}}}},
-      {"huge_ctr serve runs/first", "huge_ctr serve models --model-control poll",
-       "huge_ctr serve runs/first --verify"}};
+  return {"serve",
+          "REPOSITORY|RUN...",
+          "Serve models over HTTP and gRPC with KServe's v2 protocol, which Triton uses. Arguments: a folder of "
+          "models; or run folders, checkpoints and prefixes, also as NAME=RUN.",
+          {{"Models", {{"--model-control"}, {"--load-model"}, {"--poll-seconds"}, {"--instances"}, {"--verify"}}},
+           {"Network",
+            {{"--address"},
+             {"--http-port"},
+             {"--grpc-port"},
+             {"--metrics-port"},
+             {"--http-threads"},
+             {"--max-connections"},
+             {"--max-body"},
+             {"--shared-memory"},
+             {"--exit-timeout"}}},
+           {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
+           {"Device", {{"--device"}, {"--threads"}}}},
+          {"huge_ctr serve runs/first", "huge_ctr serve models --model-control poll",
+           "huge_ctr serve runs/first --verify"}};
 }
 
 Verb explain() {
   return {"explain",
           "NAME [FILE.json]",
-          "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of "
-          "them; step FILE.json: the plan of a training step, for this machine's GPU or an H200.",
+          "Print the manual's entry of a section, layer, optimizer, metric or data format; layers: all layers; "
+          "config: all sections; step FILE.json: the plan of a training step, for this machine's GPU or an H200.",
           {kConfig, {"Device", {{"--device", "cpu: the plan of a step on the CPU"}}}},
           {"huge_ctr explain solver", "huge_ctr explain MultiCross", "huge_ctr explain step config.json"}};
 }

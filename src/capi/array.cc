@@ -71,7 +71,7 @@ const void* contiguous(const hctr_array& array, int dims, const std::string& wha
 
 std::vector<int64_t> keys_of_array(const hctr_array& array, const std::string& what) {
   const void* const data = contiguous(array, 1, what);
-  if (array.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: give memory of the host"));
+  if (array.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: pass host memory"));
   const auto copy = [&]<class T>(const T* from) {
     const auto count = static_cast<size_t>(array.shape[0]);
     std::vector<int64_t> to(count);

@@ -29,7 +29,7 @@ hctr_status current_status() noexcept {
     note_error(error.what());
     return status_of(error.kind());
   } catch (const std::bad_alloc&) {
-    note_error("the system refused memory");
+    note_error("out of memory: the system refused an allocation");
     return HCTR_DEVICE;
   } catch (const std::exception& error) {
     note_error(error.what());
@@ -62,7 +62,7 @@ void expect_given(const void* pointer, const char* what) {
 }
 
 void expect_going_on(int said) {
-  if (said != 0) throw Error(Kind::interrupted, "a callback ended the work");
+  if (said != 0) throw Error(Kind::interrupted, "a callback stopped the call by returning a nonzero value");
 }
 
 void check_struct_size(const void* given, size_t size, size_t known, const char* what) {
@@ -72,7 +72,7 @@ void check_struct_size(const void* given, size_t size, size_t known, const char*
   for (size_t i = known; i < size; ++i)
     if (bytes[i] != 0)
       throw Error(Kind::usage, cat(what, " comes from a newer header (", size, " bytes; this library knows ", known,
-                                   "), and sets a field that this library does not know"));
+                                   ") and sets a field that this library does not know"));
 }
 
 }  // namespace hctr::capi

@@ -14,8 +14,7 @@ namespace {
 /// Converts `value` to an enum with `count` values.
 template <class Enum>
 Enum enum_of(int32_t value, int32_t count, const std::string& what) {
-  if (value < 0 || value >= count)
-    throw Error(Kind::usage, cat(what, " is ", value, ", and must be from 0 to ", count - 1));
+  if (value < 0 || value >= count) throw Error(Kind::usage, cat(what, " is ", value, "; expected 0 to ", count - 1));
   return static_cast<Enum>(value);
 }
 
@@ -95,9 +94,9 @@ int64_t dim_of(const EmbeddingSet& set, const std::string& table) {
 /// Checks that an array is in memory of the set's device.
 void check_device(const EmbeddingSet& set, const hctr_array& array, const std::string& what) {
   if (array.data && (array.gpu < 0 ? -1 : array.gpu) != set.options().gpu)
-    throw Error(Kind::usage, cat(what, " is ", array.gpu < 0 ? "in memory of the host" : cat("on GPU ", array.gpu),
-                                 ", and the embeddings are ",
-                                 set.options().gpu < 0 ? "in memory of the host" : cat("on GPU ", set.options().gpu)));
+    throw Error(Kind::usage, cat(what, " is ", array.gpu < 0 ? "in host memory" : cat("on GPU ", array.gpu),
+                                 ", but the embeddings are ",
+                                 set.options().gpu < 0 ? "in host memory" : cat("on GPU ", set.options().gpu)));
 }
 
 std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const hctr_feature_keys* keys) {
@@ -186,7 +185,7 @@ hctr_status hctr_optimizer_defaults(int32_t rule, int32_t formula, hctr_optimize
 
 hctr_status hctr_embedding_create(const hctr_embedding_options* options, hctr_embedding** embedding) {
   return call([&] {
-    expect_given(embedding, "hctr_embedding_create(): the place of the handle");
+    expect_given(embedding, "hctr_embedding_create(): the pointer to the handle");
     const auto given = hctr::capi::read_struct(options, "hctr_embedding_options");
     *embedding = std::make_unique<hctr_embedding>(hctr::capi::options_of(given)).release();
   });
@@ -202,7 +201,7 @@ hctr_status hctr_embedding_forward(hctr_embedding* embedding, int64_t samples, c
                                    const hctr_array* vectors, int64_t* batch) {
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
-    expect_given(batch, "hctr_embedding_forward(): the place of the batch");
+    expect_given(batch, "hctr_embedding_forward(): the pointer to the batch");
     const auto given = hctr::capi::keys_of(set, samples, keys);
     *batch =
         set.forward(samples, given,
@@ -214,7 +213,7 @@ hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t samples, 
                                     int64_t* batch) {
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
-    expect_given(batch, "hctr_embedding_prefetch(): the place of the batch");
+    expect_given(batch, "hctr_embedding_prefetch(): the pointer to the batch");
     *batch = set.prefetch(samples, hctr::capi::keys_of(set, samples, keys));
   });
 }
@@ -244,7 +243,7 @@ hctr_status hctr_embedding_reserve_lookup(hctr_embedding* embedding, int64_t sam
 
 hctr_status hctr_embedding_allocated_bytes(hctr_embedding* embedding, int64_t* bytes) {
   return call([&] {
-    expect_given(bytes, "hctr_embedding_allocated_bytes(): the place of the number");
+    expect_given(bytes, "hctr_embedding_allocated_bytes(): the pointer to the number");
     *bytes = set_of(embedding).allocated_bytes();
   });
 }
@@ -336,7 +335,7 @@ hctr_status hctr_embedding_lookup(hctr_embedding* embedding, int64_t samples, co
 
 hctr_status hctr_embedding_updates(hctr_embedding* embedding, int64_t* updates) {
   return call([&] {
-    expect_given(updates, "hctr_embedding_updates(): the place of the number");
+    expect_given(updates, "hctr_embedding_updates(): the pointer to the number");
     *updates = set_of(embedding).updates();
   });
 }
@@ -347,7 +346,7 @@ hctr_status hctr_embedding_set_updates(hctr_embedding* embedding, int64_t update
 
 hctr_status hctr_embedding_rows(hctr_embedding* embedding, const char* table, int64_t* rows) {
   return call([&] {
-    expect_given(rows, "hctr_embedding_rows(): the place of the number");
+    expect_given(rows, "hctr_embedding_rows(): the pointer to the number");
     *rows = set_of(embedding).rows(hctr::capi::text_of(table, "the name of a table"));
   });
 }

@@ -25,8 +25,8 @@ hctr_status hctr_embedding_remove(hctr_embedding* embedding, const char* table, 
 hctr_status hctr_embedding_removed_keys(hctr_embedding* embedding, const char* table, int64_t* keys, int64_t most,
                                         int64_t* count) {
   return call([&] {
-    expect_given(count, "hctr_embedding_removed_keys(): the place of the count");
-    if (most > 0) expect_given(keys, "hctr_embedding_removed_keys(): the place of the keys");
+    expect_given(count, "hctr_embedding_removed_keys(): the pointer to the count");
+    if (most > 0) expect_given(keys, "hctr_embedding_removed_keys(): the pointer to the keys");
     const std::vector<int64_t> all = set_of(embedding).removed_keys(text_of(table, "the name of a table"));
     *count = static_cast<int64_t>(all.size());
     std::copy_n(all.begin(), std::clamp<int64_t>(most, 0, *count), keys);
@@ -35,7 +35,7 @@ hctr_status hctr_embedding_removed_keys(hctr_embedding* embedding, const char* t
 
 hctr_status hctr_embedding_figures(hctr_embedding* embedding, const char* table, hctr_figure figure, void* user) {
   return call([&] {
-    expect_given(reinterpret_cast<const void*>(figure), "hctr_embedding_figures(): the receiver");
+    expect_given(reinterpret_cast<const void*>(figure), "hctr_embedding_figures(): the callback");
     const std::string name = text_of(table, "the name of a table");
     const hctr::EmbeddingMemory memory = set_of(embedding).memory(name);
     figure(user, "rows", memory.rows);

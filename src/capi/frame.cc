@@ -19,7 +19,7 @@ struct hctr_frame {
 hctr_status hctr_frame_create(ArrowSchema* schema, ArrowArray* const* batches, size_t count, hctr_frame** frame) {
   return hctr::capi::call([&] {
     hctr::capi::expect_given(schema, "hctr_frame_create(): the schema");
-    hctr::capi::expect_given(frame, "hctr_frame_create(): the place of the handle");
+    hctr::capi::expect_given(frame, "hctr_frame_create(): the pointer to the handle");
     std::vector<ArrowArray> all;
     for (size_t i = 0; i < count; ++i) {
       hctr::capi::expect_given(batches[i], "hctr_frame_create(): a batch");
@@ -33,7 +33,7 @@ hctr_status hctr_frame_create(ArrowSchema* schema, ArrowArray* const* batches, s
 hctr_status hctr_frame_from_stream(ArrowArrayStream* stream, hctr_frame** frame) {
   return hctr::capi::call([&] {
     hctr::capi::expect_given(stream, "hctr_frame_from_stream(): the stream");
-    hctr::capi::expect_given(frame, "hctr_frame_from_stream(): the place of the handle");
+    hctr::capi::expect_given(frame, "hctr_frame_from_stream(): the pointer to the handle");
     *frame = std::make_unique<hctr_frame>(hctr::memory_table(*stream)).release();
   });
 }

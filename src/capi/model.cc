@@ -75,7 +75,7 @@ OutputView output_of(const hctr_model& model, const hctr_model_output& from, int
 
 hctr_status hctr_model_load(const hctr_model_options* options, hctr_model** model) {
   return hctr::capi::call([&] {
-    hctr::capi::expect_given(model, "hctr_model_load(): the place of the handle");
+    hctr::capi::expect_given(model, "hctr_model_load(): the pointer to the handle");
     *model = std::make_unique<hctr_model>(hctr::capi::load_options(options)).release();
   });
 }
@@ -126,7 +126,7 @@ hctr_status hctr_model_predict(hctr_model* model, const char* source, hctr_score
   return hctr::capi::call([&] {
     const hctr_model& of = hctr::capi::model_at(model);
     hctr::capi::expect_given(source, "hctr_model_predict(): the source");
-    hctr::capi::expect_given(reinterpret_cast<const void*>(rows), "hctr_model_predict(): who gets the rows");
+    hctr::capi::expect_given(reinterpret_cast<const void*>(rows), "hctr_model_predict(): the callback for rows");
     of.model.predict(source, [&](int64_t count, std::span<const hctr::OutputView> scores) {
       std::vector<std::array<int64_t, 2>> shapes;
       std::vector<hctr_model_output> outputs;
@@ -147,7 +147,7 @@ hctr_status hctr_model_encode(hctr_model* model, const char* source, int32_t par
   return hctr::capi::call([&] {
     const hctr_model& of = hctr::capi::model_at(model);
     hctr::capi::expect_given(source, "hctr_model_encode(): the source");
-    hctr::capi::expect_given(reinterpret_cast<const void*>(samples), "hctr_model_encode(): who gets the samples");
+    hctr::capi::expect_given(reinterpret_cast<const void*>(samples), "hctr_model_encode(): the callback for samples");
     of.model.encode(source, partial != 0, [&](int64_t count, std::span<const hctr::InputView> views) {
       const std::vector<hctr::capi::GivenInput> inputs = hctr::capi::given_inputs(of.inputs, views, count);
       std::vector<hctr_model_input> given;

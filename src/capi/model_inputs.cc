@@ -46,7 +46,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   }
   const std::string offsets = "offsets of " + what;
   if (to.gpu >= 0 || from.offsets.gpu >= 0)
-    throw Error(Kind::usage, cat(what, " has bags of keys on a GPU: give keys and offsets in memory of the host"));
+    throw Error(Kind::usage, cat(what, " has bags of keys on a GPU: pass keys and offsets in host memory"));
   to.data = contiguous(from.data, 1, what);
   to.offsets = contiguous(from.offsets, 1, offsets);
   to.offsets_type = element_type(from.offsets, offsets);

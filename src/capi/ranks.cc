@@ -38,7 +38,7 @@ using hctr::capi::expect_given;
 
 hctr_status hctr_ranks_create(const hctr_join* join, hctr_rank** ranks) {
   return call([&] {
-    expect_given(ranks, "hctr_ranks_create(): the places of the handles");
+    expect_given(ranks, "hctr_ranks_create(): the pointer to the handles");
     const auto given = hctr::capi::read_struct(join, "hctr_join");
     std::vector<std::unique_ptr<hctr_rank>> made;
     for (const hctr::EmbeddingRank& rank : hctr::EmbeddingRank::of_processes(hctr::capi::join_of(given)))

@@ -74,7 +74,7 @@ void set_count(int64_t* to, int64_t count) {
 hctr_status hctr_store_open(const hctr_store_options* options, hctr_store** store) {
   return hctr::capi::call([&] {
     const hctr_store_options from = hctr::capi::read_struct(options, "hctr_store_options");
-    hctr::capi::expect_given(store, "hctr_store_open(): the place of the handle");
+    hctr::capi::expect_given(store, "hctr_store_open(): the pointer to the handle");
     if (!from.config && !from.config_text)
       throw hctr::Error(hctr::Kind::usage, "hctr_store_options: neither config nor config_text is given");
     hctr::Surroundings around;
@@ -192,7 +192,7 @@ hctr_status hctr_store_compact(hctr_store* store, int64_t* bytes) {
 hctr_status hctr_store_view_create(hctr_store* store, const char* model, hctr_store_view** view) {
   return hctr::capi::call([&] {
     hctr::capi::expect_given(model, "hctr_store_view_create(): the model");
-    hctr::capi::expect_given(view, "hctr_store_view_create(): the place of the handle");
+    hctr::capi::expect_given(view, "hctr_store_view_create(): the pointer to the handle");
     *view = std::make_unique<hctr_store_view>(hctr::capi::store_at(store).view(model)).release();
   });
 }

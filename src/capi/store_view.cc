@@ -24,7 +24,7 @@ const StoreView::Table& table_at(const hctr_store_view& view, size_t table) {
 Matrix rows_for(const StoreView::Table& table, const hctr_array* given, int64_t count) {
   const std::string what = cat("rows of table '", table.name, "'");
   expect_given(given, "hctr_store_get(): the rows");
-  if (given->gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: give memory of the host"));
+  if (given->gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: pass host memory"));
   const Matrix matrix = matrix_of(*given, what);
   if (matrix.rows < count || matrix.columns != table.dim)
     throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", count, ", ",
@@ -101,9 +101,9 @@ hctr_status hctr_store_get_pooled(const hctr_store_view* view, size_t table, int
     const hctr::StoreView::Table& from = hctr::capi::table_at(of, table);
     hctr::capi::expect_given(offsets, "hctr_store_get_pooled(): the offsets");
     if (pooling < HCTR_SUM || pooling > HCTR_SQRTN)
-      throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_store_get_pooled(): the pooling is ", pooling));
+      throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_store_get_pooled(): unknown pooling ", pooling));
     const std::vector<int64_t> wanted = hctr::capi::keys_of_table(from, keys),
-                               bounds = hctr::capi::keys_of_array(*offsets, "the offsets of a pooled look-up");
+                               bounds = hctr::capi::keys_of_array(*offsets, "the offsets of hctr_store_get_pooled()");
     const hctr::capi::Matrix to = hctr::capi::rows_for(from, vectors, static_cast<int64_t>(bounds.size()) - 1);
     const int64_t without = of.view->get_pooled(table, wanted, bounds, static_cast<hctr::StoreView::Pooling>(pooling),
                                                 to.data, to.stride, slot);

@@ -120,7 +120,7 @@ using hctr::capi::trainer_at;
 
 hctr_status hctr_trainer_create(const hctr_trainer_options* options, hctr_trainer** trainer) {
   return hctr::capi::call([&] {
-    hctr::capi::expect_given(trainer, "hctr_trainer_create(): the place of the handle");
+    hctr::capi::expect_given(trainer, "hctr_trainer_create(): the pointer to the handle");
     *trainer = std::make_unique<hctr_trainer>(hctr::capi::trainer_options(options)).release();
   });
 }

@@ -29,7 +29,7 @@ Options use_options(const hctr_use_options* given) {
 
 hctr_status hctr_stop_create(hctr_stop** stop) {
   return hctr::capi::call([&] {
-    hctr::capi::expect_given(stop, "hctr_stop_create(): the place of the handle");
+    hctr::capi::expect_given(stop, "hctr_stop_create(): the pointer to the handle");
     *stop = new hctr_stop;
   });
 }
@@ -67,7 +67,7 @@ hctr_status hctr_export(const hctr_use_options* options, int32_t format, const c
     auto of = hctr::capi::use_options<hctr::ExportOptions>(options);
     hctr::capi::expect_given(out, "hctr_export(): the folder");
     if (format < HCTR_ONNX || format > HCTR_PARQUET)
-      throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_export(): the format is ", format));
+      throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_export(): unknown format ", format));
     of.format = static_cast<hctr::ExportFormat>(format);
     of.out = out;
     of.rows = rows;

@@ -20,7 +20,7 @@ namespace hctr::capi {
 /// Throws Error(interrupted) if the use was stopped.
 template <class Use>
 Use whole(Use use) {
-  if (use.interrupted) throw Error(Kind::interrupted, "the work has been stopped before it was done");
+  if (use.interrupted) throw Error(Kind::interrupted, "stopped before the work was complete");
   return use;
 }
 

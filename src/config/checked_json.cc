@@ -16,7 +16,7 @@ std::string closing(std::string_view body) {
 }
 
 [[noreturn]] void refuse_damaged(const fs::path& path) {
-  throw Error(Kind::data, cat("'", path.string(), "' is damaged: its content does not have the checksum at its end"));
+  throw Error(Kind::data, cat("'", path.string(), "' is damaged: the checksum at its end does not match"));
 }
 
 bool has_checksum(std::string_view text) {
@@ -28,7 +28,7 @@ bool has_checksum(std::string_view text) {
 
 std::string with_checksum(const Json& object) {
   std::string body = object.text(1);
-  HCTR_EXPECT(body.ends_with("\n}"), "JSON with a checksum is an object with members");
+  HCTR_EXPECT(body.ends_with("\n}"), "JSON with a checksum must be an object with members");
   body.resize(body.size() - 2);
   return body + closing(body);
 }

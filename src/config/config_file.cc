@@ -36,11 +36,11 @@ std::string expand(std::string_view text, const std::string& where, const Enviro
     const size_t end = text.find('}', at);
     if (end == text.npos)
       throw Error(Kind::config,
-                  cat(where, ": \"${\" without \"}\" in \"", text, "\"; \"$${\" stands for these characters"));
+                  cat(where, ": \"${\" without \"}\" in \"", text, "\"; write \"$${\" for a literal \"${\""));
     const std::string_view inside = text.substr(at + 2, end - at - 2);
     const size_t colon = inside.find(":-");
     if (colon != inside.npos && inside.find("${", colon) != inside.npos)
-      throw Error(Kind::config, cat(where, ": a default is plain text, and \"", text, "\" has a variable in it"));
+      throw Error(Kind::config, cat(where, ": a default must be plain text, but \"", text, "\" contains a variable"));
     const std::string name(inside.substr(0, colon));
     const std::optional<std::string> value = name.empty() ? std::nullopt : variable_of(environment, name.c_str());
     if (value && (!value->empty() || colon == inside.npos))
@@ -169,7 +169,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
   files.push_back(path);
   if (files.size() > kMostFiles)
     throw Error(Kind::config, cat("'", name, "': more than ", kMostFiles,
-                                  " files are included, expected fewer: do two of them include each other?"));
+                                  " files are included, which exceeds the limit: do two files include each other?"));
   return with_includes(read_text_until(from_input ? "/dev/stdin" : path, "", stop), path, name, files, stop,
                        environment);
 }
@@ -249,7 +249,8 @@ class Change {
     if (wanted.size() < 10 && wanted.find_first_not_of("0123456789") == wanted.npos) {
       const size_t index = std::stoul(wanted);
       if (index >= elements.size())
-        fail(cat(place(depth), " is an array of ", elements.size(), ", numbered from 0: it has no element ", index));
+        fail(
+            cat(place(depth), " is an array of ", elements.size(), ", numbered from 0: no element has number ", index));
       return index;
     }
     std::vector<size_t> found;
@@ -265,7 +266,7 @@ class Change {
     const std::string hint = did_you_mean(wanted, known);
     fail(cat("no element of ", place(depth), " is called \"", wanted, "\"",
              !hint.empty()   ? hint
-             : known.empty() ? cat("; give its number, from 0")
+             : known.empty() ? cat("; give the element's number, starting at 0")
                              : cat("; there are ", hctr::one_of(known))));
   }
 

@@ -78,7 +78,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
     // an integer beyond 64 bits would be rounded, and no field accepts one
     if (text.find_first_not_of("-0123456789") == text.npos)
       fail(read_ - text.size() - 1,
-           cat("the integer ", text, " is beyond 64 bits; a number may have an exponent: 1e30"));
+           cat("the integer ", text, " exceeds 64 bits; write larger numbers with an exponent: 1e30"));
     return put(value);
   }
   bool string(string_t& value) override { return put(std::move(value)); }
@@ -122,8 +122,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool put(Json value) {
     if (++values_ > kMostValues)
       fail(read_ - 1, cat("more than ", kMostValues,
-                          " values, which would take many times the text's memory; move long lists to separate files, "
-                          "as vocabularies are"));
+                          " values: expected fewer; move long lists to separate files, such as vocabularies"));
     if (stack_.empty()) {
       root_ = std::move(value);
     } else if (stack_.back().array()) {

@@ -54,7 +54,9 @@ class Exporter {
       for (size_t i = 0; i < (node.is_loss() ? 1 : node.in.size());
            ++i) {  // a loss needs only its first input, the logits
         if (node.in[i] == graph_.label)
-          fail(node, cat("reads the label '", graph_.edges[graph_.label].name, "', which a model in use does not get"));
+          fail(node, cat("reads the label '", graph_.edges[graph_.label].name,
+                         "', which does not exist in "
+                         "inference"));
         needed_.insert(node.in[i]);
       }
     }

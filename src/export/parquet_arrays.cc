@@ -21,7 +21,7 @@ void write_parquet_arrays(FileSet& set, const fs::path& path, const std::vector<
   for (const StoredArray& array : arrays) {
     if (array.elements() > std::numeric_limits<int32_t>::max())
       throw Error(Kind::usage, cat("'", array.name, "' has ", array.elements(),
-                                   " numbers, more than a list in Parquet holds; npz and safetensors hold it"));
+                                   " numbers, more than a Parquet list can contain; export as npz or safetensors"));
     std::vector<float> values(static_cast<size_t>(array.elements()));
     size_t at = 0;
     array.write([&](std::span<const std::byte> bytes) {

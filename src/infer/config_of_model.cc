@@ -38,7 +38,9 @@ Config config_of_model(const ModelOptions& options, const Log& log) {
     const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop,
                                       options.surroundings.environment);
     if (!taken.empty())
-      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and uses the model's.");
+      log.info("note: '", options.config.string(), "' omits ", taken,
+               " in the Data layer: using the values "
+               "of the model.");
     return config;
   }
   const SavedConfig saved = saved_config(options.model, options.surroundings.environment);

@@ -16,7 +16,9 @@ Config evaluation_config(const LoadedModel& model, const std::string& source) {
   if (!source.empty())
     set_evaluation_data(source, config);
   else if (config.data.eval_source.empty())
-    throw Error(Kind::usage, cat("the config of ", model.saved().name, " names no eval_source: name the samples"));
+    throw Error(Kind::usage, cat("the config of ", model.saved().name,
+                                 " has no eval_source: name the samples to "
+                                 "evaluate"));
   config.data.cache_eval_data.most = 0;             // each batch is read once
   config.solver.export_predictions_prefix.clear();  // applies only to evaluations during training
   return config;

@@ -17,9 +17,9 @@ namespace {
 std::string advice_on(const EncodingChange& change, EncodingChoice choice) {
   if (change.fields.empty()) return "Restore the file with which the model was trained, or add ";
   if (is_of_formats(change.fields))
-    return "The data and the model have different formats: give data in the format of the model, or add ";
+    return "The data and the model have different formats: use data in the format of the model, or add ";
   if (choice == EncodingChoice::same && !is_between_formats(change.fields))
-    return "Add --encoding model to encode as the model was trained, or ";
+    return "Add --encoding model to use the model's encoding, or ";
   return "Set the fields to the model's values, or add ";
 }
 
@@ -66,7 +66,7 @@ std::vector<SlotKeyRule> key_rules_of_model(const Json& saved, const Json* data)
 
 void expect_encoding(const EncodingChange& change, const std::string& model, EncodingChoice choice, const Log& log) {
   if (!change.any()) return;
-  const std::string what = cat("the config's encoding differs from that of ", model, ": ", change.text());
+  const std::string what = cat("the config's encoding differs from the encoding of ", model, ": ", change.text());
   if (choice == EncodingChoice::config) return log.info("note: ", what, ".");
   throw Error(Kind::config,
               cat(what, ". ", advice_on(change, choice), "--encoding config to use this config's encoding"));
@@ -83,7 +83,7 @@ void expect_encoding_of_start(const Config& config, EncodingChoice choice, const
     const EncodingChange change = encoding_change(manifest->config, &manifest->data, config, config.data.source);
     const std::string model = cat("the model '", file, "' from which training starts");
     if (takes_parts(solver) && change.any() && choice != EncodingChoice::config)
-      log.warning("the config's encoding differs from that of ", model, ": ", change.text());
+      log.warning("the config's encoding differs from the encoding of ", model, ": ", change.text());
     else
       // A training run cannot use a model's encoding, so the message suggests only changes of the run's own fields.
       expect_encoding(change, model, choice == EncodingChoice::config ? choice : EncodingChoice::model, log);

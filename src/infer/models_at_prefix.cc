@@ -97,14 +97,16 @@ void expect_no_other_models(const SolverSection& solver, const OwnRun& own, cons
     const SavingRun other = saving_run(model);
     if (is_own(other, own)) continue;
     if (!may_be_replaced(model, other))
-      throw Error(Kind::config, cat("/solver/snapshot_prefix \"", prefix, "\": '", model.path.string(),
-                                    "' is the only copy of a model of ", other.text(),
-                                    ", and this run would overwrite it with its own of iteration ", model.iteration,
-                                    ". Remove \"snapshot_prefix\" to keep models in the run folder (--set "
-                                    "solver.snapshot_prefix=null); or set another one, or \"replace_models\": true"));
+      throw Error(
+          Kind::config,
+          cat("/solver/snapshot_prefix \"", prefix, "\": '", model.path.string(), "' is the only copy of a model of ",
+              other.text(), ", which this run would overwrite with its own model of iteration ", model.iteration,
+              ". Remove \"snapshot_prefix\" to keep models in the run folder (--set "
+              "solver.snapshot_prefix=null), set another prefix, or set \"replace_models\": "
+              "true"));
     replaced = cat("'", model.path.string(), "' is a model of ", other.text(), ", whose folder ",
                    fs::exists(other.folder) ? "keeps a copy" : "is gone",
-                   ": this run will overwrite it at \"snapshot_prefix\"");
+                   ": this run will overwrite the model at \"snapshot_prefix\"");
   }
   if (!replaced.empty()) log.warning(replaced);
 }
@@ -169,8 +171,10 @@ int64_t newest_of_one_run(const std::string& prefix) {
   std::string all;
   for (const auto& [run, iterations] : runs) all += cat(all.empty() ? "" : "; of ", run.text(), ": ", iterations);
   throw Error(Kind::io,
-              cat("the models at '", prefix, "' are of ", runs.size(), " runs, so it is ambiguous: iterations of ", all,
-                  ". Name the run folder, or ", prefix, "@", newest, " for the model of that iteration"));
+              cat("the models at '", prefix, "' are of ", runs.size(),
+                  " runs, so the prefix is ambiguous: "
+                  "iterations of ",
+                  all, ". Name the run folder, or ", prefix, "@", newest, " for the model of that iteration"));
 }
 
 }  // namespace hctr

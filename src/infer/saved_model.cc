@@ -83,11 +83,14 @@ std::string layer_differences(const Json* saved, const Config& config) {
   const auto add = [&](const std::string& difference) { text += cat(text.empty() ? "" : "; ", difference); };
   for (const auto& [name, layer] : before)
     if (!now.contains(name))
-      add(cat("layer '", name, "' was ", layer, " but not in the config"));
+      add(cat("layer '", name, "' was ", layer, " in the model and is missing in the config"));
     else if (now.at(name) != layer)
       add(cat("layer '", name, "' was ", layer, " and is ", now.at(name)));
   for (const auto& [name, layer] : now)
-    if (!before.contains(name)) add(cat("layer '", name, "' is ", layer, " but not in the saved config"));
+    if (!before.contains(name))
+      add(cat("layer '", name, "' is ", layer,
+              " in the config and is missing in the "
+              "model"));
   return text;
 }
 
@@ -102,7 +105,7 @@ std::string tables_of(const Config& config) {
   throw Error(Kind::data,
               cat(model.name, " has ", model.tables.size(), model.tables.size() == 1 ? " table" : " tables",
                   ", but the config has ", config.embeddings.size(), " (", tables_of(config),
-                  "): it belongs to another config", model.differences.empty() ? "" : "; ", model.differences));
+                  "): the model belongs to another config", model.differences.empty() ? "" : "; ", model.differences));
 }
 
 /// The field "numbering" of the description of a model's training data; empty if missing.
@@ -159,10 +162,10 @@ void expect_own_model(const fs::path& folder, const std::string& dense) {
   const auto manifest = manifest_of(dense);
   if (manifest && (run.empty() || manifest->run == run)) return;
   if (!manifest && fs::path(dense).parent_path() == folder) return;  // older versions of this program wrote no manifest
-  throw Error(Kind::data,
-              cat("the run folder '", folder.string(), "' names '", dense, "' as its model, but that belongs to ",
-                  manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
-                  ": its own no longer exists"));
+  throw Error(Kind::data, cat("the run folder '", folder.string(), "' names '", dense,
+                              "' as its model, but this file now belongs to ",
+                              manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
+                              ": the run's own model no longer exists"));
 }
 
 SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
@@ -170,8 +173,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   model.checkpoint =
       fs::exists(fs::path(folder) / kManifestName) ? read_checkpoint(folder) : newest_checkpoint(folder, log);
   if (!model.checkpoint)
-    throw Error(Kind::io, cat("'", folder, "' contains no checkpoint: there is no ", kManifestName,
-                              " in it, and no folder of a checkpoint"));
+    throw Error(Kind::io, cat("'", folder, "' contains no checkpoint: neither ", kManifestName,
+                              " nor a checkpoint folder exists there"));
   model.iteration = model.checkpoint->iteration;
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
   model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
@@ -189,15 +192,17 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
 /// Error(data) if it belongs to another run.
 SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& checkpoint, const Config& config,
                                    const Log& log) {
-  const std::string stopped =
-      cat("the run in '", folder.string(), "' was stopped, and checkpoint '", checkpoint.string(), "' had its state");
+  const std::string stopped = cat("the run in '", folder.string(), "' was stopped with the state in checkpoint '",
+                                  checkpoint.string(), "' had its state");
   if (!fs::exists(checkpoint / kManifestName))
-    throw Error(Kind::io, cat(stopped, ", which no longer exists: the run continued. The newest one is --model ",
+    throw Error(Kind::io, cat(stopped,
+                              ", which no longer exists: the run continued. For the newest checkpoint use "
+                              "--model ",
                               checkpoint.parent_path().string()));
   SavedModel model = model_of_checkpoint(checkpoint.string(), config, log);
   const Json* const run = model.checkpoint->manifest.about.find("run");
   if (!run || !run->string() || *run->string() != run_in_metrics(folder / kMetrics))
-    throw Error(Kind::data, cat(stopped, ": it now belongs to another run"));
+    throw Error(Kind::data, cat(stopped, ", which now belongs to another run"));
   return model;
 }
 
@@ -220,7 +225,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
     if (!fs::exists(file)) file = *saved;
     if (!fs::exists(file))
       throw Error(Kind::io, cat("the run folder '", folder.string(), "' lacks '", fs::path(*saved).filename().string(),
-                                "' of its final model: neither '",
+                                "' of its final model: found neither '",
                                 (folder / cat("final_", fs::path(*saved).filename().string())).string(), "' nor '",
                                 *saved, "' is there"));
     found.push_back(file.string());
@@ -229,10 +234,10 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   if (found.empty() && checkpoint && checkpoint->string())
     return model_where_run_stopped(folder, *checkpoint->string(), config, log);
   if (found.empty())
-    throw Error(
-        Kind::io,
-        cat("the run in '", folder.string(),
-            "' saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a snapshot_prefix"));
+    throw Error(Kind::io,
+                cat("the run in '", folder.string(),
+                    "' saved no final model (\"final_snapshot\" is false): name a checkpoint of the run, or a "
+                    "snapshot_prefix"));
   SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
   expect_own_model(folder, found[0]);
   model.name =
@@ -268,7 +273,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
       hint = cat("; its snapshots are at --model ", *prefix->string());
   }
   throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummaryFile,
-                            ": it is still running, or ended with an error", hint));
+                            ": the run is still active, or ended with an error", hint));
 }
 
 /// Throws Error(io) that lists the models in nearby folders. `config_prefix`: the snapshot_prefix of the config, where
@@ -307,7 +312,7 @@ std::pair<std::string, int64_t> find_snapshot(const std::string& model, const st
   if (iterations.empty()) fail_not_found(model, prefix, config_prefix);
   if (iteration && !iterations.contains(*iteration))
     throw Error(Kind::io,
-                cat("there is no model of iteration ", *iteration, " at prefix '", prefix, "', which would be '",
+                cat("no model of iteration ", *iteration, " at prefix '", prefix, "', which would be '",
                     formats::dense_model_name(prefix, *iteration), "'; there are iterations ", list_of(iterations)));
   return {prefix, iteration ? *iteration : newest_of_one_run(prefix)};
 }

@@ -42,8 +42,7 @@ void expect_known(const std::vector<ModelTensor>& tensors, std::string_view name
 /// Chooses the CPU for a model whose tables are in a store, because look-ups in a store run on the host.
 DeviceChoice device_of(const LoadOptions& from) {
   if (!from.tables) return from.device;
-  if (from.device == DeviceChoice::cuda)
-    throw Error(Kind::config, "a model whose tables are in a store scores on a CPU: device cpu");
+  if (from.device == DeviceChoice::cuda) throw Error(Kind::config, "a model with tables in a store needs device cpu");
   return DeviceChoice::cpu;
 }
 
@@ -99,7 +98,8 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
 EvaluationSummary ServedModel::evaluate(const std::string& source, const std::atomic<int>* stop) {
   if (tables_)
     throw Error(Kind::usage,
-                "evaluate() needs the tables in the model: load it without LoadOptions::tables, or use huge_ctr eval");
+                "evaluate() needs a model with its own tables: load the model without LoadOptions::tables, or use "
+                "huge_ctr eval");
   const CurrentDevice current(model_->device());
   const std::lock_guard lock(evaluating_);
   return evaluate_model(*model_, source, stop, log_);
@@ -141,9 +141,11 @@ void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {
 void ServedModel::expect_reachable(int gpu, const std::string& what) const {
   const Device device = model_->device();
   if (gpu < 0 || (device.is_cuda() && gpu == device.index)) return;
-  throw Error(Kind::usage, cat(what, " is on GPU ", gpu, ", and the model on ",
-                               device.is_cuda() ? cat("GPU ", device.index, ": give memory of that GPU or of the host")
-                                                : std::string("the CPU: give memory of the host")));
+  throw Error(Kind::usage, cat(what, " is on GPU ", gpu, ", but the model is on ",
+                               device.is_cuda() ? cat("GPU ", device.index,
+                                                      ": pass memory of that GPU or host "
+                                                      "memory")
+                                                : std::string("the CPU: pass host memory")));
 }
 
 ScoreRequest ServedModel::request_of(std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
@@ -158,9 +160,8 @@ ScoreRequest ServedModel::request_of(std::span<const InputView> inputs, std::spa
       throw Error(Kind::usage, cat("input '", input.name, "' is given twice"));
     expect_reachable(view->gpu, cat("input '", input.name, "'"));
     if (view->gpu >= 0 && view->offsets)
-      throw Error(Kind::usage, cat("input '", input.name,
-                                   "' has bags of keys on a GPU: give keys and offsets in memory "
-                                   "of the host"));
+      throw Error(Kind::usage,
+                  cat("input '", input.name, "' has bags of keys on a GPU: pass keys and offsets in host memory"));
     if (input.role == ModelTensor::Role::dense) {
       if (view->type != ElementType::f32)
         throw Error(Kind::usage, cat("input '", input.name, "': dense values must be f32"));

@@ -66,7 +66,7 @@ void add_tables_of_model(const std::string& name, const Surroundings& around, co
     if (loaded)
       table.rows = rows_of_checkpoint(loaded, e);
     else if (saved.checkpoint)
-      table.rows = [](const StoreRowSink&) { HCTR_EXPECT(false, "rows of a checkpoint that is not loaded"); };
+      table.rows = [](const StoreRowSink&) { HCTR_EXPECT(false, "rows of a checkpoint need the loaded checkpoint"); };
     else
       table.model_file = saved.tables.at(e);
     to.tables.push_back(std::move(table));
@@ -139,8 +139,8 @@ Store open_store(const std::filesystem::path& file, const std::string& text, boo
   if (loads) load_store_models(store, config, around);
   for (const StoreModelSection& section : config.models)
     if (section.stream.given)
-      log.warning("the stream of model '", section.name, "' is read ", loads ? "once, as the store is opened" : "not",
-                  ": a StoreStream, or huge_ctr store follow, applies what comes later");
+      log.warning("the stream of model '", section.name, "' is read ", loads ? "once, when the store opens" : "not",
+                  ": use a StoreStream or huge_ctr store follow to apply later updates");
   return store;
 }
 

@@ -28,7 +28,7 @@ class StoreTableReader : public TableReader {
   }
 
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override {
-    HCTR_EXPECT(reading_, "table '", spec_.name, "': no reading of the store");
+    HCTR_EXPECT(reading_, "table '", spec_.name, "': a lookup needs an open reading of the store");
     const ops::KeyBatch batch{.keys = keys.data<const int64_t>(),
                               .offsets = offsets.data<const int32_t>(),
                               .slots = spec_.slots,
@@ -82,7 +82,10 @@ StoreTables::StoreTables(std::shared_ptr<const StoreView> view, const Config& co
     const auto fail = [&](const std::string& why) {
       throw Error(Kind::config, cat("table '", spec.name, "' cannot come from the store: ", why));
     };
-    if (spec.policy.shares_row()) fail("keys without a row of their own share a trained one, which no file holds");
+    if (spec.policy.shares_row())
+      fail(
+          "keys without their own row share a trained row, which model files do not "
+          "contain");
     size_t number = 0;
     try {
       number = view_->table(spec.name);
@@ -90,10 +93,11 @@ StoreTables::StoreTables(std::shared_ptr<const StoreView> view, const Config& co
       fail(error.what());
     }
     const StoreView::Table& table = there[number];
-    if (table.dim != spec.dim) fail(cat("it has rows of ", table.dim, " elements there, and the model of ", spec.dim));
+    if (table.dim != spec.dim)
+      fail(cat("the store has rows of ", table.dim, " elements, but the model has rows of ", spec.dim));
     if (table.by_slot != spec.identity_by_slot)
-      fail(table.by_slot ? "rows belong to slot and key there, and to keys alone in the model"
-                         : "rows belong to keys alone there, and to slot and key in the model");
+      fail(table.by_slot ? "rows belong to slot and key in the store, but to keys in the model"
+                         : "rows belong to keys in the store, but to slot and key in the model");
     numbers_.push_back(number);
   }
 }

@@ -13,8 +13,8 @@ bool has_gpu(DeviceChoice choice, const Log& log) {
   if (search.count > 0) return true;
   if (choice == DeviceChoice::cuda)
     throw Error(Kind::device,
-                cat("--device cuda: no usable GPU: ", search.why_none, "; --device cpu trains without one"));
-  log.info("No usable GPU (", search.why_none, "): the CPU is used.");
+                cat("--device cuda: no usable GPU: ", search.why_none, "; --device cpu trains without a GPU"));
+  log.info("No usable GPU (", search.why_none, "): using the CPU.");
   return false;
 }
 
@@ -30,9 +30,9 @@ std::vector<int64_t> all_of(ProcessPlace place, bool on_gpus) {
                 "name the GPUs of each process, as in [[0],[1]]");
   if (several && place.on_host->process >= count)
     throw Error(Kind::device,
-                cat("/solver/gpu: \"all\" gives each of ", place.on_host->count, " processes on ", host_name(),
-                    " a GPU, and there ", count == 1 ? "is " : "are ", count, ": process ", place.process, ", number ",
-                    place.on_host->process, " of that host (LOCAL_RANK), has none"));
+                cat("/solver/gpu: \"all\" assigns a GPU to each of ", place.on_host->count, " processes on ",
+                    host_name(), ", but the number of GPUs is ", count, ": process ", place.process, ", number ",
+                    place.on_host->process, " of that host (LOCAL_RANK), has no GPU"));
   if (several) return {place.on_host->process};
   std::vector<int64_t> numbers;
   for (int gpu = 0; gpu < count; ++gpu) numbers.push_back(gpu);
@@ -54,12 +54,13 @@ std::vector<int64_t> list_of(const GpuLists& gpus, ProcessPlace place, bool on_g
     }
   if (place.processes > 1)
     throw Error(Kind::config,
-                cat(named, " and ", place.processes,
-                    " were started: expected one list for each, as in [[0],[0]] for two with a GPU each"));
+                cat(named, " but ", place.processes,
+                    " were started: expected one list for each process, as in [[0],[0]] for two processes with one "
+                    "GPU each"));
   if (on_gpus)
-    throw Error(Kind::config, cat(named, " but one was started: mpirun -np ", lists.size(),
-                                  " starts them all; a flat list names the GPUs of one"));
-  log.info("note: ", named, "; on the CPU their ranks are threads of this process.");
+    throw Error(Kind::config, cat(named, " but one process was started: mpirun -np ", lists.size(),
+                                  " starts all processes; a flat list names the GPUs of one process"));
+  log.info("note: ", named, "; on the CPU all ranks are threads of this process.");
   std::vector<int64_t> all;
   for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
   return all;
@@ -80,7 +81,9 @@ std::vector<Device> choose_devices(DeviceChoice choice, const GpuLists& gpus, Pr
   }
   if (devices.empty()) throw Error(Kind::config, cat("/solver/gpu: names no GPU for process ", place.process));
   if (!on_gpus && devices.size() > 1)
-    log.info("The config names ", devices.size(), " GPUs: the CPU runs that many ranks, with at least a thread each.");
+    log.info("The config names ", devices.size(),
+             " GPUs: the CPU runs as many ranks, with at least one thread per "
+             "rank.");
   return devices;
 }
 

@@ -54,9 +54,10 @@ void find_problems_of_host(const std::vector<RankSetup>& ranks, const std::vecto
   if (!apart.empty())
     problems.push_back(
         {Severity::warning, cat("the GPUs of ", ranks_text({apart.begin(), apart.end()}), " on host ", first.host,
-                                " cannot all read each other's memory, so exchanges go through host memory, several "
-                                "times slower: nvidia-smi topo -m shows how they are connected; if it shows links, "
-                                "IOMMU or ACS (in virtual machines: the host's settings) prevents it")});
+                                " cannot all read each other's memory, so exchanges go through host memory and are "
+                                "several times slower: nvidia-smi topo -m shows how the GPUs are connected; if "
+                                "there are links, IOMMU or ACS (in virtual machines: the host's settings) prevents "
+                                "direct access")});
   int64_t free = first.shared_memory;
   for (const size_t r : here) free = std::min(free, ranks[r].shared_memory);
   if (here.size() > 1 && free < kSharedMemory * static_cast<int64_t>(here.size()))
@@ -70,10 +71,11 @@ void find_problems_of_host(const std::vector<RankSetup>& ranks, const std::vecto
     const auto& interfaces = ranks[r].interfaces;
     const auto allowed = [&](const std::string& each) { return allows_interface(wanted, each); };
     if (wanted.empty() || std::any_of(interfaces.begin(), interfaces.end(), allowed)) continue;
-    problems.push_back(
-        {Severity::error,
-         cat("NCCL_SOCKET_IFNAME=", wanted, " allows none of the network interfaces that are up on host ", first.host,
-             ", where rank ", r, " runs (", names_text(interfaces), "): name one of these, or unset the variable")});
+    problems.push_back({Severity::error, cat("NCCL_SOCKET_IFNAME=", wanted,
+                                             " allows none of the network interfaces that are up on host ", first.host,
+                                             ", where rank ", r, " runs (", names_text(interfaces),
+                                             "): name one of these interfaces, or unset the "
+                                             "variable")});
     break;
   }
 }
@@ -157,20 +159,20 @@ std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& rank
     for (const auto& [gpu, of] : kinds) text += cat(text.empty() ? "" : "; ", gpu, " (", ranks_text(of), ")");
     problems.push_back(
         {Severity::warning, cat("the ranks' GPUs differ: ", text,
-                                ". Each step waits for the slowest, and the smallest memory limits the plan: name GPUs "
-                                "of one kind in \"gpu\", or hide the others with CUDA_VISIBLE_DEVICES")});
+                                ". Each step waits for the slowest GPU, and the smallest memory limits the plan: "
+                                "name GPUs of one kind in \"gpu\", or hide other GPUs with CUDA_VISIBLE_DEVICES")});
   }
   for (const auto& [gpu, of] : grouped(ranks, [](const RankSetup& s) { return s.host + " " + s.gpu_id; }))
     if (of.size() > 1)
       problems.push_back({Severity::error, cat(ranks_text(of), " share one GPU of host ", ranks[of[0]].host,
-                                               ", but each needs its own: the lists in \"gpu\" name GPUs by their "
-                                               "index on their host, one list for each process")});
+                                               ", but each rank needs its own GPU: the lists in \"gpu\" name GPUs "
+                                               "by their index on the host, one list for each process")});
   const auto hosts = grouped(ranks, [](const RankSetup& s) { return s.host; });
   for (const auto& [host, here] : hosts) find_problems_of_host(ranks, here, problems);
   if (hosts.size() > 1 && std::all_of(ranks.begin(), ranks.end(), [](const RankSetup& s) { return s.wanted.empty(); }))
     problems.push_back(
         {Severity::hint, cat("NCCL chooses the network between the hosts, among ", names_text(ranks[0].interfaces),
-                             " on host ", ranks[0].host, ": if that is the wrong one, set NCCL_SOCKET_IFNAME")});
+                             " on host ", ranks[0].host, ": set NCCL_SOCKET_IFNAME to select another network")});
   return problems;
 }
 

@@ -54,7 +54,9 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
       throw error.with_context(found.empty() ? "connecting the GPUs"
-                                             : cat("connecting the GPUs; possible causes in the set-up:\n", found));
+                                             : cat("connecting the GPUs; problems of the set-up that may be the "
+                                                   "cause:\n",
+                                                   found));
     }
   }
   throw Error(Kind::device,

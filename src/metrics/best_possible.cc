@@ -32,7 +32,7 @@ BestPossible best_of_label(std::span<const double> probability, std::span<const 
     throw Error(
         Kind::data,
         cat("the ", best.samples,
-            " evaluation samples are all of one class; more samples, or another share of positives, are needed"));
+            " evaluation samples are all of one class: generate more samples, or change the share of positives"));
   const auto n = static_cast<double>(best.samples);
   best.average_loss = loss / n;
   best.calibration = expected / positives;

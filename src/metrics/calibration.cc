@@ -21,7 +21,7 @@ MetricType calibration() {
   return {.name = "Calibration",
           .aliases = {},
           .better = MetricType::Better::near_one,
-          .text = "mean prediction over mean label: 1 if as many clicks occur as predicted",
+          .text = "mean prediction divided by mean label; 1 if as many clicks occur as predicted",
           .measure = make_measure<SumsMeasure<Calibration>>};
 }
 

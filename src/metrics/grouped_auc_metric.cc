@@ -26,7 +26,7 @@ MetricType grouped_auc() {
           .text =
               "the mean of the AUCs inside each group of samples, weighted by the group's samples; excludes groups "
               "with only one label, and samples without a group (H. Zhu et al., KDD 2017, equation 8). `group_by` "
-              "defines the groups. Exact up to 8 million samples, beyond that for a sample of the groups",
+              "defines the groups. Exact up to 8 million samples, above that computed on randomly chosen groups",
           .of_groups = true,
           .undefined = "no group has labels of both classes",
           .measure = make_measure<GroupedAucMeasure>};

@@ -25,7 +25,7 @@ MetricType hit_rate() {
           .aliases = {},
           .better = MetricType::Better::higher,
           .largest = 1,
-          .text = "among the samples predicted above 0.8, the fraction with label 1",
+          .text = "fraction of samples with label 1 among all samples with a prediction above 0.8",
           .of_labels = false,
           .undefined = "no prediction is above 0.8",
           .measure = make_measure<SumsMeasure<HitRate>>};

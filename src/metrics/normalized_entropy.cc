@@ -33,8 +33,8 @@ MetricType normalized_entropy() {
           .aliases = {},
           .better = MetricType::Better::lower,
           .text =
-              "log loss divided by that of always predicting the mean label: below 1 if something was learned (X. He "
-              "et al., ADKDD 2014, equation 3)",
+              "log loss divided by the log loss of always predicting the mean label; below 1 if the model has "
+              "learned (X. He et al., ADKDD 2014, equation 3)",
           .measure = make_measure<SumsMeasure<NormalizedEntropy>>};
 }
 

@@ -26,7 +26,8 @@ MetricType auc() {
           .largest = 1,
           .text =
               "area under the ROC curve: the probability that a sample of label 1 is predicted higher than one of "
-              "label 0, ties counting one half. Exact up to 4 million distinct predictions, beyond that within 5e-7",
+              "label 0, ties counting one half. Exact up to 4 million distinct predictions, above that with an "
+              "error below 5e-7",
           .measure = make_measure<RankingMeasure<&Ranking::area>>};
 }
 

@@ -32,7 +32,7 @@ std::string why_undefined(const MetricType& type, const SampleFacts& facts) {
     return cat(facts.not_numbers, " of ", facts.samples,
                facts.not_numbers == 1 ? " predictions is not a number" : " predictions are not numbers");
   if (type.of_groups && facts.without_group == facts.samples)
-    return "no evaluation sample has a group: the slot named by \"group_by\" holds no key";
+    return "no evaluation sample has a group: the slot named by \"group_by\" is always empty";
   const bool one_class = facts.lowest > kPositive || facts.highest <= kPositive;
   if (one_class && type.of_labels) {
     const std::string all =
@@ -40,7 +40,7 @@ std::string why_undefined(const MetricType& type, const SampleFacts& facts) {
     return facts.lowest == facts.highest ? cat(all, " label ", facts.lowest)
                                          : cat(all, " labels ", facts.lowest > kPositive ? "above" : "up to", " 0.5");
   }
-  return type.undefined.empty() ? "its value is not a number" : type.undefined;
+  return type.undefined.empty() ? "the metric's value is not a number" : type.undefined;
 }
 
 std::string metric_text(const std::string& name, double value, const std::map<std::string, std::string>& undefined) {

@@ -10,7 +10,7 @@ void BadRowsFound::add(const BadRows& policy, const TextBlock& block, int64_t li
   if (policy.skip && count++ > 0) return;
   first =
       cat("'", block.file, "' line ", line, ", at byte ", block.first_byte + (row - block.text.data()), ": ", problem);
-  if (!policy.skip) throw Error(Kind::data, cat(first, "; --bad-rows skip skips such rows"));
+  if (!policy.skip) throw Error(Kind::data, cat(first, "; --bad-rows skip ignores such rows"));
 }
 
 void BadRowsFound::add(const BadRows& policy, const BadRowsFound& more) {

@@ -73,7 +73,7 @@ void TextSource::remove_header(std::string& text) {
   if (found != *header_)
     throw Error(Kind::data,
                 cat("'", stream_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200),
-                    "', but '", header_->substr(0, 200), "' was expected: all files need the same header"));
+                    "', but '", header_->substr(0, 200), "' in the first file: all files need the same header"));
   byte_ += static_cast<int64_t>(end);
   line_ += std::count(record.begin(), record.end(), '\n');
   text.erase(0, end);

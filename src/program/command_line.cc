@@ -157,7 +157,7 @@ CommandOption CommandOption::one_of(std::initializer_list<int> numbers) {
 CommandLine::CommandLine(const std::string& program, const std::string& description, const std::string& footer)
     : app_(std::make_shared<CLI::App>(description, program)) {
   app_->footer(footer);
-  app_->set_version_flag("--version", version_text(program), "Print version, commit and libraries of this build");
+  app_->set_version_flag("--version", version_text(program), "Print the version, commit and libraries of this build");
   CLI::App* const app = app_.get();  // the help lists options that are added later, too
   const Verbs* const verbs = verbs_.get();
   app->add_option_function<std::string>(
@@ -169,7 +169,7 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
       ->check(check_word({"bash", "zsh"}));
   app->add_flag_callback(
       "--man", [app, verbs] { throw CLI::CallForVersion(man_page(*app, verbs->all), 0); },
-      "Print these texts as a man page");
+      "Print this help as a man page");
 }
 
 CommandOption CommandLine::add_option(const std::string& name, int& value, const std::string& text) {
@@ -227,7 +227,7 @@ void CommandLine::set_verbs(std::vector<Verb> verbs) {
         text.pop_back();
         throw CLI::CallForVersion(text, 0);
       },
-      "Print the pages of all commands");
+      "Print the help of all commands");
 }
 const Verb* CommandLine::verb() const { return verbs_->given; }
 const std::vector<Verb>& CommandLine::verbs() const { return verbs_->all; }

@@ -33,7 +33,7 @@ Json read_part(const RunData& run, const char* name, const char* without, std::v
 RunData read_run(const fs::path& folder, const Environment& environment) {
   const fs::path metrics = folder / kMetricsName;
   if (!fs::exists(metrics))
-    throw Error(Kind::usage, cat("'", folder.string(), "' is not a run folder: it contains no ", kMetricsName,
+    throw Error(Kind::usage, cat("'", folder.string(), "' is not a run folder: the folder lacks ", kMetricsName,
                                  fs::is_directory(folder) ? "" : " (there is no such folder)"));
   const fs::path whole = (folder / "").lexically_normal().parent_path();
   RunData run{.folder = folder, .name = whole.filename().string()};
@@ -46,20 +46,20 @@ RunData read_run(const fs::path& folder, const Environment& environment) {
   run.about = read_part(run, "run.json", "command line, host and versions are unknown", run.notes, Json::read_file);
   run.profile = read_part(run, "profile.json", "", run.notes, Json::read_file);
   if (run.log.lines > 0 && !run.log.training.contains("loss"))
-    run.notes.emplace_back("no losses: the run was shorter than \"display\", the interval of its lines");
+    run.notes.emplace_back("no losses: the run was shorter than \"display\", the interval between progress lines");
   if (run.log.lines > 0 && run.log.metrics.empty() && run.log.not_numbers.empty())
     run.notes.emplace_back("no evaluation: \"eval_source\" or \"eval_interval\" is missing, or the run was too short");
   for (const auto& [name, count] : run.log.not_numbers)
     run.notes.push_back(
         cat("metric ", name, " had no value in ", count, count == 1 ? " evaluation" : " evaluations", ": ",
             run.log.undefined.contains(name) ? run.log.undefined.at(name)
-                                             : "the labels were of one class, or a prediction was not a number"));
+                                             : "all labels were of one class, or a prediction was not a number"));
   return run;
 }
 
 bool score_run(RunData& run, const RunReportOptions& options) {
   if (run.config.is_null()) {
-    run.notes.emplace_back("scores are default: without config.json the model is not known");
+    run.notes.emplace_back("no scores: config.json, which describes the model, is missing");
     return true;
   }
   SampleOptions sample;

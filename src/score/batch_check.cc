@@ -18,7 +18,7 @@ constexpr int64_t kMostNarrow = std::numeric_limits<uint32_t>::max();
 constexpr float kAny = std::numeric_limits<float>::max();
 constexpr LabelRule kLabelRules[] = {
     {"BinaryCrossEntropyLoss", 0, 1, false, "0 to 1"},
-    {"CrossEntropyLoss", -kAny, kAny, false, "any number; 0.5 and more is the second class"},
+    {"CrossEntropyLoss", -kAny, kAny, false, "any number; 0.5 or more means the second class"},
     {"MultiCrossEntropyLoss", 0, 1, true, "0 to 1, or less than -0.5 for a missing label"},
 };
 
@@ -65,8 +65,8 @@ BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string sou
     const Node& loss = graph.nodes[graph.losses[l]];
     if (loss.in.size() < 3) continue;
     if (const auto column = first_label_column(graph, loss.in[2]))
-      columns_.push_back({*column, 0, kAny, false, false,
-                          cat("'", loss.entry->tops[0], "' uses it as the sample weight, expected 0 or more")});
+      columns_.push_back(
+          {*column, 0, kAny, false, false, cat("'", loss.entry->tops[0], "' needs a sample weight of 0 or more")});
   }
 }
 
@@ -98,8 +98,8 @@ void BatchCheck::expect(const BatchView& batch, int64_t samples_in_set) const {
     while (table.offset(bag + 1) <= wide) ++bag;
     throw Error(Kind::data, cat(sample(bag % samples), " has key ", table.key(wide), " in slot ", bag / samples,
                                 " of '", inputs_[t].top,
-                                "', and \"input_key_type\" \"I32\" holds 0 to 4294967295: set it to "
-                                "\"I64\""));
+                                "', but \"input_key_type\" \"I32\" allows only 0 to 4294967295: set "
+                                "\"input_key_type\" to \"I64\""));
   }
 }
 

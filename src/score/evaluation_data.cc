@@ -36,7 +36,7 @@ void note_shared_files(const Config& config, const Log& log) {
   const std::vector<std::string> shared = shared_files(config.data);
   if (shared.empty()) return;
   log.info("note: '", shared.front(), "'", shared.size() == 1 ? " is" : cat(" and ", shared.size() - 1, " more are"),
-           " read for training and for evaluation: metrics of training samples say little about other samples.");
+           " used for both training and evaluation: metrics of training samples say little about other samples.");
 }
 
 void check_evaluation_labels(const Config& config, bool allow_unmatched, const Log& log) {

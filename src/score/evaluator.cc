@@ -132,7 +132,7 @@ void Evaluator::note_samples_without_group() {
   const SampleFacts& facts = scores_.front().facts();
   if (!options_.groups || facts.without_group == 0 || std::exchange(noted_groups_, true)) return;
   log_.info("note: metrics of groups exclude ", facts.without_group, " of ", facts.samples,
-            " evaluation samples without a group: the slot named by \"group_by\" holds no key there.");
+            " evaluation samples without a group: their slot named by \"group_by\" is empty.");
 }
 
 void Evaluator::add_merged_values(Result& result) {

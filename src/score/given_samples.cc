@@ -34,12 +34,11 @@ const InputView& GivenSamples::view_of(const DataSection& section, const Samples
   if (!found->data && given.samples > 0) throw Error(Kind::usage, cat("input '", name, "' has no data"));
   if (found->gpu < 0) return *found;
   if (!gpu_ || *gpu_ != found->gpu)
-    throw Error(Kind::usage, cat("input '", name, "' is on GPU ", found->gpu, ", and the trainer ",
-                                 gpu_ ? cat("on GPU ", *gpu_, ": give memory of that GPU or of the host")
-                                      : std::string("on the CPU or on several ranks: give memory of the host")));
+    throw Error(Kind::usage, cat("input '", name, "' is on GPU ", found->gpu, ", but the trainer is ",
+                                 gpu_ ? cat("on GPU ", *gpu_, ": pass memory of that GPU or host memory")
+                                      : std::string("on the CPU or on several ranks: pass host memory")));
   if (found->offsets)
-    throw Error(Kind::usage,
-                cat("input '", name, "' has bags of keys on a GPU: give keys and offsets in memory of the host"));
+    throw Error(Kind::usage, cat("input '", name, "' has bags of keys on a GPU: pass keys and offsets in host memory"));
   if (std::ranges::none_of(callers_, [&](const auto& caller) { return caller.first == found->stream; }))
     callers_.emplace_back(found->stream, CallerStream(Device{DeviceKind::cuda, found->gpu}, found->stream));
   return *found;
@@ -80,7 +79,8 @@ void GivenSamples::expect_one_place(const DataSection& section) const {
       (dense_.on_gpu ? 1 : 0);
   if (on_gpu_ && parts < keys_.size() + (section.dense.dense_dim > 0 ? 1 : 0))
     throw Error(Kind::usage,
-                "dense values and keys lie partly on a GPU and partly on the host: give all of them there");
+                "dense values and keys are partly on a GPU and partly on the host: pass all in one of the two "
+                "memories");
 }
 
 GivenSamples::Floats GivenSamples::on_host(Floats from) {

@@ -75,12 +75,12 @@ void warn_of_unmatched(const std::vector<SlotMatches>& slots, const std::string&
   };
   if (const auto some = large(&SlotMatches::share); !some.empty())
     log.warning("most keys of ", some.size() == 1 ? "a slot" : "some slots", " of ", of,
-                " have no row, since they did not occur in training, and count as zero vectors: ", describe(some));
+                " did not occur in training, have no row, and count as zero vectors: ", describe(some));
   if (const auto some = large(&SlotMatches::unlisted_share); !some.empty())
     log.warning("most values of ", some.size() == 1 ? "a slot" : "some slots", " of ", of,
-                " are not in its vocabulary, and share one key: ", describe_unlisted(some));
+                " are missing in the vocabulary, and share one key: ", describe_unlisted(some));
   if (const auto some = large(&SlotMatches::without_group_share); !some.empty())
-    log.warning("most samples of ", of, " have no group, and GroupedAUC excludes them: ",
+    log.warning("most samples of ", of, " have no group and are excluded from GroupedAUC: ",
                 text_of_shares(some, &SlotMatches::without_group_share, 1));
 }
 
@@ -101,15 +101,15 @@ void expect_matches(const std::vector<SlotMatches>& slots, const std::string& da
       none += cat(none.empty() ? "" : ", ", slot.slot, " (", slot.keys, " keys)");
   }
   if (!unlisted.empty())
-    throw Error(Kind::data, cat("'", data, "': the vocabulary of a slot has none of its values: ", unlisted,
-                                ". Is their spelling different in the vocabulary file? Add --unmatched allow to score "
-                                "them anyway, as one key"));
+    throw Error(Kind::data, cat("'", data, "': the vocabulary of a slot contains none of the slot's values: ", unlisted,
+                                ". Does the vocabulary file spell the values differently? Add --unmatched allow to "
+                                "score these samples anyway, with one key for all values"));
   if (none.empty()) return;
   throw Error(
       Kind::data,
       cat("'", data, "': no key of a slot has a row in the model, so none of its values occurred in training: ", none,
-          ". Is the spelling of values different in the training data, such as 1.0 instead of 1? Add --unmatched allow "
-          "to score them anyway, as zero vectors"));
+          ". Did the training data spell the values differently, such as 1.0 instead of 1? Add --unmatched allow "
+          "to score these samples anyway, with zero vectors"));
 }
 
 }  // namespace hctr

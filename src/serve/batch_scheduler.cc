@@ -64,7 +64,7 @@ void BatchScheduler::submit(InferRequest request, Answer answer) {
     if (ends_) throw Refusal(Code::unavailable, "the model is being unloaded");
     if (waiting_ >= options_.most_queued)
       throw Refusal(Code::unavailable, cat("model '", job->request.model, "' has ", waiting_,
-                                           " requests waiting, as many as its queue takes: ask again later"));
+                                           " waiting requests, the maximum of its queue: retry later"));
     queues_[priority].push_back(std::move(job));
     ++waiting_;
   } catch (...) {

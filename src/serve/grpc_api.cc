@@ -123,7 +123,7 @@ bool GrpcApi::handle_control(std::string_view method, std::string_view request, 
   for (ProtoReader field(request); loads && field.next();) {
     if (field.number() != 3) continue;
     if (text_field(field.bytes(), 1) != "config")
-      throw Refusal::invalid("load takes the parameter 'config', a text of JSON, and not '",
+      throw Refusal::invalid("load accepts only the parameter 'config', a string of JSON; found '",
                              text_field(field.bytes(), 1), "'");
     config = text_field(text_field(field.bytes(), 2), 3);
   }

@@ -25,10 +25,10 @@ std::string unpacked(std::string_view bytes, int64_t most) {
     status = ::inflate(&stream, Z_NO_FLUSH);
     const size_t count = part.size() - stream.avail_out;
     if ((status != Z_OK && status != Z_STREAM_END) || (count == 0 && status == Z_OK))
-      throw Refusal::invalid("the body is not packed as Content-Encoding says, or is truncated");
+      throw Refusal::invalid("the body does not have the stated Content-Encoding, or is truncated");
     if (static_cast<int64_t>(out.size() + count) > most)
       throw Refusal(Code::too_large,
-                    cat("the body of a request may have ", most, " bytes, and has more once unpacked"));
+                    cat("the body of a request may have at most ", most, " bytes, but is larger after unpacking"));
     out.append(part.data(), count);
   }
   return out;

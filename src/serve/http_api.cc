@@ -71,7 +71,9 @@ void HttpApi::handle(HttpRequest request, Respond respond) {
     if (coding == "gzip" || coding == "deflate")
       request.body = unpacked(request.body, limits_.body_bytes);
     else if (!coding.empty() && coding != "identity")
-      throw HttpResponse(http_error(415, cat("Content-Encoding '", coding, "' is not read: gzip or deflate")));
+      throw HttpResponse(http_error(415, cat("Content-Encoding '", coding,
+                                             "' is not supported: expected gzip or "
+                                             "deflate")));
     const bool packs = request.header("accept-encoding").find("gzip") != std::string_view::npos;
     Respond packing = [respond, packs](HttpResponse response) {
       if (packs && response.body.size() >= kPackedFrom) {
@@ -156,8 +158,9 @@ void HttpApi::route_repository(HttpRequest& request, const Path& path, const Res
   std::optional<std::string> config;
   if (const Json* parameters = body.find("parameters"); parameters && parameters->object())
     for (const auto& [name, value] : *parameters->object()) {
-      if (name != "config") throw Refusal::invalid("load takes only the parameter 'config'; found '", name, "'");
-      if (!value.string()) throw Refusal::invalid("the parameter 'config' is a string of JSON; found ", value.kind());
+      if (name != "config") throw Refusal::invalid("load accepts only the parameter 'config'; found '", name, "'");
+      if (!value.string())
+        throw Refusal::invalid("the parameter 'config' must be a string of JSON; found ", value.kind());
       config = *value.string();
     }
   core_.load(path[3], config, done);
@@ -180,7 +183,7 @@ void HttpApi::route_regions(HttpRequest& request, const Path& path, const Respon
   const Json body = json_body(request);
   const Json *key = body.find("key"), *offset = body.find("offset"), *bytes = body.find("byte_size");
   if (!key || !key->string() || !bytes || !bytes->integer() || (offset && !offset->integer()))
-    throw Refusal::invalid("a region has a 'key', a text, and integers 'byte_size' and 'offset'");
+    throw Refusal::invalid("a region needs 'key', a string, and the integers 'byte_size' and 'offset'");
   core_.regions().add(name, *key->string(), offset ? *offset->integer() : 0, *bytes->integer());
   respond({});
 }

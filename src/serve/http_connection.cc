@@ -39,7 +39,7 @@ HttpConnection::HttpConnection(const std::string& address) : host_(address) {
   hints.ai_socktype = SOCK_STREAM;
   const std::string host = address.substr(0, colon), port = colon == address.npos ? "8000" : address.substr(colon + 1);
   if (const int problem = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); problem != 0)
-    throw Error(Kind::io, cat("'", address, "' is no address of a service: ", ::gai_strerror(problem)));
+    throw Error(Kind::io, cat("'", address, "' is not the address of a service: ", ::gai_strerror(problem)));
   int why = 0;
   for (const addrinfo* one = found; one && socket_ < 0; one = one->ai_next) {
     socket_ = ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -71,7 +71,7 @@ HttpConnection::Answer HttpConnection::ask(const std::string& method, const std:
   text += body;
   for (size_t sent = 0; sent < text.size();) {
     const ssize_t count = ::send(socket_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-    if (count <= 0) throw Error(Kind::io, cat("the service at ", host_, " takes no more bytes"));
+    if (count <= 0) throw Error(Kind::io, cat("the service at ", host_, " closed the connection"));
     sent += static_cast<size_t>(count);
   }
   const auto receive_until = [&](const auto& done) {

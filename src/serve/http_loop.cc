@@ -100,8 +100,8 @@ void HttpLoop::accept_all() {
     const int yes = 1;
     (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if (connections_->fetch_add(1) >= limits_.connections) {
-      const std::string refusal = http_text(
-          http_error(503, cat("the service has ", limits_.connections, " connections, as many as it takes")), false);
+      const std::string refusal =
+          http_text(http_error(503, cat("the service has ", limits_.connections, " connections, its maximum")), false);
       (void)::send(socket, refusal.data(), refusal.size(), MSG_NOSIGNAL);
       ::close(socket);
       connections_->fetch_sub(1);

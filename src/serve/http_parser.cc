@@ -53,14 +53,14 @@ bool HttpParser::read_line(std::string_view bytes, size_t& at) {
   const size_t count = (end == bytes.npos ? bytes.size() : end + 1) - at;
   header_bytes_ += static_cast<int64_t>(count);
   if (header_bytes_ > limits_.header_bytes) {
-    refuse(431, cat("the head of a request may have ", limits_.header_bytes, " bytes"));
+    refuse(431, cat("the header lines of a request may have at most ", limits_.header_bytes, " bytes"));
     return false;
   }
   line_.append(bytes.substr(at, count));
   at += count;
   if (end == bytes.npos) return false;
   if (line_.size() < 2 || line_[line_.size() - 2] != '\r' || line_.find('\0') != line_.npos) {
-    refuse(400, "a line of the head does not end in CR LF, or has a zero byte");
+    refuse(400, "a header line does not end in CR LF, or contains a zero byte");
     return false;
   }
   line_.resize(line_.size() - 2);
@@ -80,7 +80,7 @@ void HttpParser::on_line() {
       on_chunk_size();
       break;
     case State::chunk_end:
-      line_.empty() ? void(state_ = State::chunk_size) : refuse(400, "a chunk is longer than it says");
+      line_.empty() ? void(state_ = State::chunk_size) : refuse(400, "a chunk is longer than its stated size");
       break;
     case State::trailers:
       if (line_.empty()) state_ = State::complete;
@@ -95,13 +95,13 @@ void HttpParser::on_request_line() {
   const size_t first = line_.find(' '), second = line_.find(' ', first + 1);
   if (first == line_.npos || second == line_.npos || line_.find(' ', second + 1) != line_.npos || first == 0 ||
       second == first + 1 || !std::all_of(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(first), is_token))
-    return refuse(400, "the first line is no request of HTTP/1.1");
+    return refuse(400, "the first line is not an HTTP/1.1 request");
   request_.method = line_.substr(0, first);
   request_.target = line_.substr(first + 1, second - first - 1);
   const std::string_view protocol = std::string_view(line_).substr(second + 1);
   if (protocol != "HTTP/1.1" && protocol != "HTTP/1.0")
-    return protocol.starts_with("HTTP/") ? refuse(505, "the service speaks HTTP/1.1")
-                                         : refuse(400, "the first line is no request of HTTP/1.1");
+    return protocol.starts_with("HTTP/") ? refuse(505, "the service supports only HTTP/1.1")
+                                         : refuse(400, "the first line is not an HTTP/1.1 request");
   http_1_0_ = protocol == "HTTP/1.0";
   state_ = State::headers;
 }
@@ -110,7 +110,7 @@ void HttpParser::on_header() {
   const size_t colon = line_.find(':');
   if (colon == line_.npos || colon == 0 ||
       !std::all_of(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(colon), is_token))
-    return refuse(400, "a line of the head is no header");
+    return refuse(400, "a header line is not of the form 'name: value'");
   if (request_.headers.size() == kMostHeaders) return refuse(431, cat("a request may have ", kMostHeaders, " headers"));
   request_.headers.emplace_back(lower(std::string_view(line_).substr(0, colon)),
                                 trimmed(std::string_view(line_).substr(colon + 1)));
@@ -128,7 +128,10 @@ void HttpParser::on_headers_end() {
   if (count("transfer-encoding") > 1 || count("content-length") > 1 || (!coding.empty() && count("content-length") > 0))
     return refuse(400, "the length of the body is stated twice");
   expects_continue_ = lower(request_.header("expect")) == "100-continue";
-  if (!request_.header("expect").empty() && !expects_continue_) return refuse(417, "only 100-continue is expected");
+  if (!request_.header("expect").empty() && !expects_continue_)
+    return refuse(417,
+                  "the header Expect allows only "
+                  "100-continue");
   if (!coding.empty()) {
     if (coding != "chunked") return refuse(501, "the transfer encoding must be chunked");
     state_ = State::chunk_size;
@@ -137,12 +140,12 @@ void HttpParser::on_headers_end() {
   if (count("content-length") > 0) {
     const auto read = std::from_chars(length.data(), length.data() + length.size(), left_);
     if (read.ec != std::errc() || read.ptr != length.data() + length.size() || left_ < 0 || length[0] == '-') {
-      if (read.ec != std::errc::result_out_of_range) return refuse(400, "Content-Length is no number");
+      if (read.ec != std::errc::result_out_of_range) return refuse(400, "Content-Length is not a number");
       left_ = limits_.body_bytes + 1;
     }
     if (left_ > limits_.body_bytes)
-      return refuse(413, cat("the body of a request may have ", limits_.body_bytes, " bytes, and ", length,
-                             " are announced: start the service with --max-body"));
+      return refuse(413, cat("the body of a request may have at most ", limits_.body_bytes, " bytes, but ", length,
+                             " are announced: start the service with a larger --max-body"));
   }
   state_ = left_ > 0 ? State::body : State::complete;
 }
@@ -152,10 +155,10 @@ void HttpParser::on_chunk_size() {
   uint64_t bytes = 0;
   const auto read = std::from_chars(size.data(), size.data() + size.size(), bytes, 16);
   if (size.empty() || read.ec == std::errc::invalid_argument || read.ptr != size.data() + size.size())
-    return refuse(400, "the size of a chunk is no hexadecimal number");
+    return refuse(400, "the size of a chunk is not a hexadecimal number");
   if (read.ec != std::errc() || bytes > static_cast<uint64_t>(limits_.body_bytes) ||
       static_cast<int64_t>(request_.body.size() + bytes) > limits_.body_bytes)
-    return refuse(413, cat("the body of a request may have ", limits_.body_bytes, " bytes"));
+    return refuse(413, cat("the body of a request may have at most ", limits_.body_bytes, " bytes"));
   // this line was discarded, and does not count towards the limit
   header_bytes_ = std::max<int64_t>(0, header_bytes_ - static_cast<int64_t>(line_.size()) - 4);
   left_ = static_cast<int64_t>(bytes);

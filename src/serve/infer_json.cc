@@ -103,7 +103,7 @@ class RequestJson : public JsonEvents {
   }
   bool skip(const char* what) {
     if (in_ == In::shape || in_ == In::data || in_ == In::inputs || in_ == In::outputs || in_ == In::nothing)
-      throw Refusal::invalid(where(), " holds ", what, ", which has no meaning there");
+      throw Refusal::invalid(where(), " holds ", what, ", which is not allowed there");
     return ++skips_;
   }
   std::string where() const {
@@ -173,7 +173,10 @@ class RequestJson : public JsonEvents {
   }
   void set_type(const std::string& word) {
     const std::optional<Datatype> type = datatype_of(word);
-    if (!type) throw Refusal::invalid(where(), ": '", word, "' is no datatype; such as FP32, INT64 or BYTES");
+    if (!type)
+      throw Refusal::invalid(where(), ": '", word,
+                             "' is not a datatype; expected one such as FP32, INT64 "
+                             "or BYTES");
     request.inputs.back().type = *type;
     has_type_ = true;
     values_.set_type(*type);
@@ -189,7 +192,10 @@ class RequestJson : public JsonEvents {
         input.parameters.contains("binary_data_size") || input.parameters.contains("shared_memory_region");
     if (!has_data_ && !elsewhere && elements_of(input) > 0)
       throw Refusal::invalid("input '", input.name, "' has no 'data'");
-    if (has_data_ && elsewhere) throw Refusal::invalid("input '", input.name, "' has 'data' and data elsewhere");
+    if (has_data_ && elsewhere)
+      throw Refusal::invalid("input '", input.name,
+                             "' has 'data' in addition to binary "
+                             "data or shared memory");
     bytes.back() = values_.take();
   }
 

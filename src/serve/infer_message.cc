@@ -46,7 +46,7 @@ std::string read_contents(std::string_view contents, const NamedTensor& tensor) 
                       : kind == 7 ? tensor.type == Datatype::f64
                                   : kind == 8 && tensor.type == Datatype::bytes;
     if (!fits)
-      throw Refusal::invalid("input '", tensor.name, "' has contents of another kind than its datatype ",
+      throw Refusal::invalid("input '", tensor.name, "' has contents that do not match its datatype ",
                              word_of(tensor.type));
     if (kind == 8) {
       append_fixed(bytes, field.bytes().size(), 4);
@@ -84,7 +84,9 @@ NamedTensor read_input(std::string_view message) {
   }
   const std::optional<Datatype> type = datatype_of(datatype);
   if (!type)
-    throw Refusal::invalid("input '", tensor.name, "': '", datatype, "' is no datatype; such as FP32, INT64 or BYTES");
+    throw Refusal::invalid("input '", tensor.name, "': '", datatype,
+                           "' is not a datatype; expected one such as "
+                           "FP32, INT64 or BYTES");
   tensor.type = *type;
   if (contents) {
     const auto own = std::make_shared<std::string>(read_contents(*contents, tensor));
@@ -119,7 +121,9 @@ InferRequest read_infer_message(std::string_view bytes, const std::shared_ptr<co
   for (NamedTensor& input : request.inputs) {
     if (input.parameters.contains("shared_memory_region")) continue;
     if (input.owner)
-      throw Refusal::invalid("input '", input.name, "' has contents, and the request has raw_input_contents");
+      throw Refusal::invalid("input '", input.name,
+                             "' has contents, but the request has raw_input_contents; send "
+                             "only one of the two");
     if (next < raw.size()) {
       input.data = raw[next];
       input.owner = owner;

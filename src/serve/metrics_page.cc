@@ -113,13 +113,13 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
         if (code > 0 && reason_word(static_cast<Code>(code)) == reason) count += one.view.failures[code];
       page += cat("nv_inference_request_failure{", one.labels, ",reason=\"", reason, "\"} ", count, "\n");
     }
-  metric("nv_inference_count", "counter", "Number of samples that were scored",
+  metric("nv_inference_count", "counter", "Number of scored samples",
          [](const VersionView& one) { return one.view.inferences; });
-  metric("nv_inference_exec_count", "counter", "Number of batches that were scored",
+  metric("nv_inference_exec_count", "counter", "Number of scored batches",
          [](const VersionView& one) { return one.view.executions; });
-  metric("nv_inference_pending_request_count", "gauge", "Requests that are not answered yet",
+  metric("nv_inference_pending_request_count", "gauge", "Number of requests not answered yet",
          [](const VersionView& one) { return one.view.pending; });
-  metric("hctr_queued_request_count", "gauge", "Requests that wait for a batch",
+  metric("hctr_queued_request_count", "gauge", "Number of requests waiting for a batch",
          [](const VersionView& one) { return one.waiting; });
   page +=
       "# HELP nv_inference_request_duration_us Time of requests, from arrival to answer\n"

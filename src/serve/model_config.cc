@@ -79,11 +79,14 @@ std::vector<TensorDescription> read_tensors(const MessageFields& config, const s
     const std::string name = tensor.text("name").value_or(""), type = tensor.text("data_type").value_or("");
     const std::optional<Datatype> datatype = datatype_of_config(type);
     if (name.empty()) throw Error(Kind::config, cat(tensor.where(), " has no 'name'"));
-    if (!datatype) throw Error(Kind::config, cat(tensor.where(), ": 'data_type' is '", type, "'; such as TYPE_FP32"));
+    if (!datatype)
+      throw Error(Kind::config, cat(tensor.where(), ": 'data_type' is '", type,
+                                    "'; expected one such as "
+                                    "TYPE_FP32"));
     TensorDescription described{name, *datatype, {}};
     for (const Json* dim : tensor.list("dims")) {
       const auto size = MessageFields::integer_of(*dim);
-      if (!size || *size < -1) tensor.fail("dims", "a list of sizes, -1 where any size is right", *dim);
+      if (!size || *size < -1) tensor.fail("dims", "a list of sizes, with -1 for any size", *dim);
       described.shape.push_back(*size);
     }
     tensors.push_back(std::move(described));
@@ -141,7 +144,7 @@ void read_parameters(const MessageFields& fields, ModelConfig& config) {
   }
   for (const Json* one : fields.list("parameters")) {
     const Json *key = one->find("key"), *value = one->find("value");
-    if (!key || !key->string() || !value) fields.fail("parameters", "entries with 'key' and 'value'", *one);
+    if (!key || !key->string() || !value) fields.fail("parameters", "a list of entries with 'key' and 'value'", *one);
     add(*key->string(), *value);
   }
 }
@@ -169,7 +172,7 @@ ModelConfig read_model_config(const Json& json, const std::string& where, const 
                                     "input", "output",   "instance_group", "dynamic_batching", "parameters"};
   known.insert(known.end(), without_effect.begin(), without_effect.end());
   for (const char* other : {"sequence_batching", "ensemble_scheduling"})
-    if (fields.find(other)) throw Error(Kind::config, cat(where, ": '", other, "' is nothing that this server does"));
+    if (fields.find(other)) throw Error(Kind::config, cat(where, ": '", other, "' is not supported by this server"));
   fields.expect_known(known);
   for (const std::string& name : without_effect) {
     const Json* value = fields.find(name);
@@ -229,7 +232,7 @@ NamedTensor raw_input(const ModelConfig& config, std::string_view bytes) {
   NamedTensor tensor{.name = input.name, .type = input.type, .shape = input.shape, .data = bytes};
   const auto free = std::ranges::count(tensor.shape, -1);
   if (free > 1 || size_of(input.type) == 0)
-    throw Refusal::invalid("raw binary data needs an input of numbers with at most one free size");
+    throw Refusal::invalid("raw binary data needs an input of numbers with at most one variable size");
   int64_t others = static_cast<int64_t>(size_of(input.type));
   for (const int64_t size : tensor.shape) others *= size == -1 ? 1 : size;
   if (free == 1 && others > 0) *std::ranges::find(tensor.shape, -1) = static_cast<int64_t>(bytes.size()) / others;

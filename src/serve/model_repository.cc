@@ -47,7 +47,7 @@ void ModelRepository::add_models(const std::string& source, std::map<std::string
     expect_model_name(name, model.path);
     if (const auto [at, added] = models.emplace(name, model); !added)
       throw Error(Kind::config, cat("two models are named '", name, "': '", at->second.path, "' and '", model.path,
-                                    "'; NAME=PATH gives one another name"));
+                                    "'; use NAME=PATH to rename one model"));
   };
   if (equals == source.npos && fs::is_directory(path) && !is_saved_model(path) && is_repository(path)) {
     for (const auto& entry : fs::directory_iterator(path))
@@ -77,7 +77,7 @@ ModelConfig ModelRepository::config_of(const std::string& model, const ModelSour
   }
   ModelConfig config = read_model_config(json, where, options_.schedule);
   if (!config.name.empty() && config.name != model)
-    throw Error(Kind::config, cat(where, ": 'name' is '", config.name, "', and the model's folder is '", model, "'"));
+    throw Error(Kind::config, cat(where, ": 'name' is '", config.name, "', but the model's folder is '", model, "'"));
   config.name = model;
   for (const std::string& note : config.notes) log_.info("note: ", note);
   return config;
@@ -95,7 +95,7 @@ std::map<int64_t, std::string> ModelRepository::wanted_versions(const ModelSourc
   if (versions.empty())
     throw Error(Kind::config,
                 cat("'", source.path,
-                    "' has no version that its version policy selects: expected folders named 1, 2 and so on"));
+                    "' has no version that the version policy selects: expected folders named 1, 2 and so on"));
   return versions;
 }
 
@@ -203,7 +203,7 @@ void ModelRepository::poll() {
   try {
     now = scan();
   } catch (const std::exception& error) {
-    log_.warning("the repository cannot be read now: ", error.what());
+    log_.warning("the repository cannot be read at the moment: ", error.what());
     return;
   }
   std::set<std::string> gone;
@@ -213,7 +213,7 @@ void ModelRepository::poll() {
       if (!now.contains(name) && !entry.versions.empty()) gone.insert(name);
   }
   for (const std::string& name : gone) {
-    log_.info("model '", name, "' is gone from the repository and is unloaded");
+    log_.info("model '", name, "' was removed from the repository and is unloaded");
     unload(name);
   }
   for (const auto& [name, source] : now) {

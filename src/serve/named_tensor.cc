@@ -84,8 +84,8 @@ void expect_whole(const NamedTensor& tensor) {
     at += 4 + length;
   }
   if (at != tensor.data.size())
-    throw Refusal::invalid("input '", tensor.name, "': text ", found, " of BYTES is longer than the ",
-                           tensor.data.size(), " bytes of the tensor");
+    throw Refusal::invalid("input '", tensor.name, "': text ", found, " of BYTES exceeds the ", tensor.data.size(),
+                           " bytes of the tensor");
   if (found != count)
     throw Refusal::invalid("input '", tensor.name, "' has ", found, " texts; shape ", text_of_shape(tensor.shape),
                            " takes ", count);

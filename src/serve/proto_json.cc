@@ -139,7 +139,7 @@ std::string proto_of_json(std::string_view message_name, const Json& json) {
                    {"RepositoryIndexResponse", kIndex},         {"SystemSharedMemoryStatusResponse", kRegions}};
   for (const auto& one : kMessages)
     if (one.name == message_name) return message_of_fields(one.fields, json);
-  HCTR_EXPECT(false, "no message is named ", message_name);
+  HCTR_EXPECT(false, "unknown message type ", message_name);
   return {};
 }
 

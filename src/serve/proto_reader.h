@@ -69,7 +69,9 @@ class ProtoReader {
  private:
   template <class T>
   T fail() const {
-    throw Refusal::invalid("field ", number_, " of the message has wire type ", type_, ", which is not its own");
+    throw Refusal::invalid("field ", number_, " of the message has wire type ", type_,
+                           ", which this field does not "
+                           "have");
   }
   uint64_t varint() {
     uint64_t value = 0;

@@ -61,12 +61,12 @@ class ProtoText {
 
   /// Reads fields up to the closing bracket `closes`; '\0': up to the end of the text.
   Json read_fields(char closes, int depth) {
-    if (depth > kDeepest) fail(cat("messages are nested in more than ", kDeepest, " others"));
+    if (depth > kDeepest) fail(cat("messages are nested deeper than ", kDeepest, " levels"));
     Json message{Json::Object{}};
     for (;;) {
       if (closes == '\0' ? peek() == '\0' && at_ == text_.size() : take(closes)) return message;
       const std::string field(word());
-      if (field.empty()) fail(cat("the name of a field is expected, and there is ", found()));
+      if (field.empty()) fail(cat("expected the name of a field, found ", found()));
       const bool colon = take(':');
       if (take('[')) {
         if (!add_list(message, field, depth)) fail(cat("the list of '", field, "' has no ']'"));
@@ -76,7 +76,7 @@ class ProtoText {
       } else if (colon) {
         add(message, field, scalar(field));
       } else {
-        fail(cat("after '", field, "' a ':' or a '{' is expected, and there is ", found()));
+        fail(cat("expected ':' or '{' after '", field, "', found ", found()));
       }
       if (!take(',')) take(';');
     }
@@ -120,7 +120,7 @@ class ProtoText {
                                    (text_[at_ - 1] | 32) == 'e')))
       ++at_;
     std::string token(text_.substr(begin, at_ - begin));
-    if (token.empty()) fail(cat("the value of '", field, "' is expected, and there is ", found()));
+    if (token.empty()) fail(cat("expected the value of '", field, "', found ", found()));
     if ((token[0] >= '0' && token[0] <= '9') || token[0] == '.') return number(token, minus);
     if (token == "inf" || token == "infinity") return Json(minus ? -HUGE_VAL : HUGE_VAL);
     if (token == "nan") return Json(std::numeric_limits<double>::quiet_NaN());
@@ -158,20 +158,20 @@ class ProtoText {
     for (char quote = peek(); quote == '"' || quote == '\''; quote = peek()) {
       ++at_;
       while (at_ < text_.size() && text_[at_] != quote) {
-        if (text_[at_] == '\n') fail("a text ends before its line does");
+        if (text_[at_] == '\n') fail("a string is not closed before the end of the line");
         if (text_[at_] == '\\')
           escape(value);
         else
           value += text_[at_++];
       }
-      if (at_ == text_.size()) fail("a text has no closing quote");
+      if (at_ == text_.size()) fail("a string has no closing quote");
       ++at_;
     }
     return Json(std::move(value));
   }
 
   void escape(std::string& value) {
-    if (++at_ == text_.size()) fail("a text ends in '\\'");
+    if (++at_ == text_.size()) fail("a string ends in '\\'");
     const char c = text_[at_++];
     constexpr std::string_view kLetters = "abfnrtv?\\'\"", kMeaning = "\a\b\f\n\r\t\v?\\'\"";
     if (const size_t known = kLetters.find(c); known != kLetters.npos) {
@@ -189,7 +189,7 @@ class ProtoText {
       at_ += static_cast<size_t>(read.ptr - begin);
       value += static_cast<char>(code);
     } else {
-      fail(cat("'\\", std::string(1, c), "' is no escape that is read here"));
+      fail(cat("'\\", std::string(1, c), "' is not a supported escape"));
     }
   }
 

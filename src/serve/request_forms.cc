@@ -18,7 +18,7 @@ int64_t rows_of_column(const NamedTensor& values, const NamedTensor* counts) {
   if (counts) return elements_of(*counts);
   if (values.shape.empty() || values.shape.size() > 2)
     throw Refusal::invalid("input '", values.name, "' has shape ", text_of_shape(values.shape),
-                           "; expected [-1], a value for each sample, or [-1,-1], a list for each");
+                           "; expected [-1], one value per sample, or [-1,-1], one list per sample");
   return values.shape[0];
 }
 
@@ -37,8 +37,8 @@ std::vector<int32_t> list_ends(const NamedTensor& values, const NamedTensor* cou
   int64_t sum = 0;
   for (const int64_t count : integers_of(*counts, false)) {
     if (count < 0 || count > all - sum)
-      throw Refusal::invalid("input '", counts->name, "' counts ", count, " values for row ", ends.size() - 1, ", and ",
-                             all - sum, " are left for it");
+      throw Refusal::invalid("input '", counts->name, "' counts ", count, " values for row ", ends.size() - 1,
+                             ", but only ", all - sum, " values are left");
     sum += count;
     ends.push_back(static_cast<int32_t>(sum));
   }
@@ -70,7 +70,7 @@ SampleArrays RequestSamples::read_columns(const InferRequest& request) const {
       if (column.optional) continue;
       if (!column.has_default)
         throw Refusal::invalid("input '", column.name, "' is missing: the config of model '", request.model,
-                               "' states no \"default\" for this column");
+                               "' has no \"default\" for this column");
       columns.push_back({column.name});
       continue;
     }
@@ -101,7 +101,7 @@ SampleArrays RequestSamples::read_backend_form(const InferRequest& request) cons
   const NamedTensor* keys = input_named(request, "CATCOLUMN");
   const NamedTensor* rows = input_named(request, "ROWINDEX");
   const NamedTensor* dense = input_named(request, "DES");
-  if (!keys || !rows) throw Refusal::invalid("inputs 'CATCOLUMN' and 'ROWINDEX' belong together");
+  if (!keys || !rows) throw Refusal::invalid("the request needs both inputs 'CATCOLUMN' and 'ROWINDEX'");
   SampleArrays samples = empty();
   if (samples.dense_dim > 0 && !dense) throw Refusal::invalid("input 'DES' is missing");
   const std::vector<int64_t> all = integers_of(*keys, true), offsets = integers_of(*rows, false);
@@ -137,7 +137,7 @@ SampleArrays RequestSamples::read_backend_form(const InferRequest& request) cons
     base += count;
   }
   if (base != all.size())
-    throw Refusal::invalid("input 'CATCOLUMN' has ", all.size(), " keys, and 'ROWINDEX' counts ", base);
+    throw Refusal::invalid("input 'CATCOLUMN' has ", all.size(), " keys, but 'ROWINDEX' counts ", base);
   return samples;
 }
 

@@ -50,8 +50,8 @@ std::vector<int64_t> ends_of(const NamedTensor& counts, int64_t values) {
   int64_t sum = 0;
   for (size_t i = 0; i < ends.size(); ++i) {
     if (ends[i] < 0 || ends[i] > values - sum)
-      throw Refusal::invalid("input '", counts.name, "': element ", i, " is ", ends[i], " and ", values - sum,
-                             " values are left for it");
+      throw Refusal::invalid("input '", counts.name, "': element ", i, " is ", ends[i], ", but only ", values - sum,
+                             " values are left");
     ends[i] = sum += ends[i];
   }
   if (sum != values)
@@ -144,11 +144,14 @@ RequestSamples::Form RequestSamples::form_of(const InferRequest& request) const 
   const bool some_packed = std::ranges::any_of(seen, is_packed);
   for (const std::string_view name : seen)
     if (some_packed ? !is_packed(name) : !is_column(name)) {
-      if (is_column(name)) throw Refusal::invalid("input '", name, "' is a column, and others are not: send one form");
+      if (is_column(name))
+        throw Refusal::invalid("input '", name,
+                               "' is a column, but other inputs are not: send "
+                               "all inputs in one form");
       throw Refusal::invalid("unexpected inference input '", name, "' for model '", request.model, "'",
                              did_you_mean(name, known), known.size() > 40 ? "" : cat("; inputs are ", one_of(known)));
     }
-  throw Refusal::invalid("the inputs are of several forms");
+  throw Refusal::invalid("the inputs have several forms; send all inputs in one form");
 }
 
 SampleArrays RequestSamples::read(const InferRequest& request) const {
@@ -254,12 +257,12 @@ void RequestSamples::expect_bags(const SampleArrays& samples) const {
         const int64_t count = keys.offsets[bag + 1] - keys.offsets[bag], kept = std::min(count, keep);
         if (kept > most[static_cast<size_t>(s)])
           throw Refusal::invalid("input '", keys.name, "': slot ", s, " of sample ", b, " has ", count,
-                                 " keys, and the model takes up to ", most[static_cast<size_t>(s)]);
+                                 " keys, but the model accepts at most ", most[static_cast<size_t>(s)]);
         of_sample += kept;
       }
       if (of_sample > most_of_sample)
         throw Refusal::invalid("input '", keys.name, "': sample ", b, " has ", of_sample,
-                               " keys in all slots together, and the model takes up to ", most_of_sample);
+                               " keys in all slots, but the model accepts at most ", most_of_sample);
     }
   }
 }

@@ -25,7 +25,7 @@ Service::Service(const ServeOptions& options) : options_(options) {
   api_ = std::make_unique<HttpApi>(*core_, options.limits);
   if (!is_loopback(options.address))
     log.warning("the service listens at ", options.address,
-                ", where other machines may reach it: it knows no passwords and does not encrypt");
+                ", where other machines may reach it: the service checks no passwords and does not encrypt");
   if (options.http_port >= 0) {
     http_ = std::make_unique<HttpServer>(
         options.address, options.http_port, options.http_threads, options.limits,

@@ -26,12 +26,14 @@ struct SharedRegions::Region {
 
 void SharedRegions::add(const std::string& name, const std::string& key, int64_t offset, int64_t bytes) {
   if (!allowed_)
-    throw Refusal::invalid("shared memory is off: start the service with --shared-memory to let clients name regions");
+    throw Refusal::invalid("shared memory is off: start the service with --shared-memory to allow regions");
   if (name.empty()) throw Refusal::invalid("a region needs a name");
   if (key.size() < 2 || key.size() > 250 || key.find('/', 1) != key.npos || key.find('\0') != key.npos)
-    throw Refusal::invalid("'", key, "' is no name of shared memory: '/' and a name");
+    throw Refusal::invalid("'", key, "' is not a name of shared memory: expected '/' followed by a name");
   if (offset < 0 || bytes <= 0 || offset > (int64_t{1} << 48) || bytes > (int64_t{1} << 48))
-    throw Refusal::invalid("region '", name, "': ", bytes, " bytes from byte ", offset, " on are none");
+    throw Refusal::invalid("region '", name, "': ", bytes, " bytes from byte ", offset,
+                           " on: expected a size above 0 "
+                           "and below 2^48");
   auto region = std::make_shared<Region>();
   region->key = key;
   region->offset = offset;
@@ -87,8 +89,8 @@ std::shared_ptr<SharedRegions::Region> SharedRegions::find(const std::string& te
     region = found->second;
   }
   if (offset > region->bytes || *wanted > region->bytes - offset)
-    throw Refusal::invalid("tensor '", tensor, "': ", *wanted, " bytes from byte ", offset,
-                           " on are outside of region '", *name, "', which has ", region->bytes);
+    throw Refusal::invalid("tensor '", tensor, "': ", *wanted, " bytes from byte ", offset, " on are outside region '",
+                           *name, "', which has ", region->bytes);
   begin = region->offset + offset;
   bytes = *wanted;
   return region;
@@ -103,7 +105,7 @@ void SharedRegions::attach(InferRequest& request) const {
     for (size_t done = 0; done < copy->size();) {
       const ssize_t read = ::pread(region->file, copy->data() + done, copy->size() - done,
                                    static_cast<off_t>(begin) + static_cast<off_t>(done));
-      if (read <= 0) throw Refusal::invalid("input '", input.name, "': its shared memory has become smaller");
+      if (read <= 0) throw Refusal::invalid("input '", input.name, "': the shared memory has become smaller");
       done += static_cast<size_t>(read);
     }
     input.data = *copy;
@@ -116,12 +118,14 @@ bool SharedRegions::deliver(const WantedOutput& wanted, const NamedTensor& tenso
   const std::shared_ptr<Region> region = find(wanted.name, wanted.parameters, begin, bytes);
   if (!region) return false;
   if (static_cast<int64_t>(tensor.data.size()) > bytes)
-    throw Refusal::invalid("output '", wanted.name, "' has ", tensor.data.size(), " bytes, and its shared memory ",
+    throw Refusal::invalid("output '", wanted.name, "' has ", tensor.data.size(),
+                           " bytes, but its shared memory "
+                           "has ",
                            bytes);
   for (size_t done = 0; done < tensor.data.size();) {
     const ssize_t wrote = ::pwrite(region->file, tensor.data.data() + done, tensor.data.size() - done,
                                    static_cast<off_t>(begin) + static_cast<off_t>(done));
-    if (wrote <= 0) throw Refusal::invalid("output '", wanted.name, "': its shared memory cannot be written");
+    if (wrote <= 0) throw Refusal::invalid("output '", wanted.name, "': the shared memory cannot be written");
     done += static_cast<size_t>(wrote);
   }
   return true;

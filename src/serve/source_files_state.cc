@@ -68,7 +68,7 @@ void expect_model_name(const std::string& name, const std::string& path) {
                      std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != '/' && c != 127; });
   if (!right)
     throw Error(Kind::config,
-                cat("the model at '", path, "' cannot be named '", name, "': NAME=PATH gives it a name without '/'"));
+                cat("the model at '", path, "' cannot be named '", name, "': use NAME=PATH for a name without '/'"));
 }
 
 std::string state_of_path(const fs::path& path) {

@@ -63,15 +63,14 @@ bool Store::apply(std::string_view model, const StreamedDelta& delta, std::strin
         const StoreView view(of_model);
         const StoreView::Version& version = *of_model;
         if (!version.run.empty() && delta.about.run != version.run)
-          throw Error(Kind::data,
-                      cat("it is of run ", delta.about.run, ", and version '", version.name, "' of run ", version.run));
+          throw Error(Kind::data, cat("the delta belongs to run ", delta.about.run, ", but version '", version.name,
+                                      "' to run ", version.run));
         const int64_t iteration = version.progress->iteration;
         if (delta.about.iteration <= iteration) return false;
         const bool whole = delta.about.base < 0;
         if (!whole && iteration >= 0 && delta.about.base != iteration)
-          throw Error(Kind::data,
-                      cat("it has what changed since iteration ", delta.about.base, ", and version '", version.name,
-                          "' is of iteration ", iteration, ": the deltas between are missing"));
+          throw Error(Kind::data, cat("the delta has the changes since iteration ", delta.about.base, ", but version '",
+                                      version.name, "' has iteration ", iteration, ": deltas in between are missing"));
         const auto& tables = version.tables();
         std::vector<ChangesOfTable> changes(tables.size());
         std::vector<int64_t> rows(tables.size(), -1);
@@ -81,8 +80,8 @@ bool Store::apply(std::string_view model, const StreamedDelta& delta, std::strin
           const StoreTable::About about = tables[at]->about();
           if (of.dim != about.dim || of.by_slot != about.by_slot)
             throw Error(Kind::data, cat("table '", of.name, "' has rows of ", of.dim, " elements by ",
-                                        of.by_slot ? "slot and key" : "key", ", and the store of ", about.dim, " by ",
-                                        about.by_slot ? "slot and key" : "key"));
+                                        of.by_slot ? "slot and key" : "key", ", but the store has rows of ", about.dim,
+                                        " elements by ", about.by_slot ? "slot and key" : "key"));
           changes[at] = changes_of_streamed(of, delta.tables[t]);
           if (whole) remove_others(*tables[at], changes[at]);
           rows[at] = of.rows;

@@ -23,8 +23,7 @@ ops::CachedType type_of(StoreCacheOptions::Rows rows) {
     case StoreCacheOptions::Rows::int8:
       return ops::CachedType::int8;
   }
-  throw Error(Kind::usage,
-              "the rows of a cache are f32, f16, bf16, fp8 or int8: StoreCacheOptions::rows is another value");
+  throw Error(Kind::usage, "StoreCacheOptions::rows must be f32, f16, bf16, fp8 or int8");
 }
 
 ops::Combiner combiner_of(StoreView::Pooling pooling) {
@@ -182,12 +181,12 @@ void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
     if (part.stride != 0 && part.stride < table.dim())
       fail(cat("vectors of ", table.dim(), " elements, ", part.stride, " apart"));
     if (part.slot != 0 && !table.about().by_slot)
-      fail(cat("its rows belong to keys alone, and slot ", part.slot, " was given"));
-    if (!part.vectors && !part.keys.empty()) fail("no memory for its vectors");
-    if (part.keys_on_gpu && !cache_) fail("its keys are on a GPU, and the cache has none");
+      fail(cat("its rows belong to keys, but slot ", part.slot, " was given"));
+    if (!part.vectors && !part.keys.empty()) fail("the memory for its vectors is missing");
+    if (part.keys_on_gpu && !cache_) fail("its keys are on a GPU, but the cache is not");
     if (part.keys_on_gpu) continue;
     for (size_t b = 0; b + 1 < part.offsets.size(); ++b)
-      if (part.offsets[b] > part.offsets[b + 1]) fail(cat("offset ", b + 1, " is less than the one before"));
+      if (part.offsets[b] > part.offsets[b + 1]) fail(cat("offset ", b + 1, " is less than the previous offset"));
     if (!part.offsets.empty() &&
         (part.offsets.front() < 0 || part.offsets.back() > static_cast<int64_t>(part.keys.size())))
       fail(cat("offsets up to ", part.offsets.back(), " of ", part.keys.size(), " keys"));
@@ -212,8 +211,8 @@ void BoundVersion::name_missing(std::span<const StoreCache::Part> parts) const {
   const std::vector<StoreView::Table> tables = view_.tables();
   for (const StoreCache::Part& part : parts) {
     if (part.keys_on_gpu)
-      throw Error(Kind::data, cat("a request has keys without a row, maybe of table '", tables[part.table].name,
-                                  "'; give keys of the host to learn which"));
+      throw Error(Kind::data, cat("a request has keys without a row, possibly in table '", tables[part.table].name,
+                                  "'; pass keys in host memory to find out which keys"));
     rows.resize(part.keys.size() * static_cast<size_t>(tables[part.table].dim));
     reading.get(part.table, part.keys, rows.data(), 0, nullptr, part.slot);
   }

@@ -58,8 +58,8 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
     const auto fits = static_cast<int64_t>((share - fixed) / of_row);
     if (fits < std::min(rows, kFewestRows))
       throw Error(Kind::device,
-                  cat("a cache of ", bytes, " bytes has room for ", std::max<int64_t>(0, fits), " rows of ", dim,
-                      " elements, and needs it for ", std::min(rows, kFewestRows), ": give it ",
+                  cat("a cache of ", bytes, " bytes can contain ", std::max<int64_t>(0, fits), " rows of ", dim,
+                      " elements, but needs at least ", std::min(rows, kFewestRows), ": set ",
                       static_cast<int64_t>(static_cast<double>(bytes) *
                                            (fixed + of_row * static_cast<double>(kFewestRows)) / share) +
                           1,

@@ -75,7 +75,7 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
     if (!request.offsets.empty() && !request.keys_there)
       HCTR_EXPECT(request.offsets.front() >= 0 && request.offsets.back() <= static_cast<int64_t>(request.keys.size()) &&
                       std::is_sorted(request.offsets.begin(), request.offsets.end()),
-                  "offsets that do not ascend to at most ", request.keys.size(), " keys");
+                  "offsets must ascend to at most ", request.keys.size(), " keys");
     keys += request.keys.size();
   }
   HCTR_EXPECT(keys < (size_t{1} << 31), "a look-up of ", keys, " keys");
@@ -150,7 +150,7 @@ void DeviceCache::await_answer(Session& session, StreamRef stream) const {
   while (session.said().ticket != session.ticket) {
     if (Clock::now() < until) continue;
     stream.synchronize();  // throws if queued work has failed
-    HCTR_EXPECT(session.said().ticket == session.ticket, "a look-up without an answer");
+    HCTR_EXPECT(session.said().ticket == session.ticket, "the GPU did not answer a look-up");
   }
 }
 

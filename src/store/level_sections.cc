@@ -27,16 +27,22 @@ const Words<StoreRedisOptions::Eviction>& EnumWords<StoreRedisOptions::Eviction>
 Schema<StoreRocksSection> rocks_schema() {
   using R = StoreRocksSection;
   return Schema<R>("rocksdb")
-      .need("folder", &R::folder, "of the database; made if it is missing")
+      .need("folder", &R::folder, "folder of the database; created if missing")
       .opt("open", &R::open,
-           "update: one process at a time. read_only: as it is now. follow: reads, and sees what the updater commits")
-      .opt("own_folder", &R::own_folder, "of open follow: a folder of this reader alone, for its log")
-      .opt("names", &R::names, "of column families: own, with versions; or hugectr, shared with its parameter server")
-      .opt("key_bytes", &R::key_bytes, "8, or 4 as HugeCTR has 32-bit keys", between(4, 8))
-      .opt("cache_mb", &R::cache_mb, "of blocks, in memory; 0: none", at_least(0))
-      .opt("direct_reads", &R::direct_reads, "read past the page cache")
-      .opt("reader_threads", &R::reader_threads, "that wait for the disk, of all requests together", between(0, 1024))
-      .opt("background_threads", &R::background_threads, "that compact files", between(1, 1024))
+           "how the database is opened. update: read and write, by one process at a time; read_only: read the "
+           "current state; follow: read, and see what the updating process commits")
+      .opt("own_folder", &R::own_folder,
+           "with \"open\": \"follow\": a folder for the log of this reader, which no "
+           "other process uses")
+      .opt("names", &R::names,
+           "naming of column families. own: with versions; hugectr: as HugeCTR's parameter "
+           "server names them, so both can use the database")
+      .opt("key_bytes", &R::key_bytes, "bytes of a stored key: 8, or 4 for the 32-bit keys of HugeCTR", between(4, 8))
+      .opt("cache_mb", &R::cache_mb, "MiB of the block cache in memory; 0: no cache", at_least(0))
+      .opt("direct_reads", &R::direct_reads, "read the disk directly, without the page cache")
+      .opt("reader_threads", &R::reader_threads, "threads that read from the disk, for all requests together",
+           between(0, 1024))
+      .opt("background_threads", &R::background_threads, "threads that compact files", between(1, 1024))
       .together([](R& r, const std::string& pointer, Problems& problems) {
         const bool follows = r.open == StoreRocksOptions::Opening::follow;
         if (follows == r.own_folder.empty())
@@ -61,37 +67,47 @@ StoreRocksOptions options_of(const StoreRocksSection& from) {
 Schema<StoreRedisSection> redis_schema() {
   using R = StoreRedisSection;
   return Schema<R>("redis")
-      .opt("addresses", &R::addresses, "host:port of some nodes; the others of a cluster are discovered")
-      .opt("user", &R::user, "of the ACL; omitted: default")
-      .opt("password", &R::password, "its password; \"${NAME}\" is of the environment")
-      .opt("tls", &R::tls, "speak TLS")
-      .opt("ca", &R::ca, "a file or a folder of certificates to trust; omitted: those of the system")
-      .opt("certificate", &R::certificate, "the certificate of this client, if servers demand one; needs key too")
-      .opt("key", &R::key, "the private key of that certificate")
-      .opt("server_name", &R::server_name, "that certificates of servers must have; omitted: the host")
-      .opt("names", &R::names, "of hashes: own, of this process alone; or hugectr, shared with its parameter server")
-      .opt("key_bytes", &R::key_bytes, "8, or 4 as HugeCTR has 32-bit keys", between(4, 8))
-      .opt("partitions", &R::partitions, "hashes of a table; with own names more if it is large", between(1, 65536))
-      .opt("connections", &R::connections, "to each node: requests at one time", between(1, 1024))
+      .opt("addresses", &R::addresses, "host:port of some nodes; other nodes of a cluster are discovered")
+      .opt("user", &R::user, "user name of the ACL; omitted: default")
+      .opt("password", &R::password, "the user's password; \"${NAME}\" reads an environment variable")
+      .opt("tls", &R::tls, "use TLS")
+      .opt("ca", &R::ca, "a file or a folder of trusted certificates; omitted: the system's certificates")
+      .opt("certificate", &R::certificate, "the client certificate, if servers require one; needs \"key\"")
+      .opt("key", &R::key, "the private key of \"certificate\"")
+      .opt("server_name", &R::server_name, "the name that server certificates must contain; omitted: the host")
+      .opt("names", &R::names,
+           "naming of hashes. own: for this process only; hugectr: as HugeCTR's parameter "
+           "server names them, so both can use the database")
+      .opt("key_bytes", &R::key_bytes, "bytes of a stored key: 8, or 4 for the 32-bit keys of HugeCTR", between(4, 8))
+      .opt("partitions", &R::partitions,
+           "number of hashes per table; with \"names\": \"own\" large tables have "
+           "more",
+           between(1, 65536))
+      .opt("connections", &R::connections, "connections to each node, the number of concurrent requests",
+           between(1, 1024))
       .opt("timeout_ms", &R::timeout_ms, "time limit of a request, retries included", between(1, 3600000))
       .opt("read_replicas", &R::read_replicas,
-           "replicas, which may have older rows, answer while their master does not")
-      .opt("keep_rows", &R::keep_rows, "with names hugectr: rows that are there when the store opens stay")
-      .opt("most_rows", &R::most_rows, "most rows of a partition, above another level; others are evicted; 0: no limit",
+           "read from replicas while a master does not answer; replicas may have older rows")
+      .opt("keep_rows", &R::keep_rows, "with \"names\": \"hugectr\": keep the rows that exist when the store opens")
+      .opt("most_rows", &R::most_rows,
+           "maximum number of rows in a partition if a level is below; further rows "
+           "are evicted; 0: no limit",
            at_least(0))
-      .opt("eviction", &R::eviction, "which rows: random, least_used or oldest")
-      .opt("evict_to", &R::evict_to, "the share of most_rows that stays", strictly_between(0, 1))
-      .opt("expire_seconds", &R::expire_seconds, "a partition that has not changed for so long is removed; 0: never",
+      .opt("eviction", &R::eviction, "which rows are evicted: random, least_used or oldest")
+      .opt("evict_to", &R::evict_to, "fraction of \"most_rows\" that an eviction keeps", strictly_between(0, 1))
+      .opt("expire_seconds", &R::expire_seconds,
+           "seconds without a change after which a partition is removed; 0: "
+           "never",
            at_least(0))
-      .opt("keep_missed", &R::keep_missed, "keep rows that the level below has answered")
-      .opt("fill", &R::fill, "above another level: has all rows at first")
+      .opt("keep_missed", &R::keep_missed, "also store rows that were found in the level below")
+      .opt("fill", &R::fill, "if a level is below: store all rows when the store opens")
       .together([](R& r, const std::string& pointer, Problems& problems) {
         if (r.key_bytes != 8 && r.key_bytes != 4) problems.error(pointer + "/key_bytes", "is neither 8 nor 4");
         if (r.addresses.empty()) problems.error(pointer + "/addresses", "names no server");
         if (r.certificate.empty() != r.key.empty())
           problems.error(pointer, "\"certificate\" and \"key\" need each other");
         if (!r.tls && !(r.ca + r.certificate + r.server_name).empty())
-          problems.error(pointer, "has certificates, and \"tls\" is false");
+          problems.error(pointer, "certificates need \"tls\": true");
       })
       .closed();
 }

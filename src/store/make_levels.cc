@@ -37,14 +37,16 @@ std::vector<std::unique_ptr<StoreLevel>> make_levels(const StoreOptions& options
     if (depth_of(options.levels[l - 1].kind) >= depth_of(options.levels[l].kind))
       throw Error(Kind::config, "levels of a store are memory, redis, then file or rocksdb; each at most once");
   if (options.levels.size() == 1 && options.levels[0].most_rows > 0)
-    throw Error(Kind::config, "rows beyond most_rows of the memory need a level below it: redis, file or rocksdb");
+    throw Error(Kind::config, "\"most_rows\" of the memory level needs a level below memory: redis, file or rocksdb");
   const StoreLevelOptions& last = options.levels.back();
   if (options.levels.size() > 1 && last.kind == LevelKind::redis && last.redis.names == StoreNames::hugectr)
     throw Error(Kind::config,
-                "rows in Redis under HugeCTR's names stand alone, or above a level on a disk: other programs change "
-                "them, and levels above would show old rows");
+                "rows in Redis under HugeCTR's names exclude a level above Redis, which would return old rows: "
+                "other programs change the rows in Redis");
   if (options.levels.size() > 1 && last.rocksdb.opening == StoreRocksOptions::Opening::follow)
-    throw Error(Kind::config, "a RocksDB database that is followed stands alone: levels above it would show old rows");
+    throw Error(Kind::config,
+                "a RocksDB database that is followed excludes other levels: a level above would "
+                "return old rows");
   std::vector<std::unique_ptr<StoreLevel>> levels;
   for (const StoreLevelOptions& one : options.levels) levels.push_back(make_level(one, &one == &last));
   return levels;

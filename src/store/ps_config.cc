@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr const char* kOfGpuCache = "belongs to the GPU cache, which this store does not have yet";
+constexpr const char* kOfGpuCache = "configures the GPU cache, which ps.json cannot set up here";
 
 struct PsVolatile {
   std::string type = "parallel_hash_map";
@@ -58,30 +58,37 @@ Schema<PsVolatile> volatile_schema() {
   Schema<PsVolatile> schema("volatile_db");
   schema.opt("type", &PsVolatile::type, "the database")
       .opt("num_partitions", &PsVolatile::num_partitions, "of each table")
-      .opt("overflow_margin", &PsVolatile::overflow_margin, "rows of a partition beyond which some are evicted");
-  schema.opt("address", &PsVolatile::address, "of a node of Redis; several with commas")
+      .opt("overflow_margin", &PsVolatile::overflow_margin,
+           "number of rows in a partition above which rows are "
+           "evicted");
+  schema.opt("address", &PsVolatile::address, "host:port of Redis nodes, separated by commas")
       .opt("user_name", &PsVolatile::user_name, "of Redis")
       .opt("password", &PsVolatile::password, "of Redis")
-      .opt("num_node_connections", &PsVolatile::num_node_connections, "to a node of Redis", between(1, 1024))
+      .opt("num_node_connections", &PsVolatile::num_node_connections, "connections to each Redis node",
+           between(1, 1024))
       .opt("enable_tls", &PsVolatile::enable_tls, "of Redis")
-      .opt("tls_ca_certificate", &PsVolatile::tls_ca_certificate, "of Redis: a file or a folder")
+      .opt("tls_ca_certificate", &PsVolatile::tls_ca_certificate,
+           "file or folder of certificates that are trusted "
+           "for Redis")
       .opt("tls_client_certificate", &PsVolatile::tls_client_certificate, "of Redis")
       .opt("tls_client_key", &PsVolatile::tls_client_key, "of Redis")
       .opt("tls_server_name_identification", &PsVolatile::tls_server_name_identification, "of Redis")
       .opt("overflow_policy", &PsVolatile::overflow_policy, "which rows are evicted")
-      .opt("overflow_resolution_target", &PsVolatile::overflow_resolution_target, "the share that stays",
+      .opt("overflow_resolution_target", &PsVolatile::overflow_resolution_target,
+           "fraction of overflow_margin "
+           "that an eviction keeps",
            strictly_between(0, 1))
       .opt("cache_missed_embeddings", &PsVolatile::cache_missed_embeddings,
-           "keep rows that the level below has answered")
+           "also store rows that were found in the level below")
       .opt("initialize_after_startup", &PsVolatile::initialize_after_startup,
-           "false: rows that Redis has are served, where there is no persistent_db");
+           "false: serve the existing rows in Redis, if there is no persistent_db");
   ignore(schema, {"max_get_batch_size", "max_set_batch_size", "max_batch_size"}, "requests have any size");
-  ignore(schema, {"allocation_rate"}, "rows take the memory they need");
+  ignore(schema, {"allocation_rate"}, "memory grows with the rows");
   ignore(schema, {"shared_memory_size", "shared_memory_name", "shared_memory_auto_remove"},
-         "belongs to memory shared by processes, which this store does not have yet");
-  ignore(schema, {"refresh_time_after_fetch"}, "the overflow_policy implies it");
-  ignore(schema, {"initial_cache_rate"}, "the memory is filled up to its limit; the original only printed this value");
-  ignore(schema, {"update_filters"}, "updates are applied by model; the original's default filter matched no topic");
+         "configures memory shared by processes, which this store does not support");
+  ignore(schema, {"refresh_time_after_fetch"}, "overflow_policy decides whether access times are kept");
+  ignore(schema, {"initial_cache_rate"}, "memory is filled up to its limit; HugeCTR only prints this value");
+  ignore(schema, {"update_filters"}, "updates are applied by model; HugeCTR's default filter matches no topic");
   schema.closed();
   return schema;
 }
@@ -91,9 +98,9 @@ Schema<PsPersistent> persistent_schema() {
   schema.opt("type", &PsPersistent::type, "the database")
       .opt("path", &PsPersistent::path, "its folder")
       .opt("num_threads", &PsPersistent::num_threads, "that compact", between(1, 1024))
-      .opt("read_only", &PsPersistent::read_only, "its rows are served, and not changed")
+      .opt("read_only", &PsPersistent::read_only, "serve the rows of the database without changing them")
       .opt("initialize_after_startup", &PsPersistent::initialize_after_startup,
-           "false: the rows that it has are served");
+           "false: serve the existing rows of the database");
   ignore(schema, {"max_batch_size", "max_get_batch_size", "max_set_batch_size"}, "requests have any size");
   ignore(schema, {"update_filters"}, "updates are applied by model");
   schema.closed();
@@ -102,13 +109,15 @@ Schema<PsPersistent> persistent_schema() {
 
 Schema<PsUpdates> updates_schema() {
   Schema<PsUpdates> schema("update_source");
-  schema.opt("type", &PsUpdates::type, "where updates come from")
-      .opt("brokers", &PsUpdates::brokers, "host[:port], several with ; or ,")
-      .opt("metadata_refresh_interval_ms", &PsUpdates::metadata_refresh_interval_ms, "when new topics are noticed",
+  schema.opt("type", &PsUpdates::type, "the source of updates: null or kafka")
+      .opt("brokers", &PsUpdates::brokers, "host[:port] of brokers, separated by ; or ,")
+      .opt("metadata_refresh_interval_ms", &PsUpdates::metadata_refresh_interval_ms,
+           "milliseconds between searches "
+           "for new topics",
            at_least(10))
       .opt("receive_buffer_size", &PsUpdates::receive_buffer_size, "the largest message", at_least(1024));
-  ignore(schema, {"poll_timeout_ms", "max_batch_size"}, "rows are applied as they come, up to 8192 at a time");
-  ignore(schema, {"failure_backoff_ms"}, "a store that fails to write is an error");
+  ignore(schema, {"poll_timeout_ms", "max_batch_size"}, "received rows are applied at once, in groups of up to 8192");
+  ignore(schema, {"failure_backoff_ms"}, "a failed write is an error and is not retried");
   ignore(schema, {"max_commit_interval"}, "offsets are stored with each commit of the store");
   schema.closed();
   return schema;
@@ -122,7 +131,7 @@ Schema<PsModel> ps_model_schema() {
       .opt("default_value_for_each_table", &PsModel::default_value_for_each_table, "for unknown keys")
       .opt("embedding_table_names", &PsModel::embedding_table_names, "default: sparse_embedding0, ...");
   ignore(schema, {"dense_file", "network_file", "label_dim", "slot_num", "maxnum_des_feature_per_sample"},
-         "a store serves tables; a Model takes its dense part from its own files");
+         "a store serves only tables; a Model reads its dense part from its own files");
   ignore(schema,
          {"num_of_worker_buffer_in_pool", "num_of_refresher_buffer_in_pool", "max_batch_size",
           "maxnum_catfeature_query_per_table_per_sample", "thread_pool_size", "use_context_stream"},
@@ -133,19 +142,19 @@ Schema<PsModel> ps_model_schema() {
           "enable_pagelock", "fp8_quant"},
          kOfGpuCache);
   ignore(schema, {"hit_rate_threshold"}, "misses are always answered correctly, never with default rows");
-  ignore(schema, {"fuse_embedding_table"}, "tables need not be fused");
+  ignore(schema, {"fuse_embedding_table"}, "this store does not fuse tables");
   schema.closed();
   return schema;
 }
 
 Schema<PsConfig> ps_schema() {
   Schema<PsConfig> schema("ps.json");
-  schema.need("supportlonglong", &PsConfig::supportlonglong, "keys are int64; else uint32")
+  schema.need("supportlonglong", &PsConfig::supportlonglong, "true: keys are int64; false: uint32")
       .part("volatile_db", &PsConfig::volatile_db, volatile_schema(), "level 2")
       .part("persistent_db", &PsConfig::persistent_db, persistent_schema(), "level 3")
       .part("update_source", &PsConfig::update_source, updates_schema(), "Kafka")
       .list("models", &PsConfig::models, ps_model_schema(), "the models");
-  ignore(schema, {"fuse_embedding_table"}, "tables need not be fused");
+  ignore(schema, {"fuse_embedding_table"}, "this store does not fuse tables");
   schema.closed();
   return schema;
 }
@@ -200,7 +209,7 @@ void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) 
     config.memory = false;
   } else if (is_word(db.type,
                      {"multi_process_hash_map", "multi_process_hashmap", "multi_process_hash", "multi_process_map"})) {
-    problems.warn(at, "memory shared between processes is not supported yet: this process has its own rows");
+    problems.warn(at, "memory shared between processes is not supported: this process keeps its own rows");
   } else if (is_word(db.type, {"redis_cluster", "redis"})) {
     return read_redis(db, ps.supportlonglong, config, problems);
   } else if (!is_word(db.type, {"hash_map", "hashmap", "hash", "map", "parallel_hash_map", "parallel_hashmap",
@@ -213,7 +222,7 @@ void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) 
     problems.note("/volatile_db/overflow_policy", "at the limit each new row replaces a random one");
   if (!db.cache_missed_embeddings && config.most_rows > 0)
     problems.note("/volatile_db/cache_missed_embeddings",
-                  "found rows are kept in memory, and never rows of unknown keys");
+                  "memory keeps rows that were found, never rows of unknown keys");
 }
 
 void read_persistent(const PsConfig& ps, StoreConfig& config, Problems& problems) {
@@ -298,7 +307,7 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
   const PsConfig ps = ps_schema().parse(known, "", problems);
   StoreConfig config;
   if (!ps.supportlonglong)
-    problems.note("/supportlonglong", "keys have 64 bits here; keys of files are not truncated to 32");
+    problems.note("/supportlonglong", "keys have 64 bits in this store; keys of files are not truncated to 32 bits");
   read_volatile(ps, config, problems);
   read_persistent(ps, config, problems);
   if (!config.lasts() && config.most_rows > 0) {
@@ -310,7 +319,7 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
     config.redis->most_rows = 0;
   }
   if (!config.memory && !config.redis && !config.lasts())
-    problems.error("/volatile_db", "there is no database: nothing answers");
+    problems.error("/volatile_db", "volatile_db and persistent_db are both disabled: the store has no level");
   if (!config.memory) config.most_rows = 0;
   for (size_t m = 0; m < ps.models.size(); ++m)
     read_model(ps.models[m], m, has_rows_already(ps, config), config, problems);

@@ -41,8 +41,7 @@ RedisLevel::RedisLevel(const StoreRedisOptions& options, bool lowest)
               .lowest = lowest,
               .background = std::make_shared<RedisBackground>()} {
   if (lowest && (options.most_rows > 0 || options.expire_seconds > 0))
-    throw Error(Kind::config,
-                "rows that Redis evicts or lets expire need a level below that has them: file or rocksdb");
+    throw Error(Kind::config, "eviction and expiry in Redis need a level below that has all rows: file or rocksdb");
 }
 
 std::shared_ptr<RedisTable> RedisLevel::add(const std::string& space, int64_t dim, int64_t expected, bool adopted) {
@@ -51,8 +50,8 @@ std::shared_ptr<RedisTable> RedisLevel::add(const std::string& space, int64_t di
   for (const auto& [other, one] : members_)
     if (one.name == member.name)
       throw Error(Kind::config, cat("'", member.name,
-                                    "' has one version in Redis, and there is one; unload it first, "
-                                    "or leave out \"names\": \"hugectr\""));
+                                    "' can have only one version in Redis; unload the existing version first, or "
+                                    "remove \"names\": \"hugectr\""));
   const int64_t partitions =
       hugectr ? shared_.options.partitions
               : std::max<int64_t>(shared_.options.partitions, (expected + kRowsOfHash - 1) / kRowsOfHash);
@@ -72,12 +71,12 @@ std::shared_ptr<LevelTable> RedisLevel::table(const std::string& space, int64_t 
 
 std::shared_ptr<LevelTable> RedisLevel::adopt(const std::string& space, int64_t dim) {
   if (shared_.options.names != StoreNames::hugectr)
-    throw Error(Kind::config, "rows that are in Redis already need \"names\": \"hugectr\"");
+    throw Error(Kind::config, "to use existing rows in Redis, set \"names\": \"hugectr\"");
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<RedisTable> table = add(space, dim, 0, true);
   if (table->size() == 0) {
     members_.erase(space);
-    throw Error(Kind::config, cat("there are no rows in Redis of '", hugectr_table_name(space), "' in ",
+    throw Error(Kind::config, cat("Redis has no rows of '", hugectr_table_name(space), "' in ",
                                   shared_.options.partitions, " partitions"));
   }
   return table;

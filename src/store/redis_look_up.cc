@@ -75,7 +75,9 @@ int64_t RedisTable::find(const Names& of, KeysToFind wanted, float* rows, int64_
   if (shared_.lowest) {
     check(problem);
     if (std::ranges::any_of(parts, [](const RowsOfCommand& part) { return part.lost; }))
-      throw Error(Kind::io, cat("table '", name_, "' in Redis has lost rows: a hash does not exist; load it again"));
+      throw Error(Kind::io, cat("table '", name_,
+                                "' in Redis has lost rows: a hash does not exist; load the table "
+                                "again"));
     if (to.wrong_bytes >= 0)
       throw Error(Kind::data, cat("table '", name_, "' in Redis: the row of key ", to.wrong_key, " has ",
                                   to.wrong_bytes, " bytes, not ", row_bytes_));

@@ -57,7 +57,7 @@ void RedisTable::check(const char* problem) const {
 void RedisTable::check_keys(std::span<const int64_t> keys) const {
   for (const int64_t key : keys)
     if (!fits_key(key, shared_.options.key_bytes))
-      throw Error(Kind::data, cat("key ", key, " has no place among keys of ", shared_.options.key_bytes,
+      throw Error(Kind::data, cat("key ", key, " does not fit in the keys of ", shared_.options.key_bytes,
                                   " bytes of table '", name_, "' in Redis"));
 }
 

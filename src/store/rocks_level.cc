@@ -147,8 +147,8 @@ RocksLevel::Member& RocksLevel::add(const std::string& space, int64_t dim, bool 
   for (const auto& [name, other] : members_)
     if (other.column == member.column)
       throw Error(Kind::config, cat("'", member.column,
-                                    "' has one version, and there is one; unload it first, or "
-                                    "leave out \"names\": \"hugectr\""));
+                                    "' can have only one version; unload the existing version first, or remove "
+                                    "\"names\": \"hugectr\""));
   auto column = open_column(member.column, false);
   if (adopted) {
     if (!column)
@@ -156,11 +156,13 @@ RocksLevel::Member& RocksLevel::add(const std::string& space, int64_t dim, bool 
                                     member.column, "' to serve the rows of"));
   } else {
     if (!writable())
-      throw Error(Kind::usage, cat("the RocksDB database '", options_.folder.string(), "' is open to read alone, and '",
-                                   space, "' is not in it; \"in_level\" serves rows that other programs wrote"));
+      throw Error(Kind::usage,
+                  cat("the RocksDB database '", options_.folder.string(), "' is open read-only, and '", space,
+                      "' does not exist there; set \"in_level\": true to serve rows that other "
+                      "programs wrote"));
     if (column)
       throw Error(Kind::config, cat("the RocksDB database '", options_.folder.string(), "' has the column family '",
-                                    member.column, "' of another program; \"in_level\": true serves its rows"));
+                                    member.column, "' of another program; set \"in_level\": true to serve its rows"));
     Batch batch;
     batch.put(cat(kRocksUnfinished, member.column), "");
     check(database_->write(batch.changes.data(), static_cast<int64_t>(batch.changes.size())));
@@ -182,7 +184,7 @@ std::shared_ptr<LevelTable> RocksLevel::table(const std::string& space, int64_t 
 
 std::shared_ptr<LevelTable> RocksLevel::adopt(const std::string& space, int64_t dim) {
   if (options_.names != StoreNames::hugectr)
-    throw Error(Kind::config, "rows that are in RocksDB already need \"names\": \"hugectr\"");
+    throw Error(Kind::config, "to use existing rows in RocksDB, set \"names\": \"hugectr\"");
   const std::lock_guard lock(mutex_);
   return add(space, dim, true).rows;
 }

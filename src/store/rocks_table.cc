@@ -117,7 +117,7 @@ void RocksTable::check_keys(std::span<const int64_t> keys) const {
   for (const int64_t key : keys)
     if (!fits_key(key, key_bytes_))
       throw Error(Kind::data,
-                  cat("key ", key, " has no place among keys of ", key_bytes_, " bytes in '", folder_.string(), "'"));
+                  cat("key ", key, " does not fit in the keys of ", key_bytes_, " bytes in '", folder_.string(), "'"));
 }
 
 void RocksTable::put(std::span<const int64_t> keys, const float* rows) {

@@ -57,7 +57,7 @@ RowFile::RowFile(fs::path path, int64_t dim, int64_t expected, uint64_t committe
     }
     if (rows && size() != *rows)
       throw Error(Kind::data, cat("'", path_.string(), "' has ", size(), " whole rows of ", *rows,
-                                  ": it is damaged; load its table again"));
+                                  ": the file is damaged; load its table again"));
   } catch (...) {
     ::close(descriptor_);
     throw;
@@ -374,7 +374,7 @@ void RowFile::verify() {
   int64_t rows = 0;
   each([&](std::span<const int64_t> keys, std::span<const float>) { rows += static_cast<int64_t>(keys.size()); });
   if (rows != size())
-    throw Error(Kind::data, cat("'", path_.string(), "' has ", rows, " rows, but its index ", size()));
+    throw Error(Kind::data, cat("'", path_.string(), "' has ", rows, " rows, but its index has ", size()));
 }
 
 LevelStatistics RowFile::statistics() const {

@@ -34,9 +34,9 @@ class SafetensorsFile {
         static_cast<int64_t>(header) > bytes - 8)
       refuse("has no header");
     std::string text(header, ' ');
-    if (std::fread(text.data(), 1, text.size(), file_.get()) != text.size()) refuse("is cut");
+    if (std::fread(text.data(), 1, text.size(), file_.get()) != text.size()) refuse("is truncated");
     const Json json = Json::parse(text, path.string());
-    if (!json.object()) refuse("has a header that is no object");
+    if (!json.object()) refuse("has a header that is not an object");
     for (const auto& [name, about] : *json.object())
       if (name != "__metadata__") tensors_.push_back(read_about(name, about, 8 + static_cast<int64_t>(header), bytes));
   }
@@ -61,7 +61,7 @@ class SafetensorsFile {
     const Json *type = about.find("dtype"), *shape = about.find("shape"), *offsets = about.find("data_offsets");
     if (!type || !type->string() || !shape || !shape->array() || !offsets || !offsets->array() ||
         offsets->array()->size() != 2)
-      refuse(cat("has no dtype, shape and data_offsets of '", name, "'"));
+      refuse(cat("lacks dtype, shape or data_offsets of '", name, "'"));
     tensor.type = *type->string();
     const auto number = [&](const Json& json) {
       if (!json.integer() || *json.integer() < 0) refuse(cat("has a size of '", name, "' that is not a number"));
@@ -115,12 +115,15 @@ void read_safetensors(const fs::path& path, int64_t dim,
     file.refuse(cat("has '", vectors->name, "' of type ", vectors->type, "; expected F32, F16 or BF16"));
   if (vectors->shape.size() != 2 || vectors->shape[1] != dim)
     file.refuse(cat("has '", vectors->name, "' of ", vectors->shape.size(), " dimensions with rows of ",
-                    vectors->shape.empty() ? 0 : vectors->shape.back(), " elements; [rows, ", dim, "] is needed"));
+                    vectors->shape.empty() ? 0 : vectors->shape.back(), " elements; expected shape [rows, ", dim, "]"));
   const int64_t rows = vectors->shape[0];
-  if (vectors->end - vectors->begin != rows * dim * vectors->width()) file.refuse("has vectors of another size");
+  if (vectors->end - vectors->begin != rows * dim * vectors->width())
+    file.refuse(
+        "has vectors whose size does not "
+        "match their shape");
   if (keys && ((keys->type != "I64" && keys->type != "I32") || keys->shape != std::vector{rows} ||
                keys->end - keys->begin != rows * keys->width()))
-    file.refuse(cat("has keys that are not I64 or I32 of shape [", rows, "]"));
+    file.refuse(cat("needs keys of type I64 or I32 and shape [", rows, "]"));
   std::vector<std::byte> bytes;
   std::vector<int64_t> block_keys;
   std::vector<float> block;

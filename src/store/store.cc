@@ -55,14 +55,14 @@ bool Store::apply_delta(std::string_view model, const fs::path& folder) {
         const ModelManifest delta = delta_manifest(folder);
         const State::VersionPointer version = state_->active(model);
         if (!version->run.empty() && delta.run != version->run)
-          throw Error(Kind::data,
-                      cat("it is of run ", delta.run, ", and version '", version->name, "' of run ", version->run));
+          throw Error(Kind::data, cat("the delta belongs to run ", delta.run, ", but version '", version->name,
+                                      "' to run ", version->run));
         const int64_t iteration = version->progress->iteration;
         if (delta.iteration <= iteration) return false;
         if (iteration >= 0 && delta.delta->base != iteration)
           throw Error(Kind::data,
-                      cat("it has what changed since iteration ", delta.delta->base, ", and version '", version->name,
-                          "' is of iteration ", iteration, ": the deltas between are missing"));
+                      cat("the delta has the changes since iteration ", delta.delta->base, ", but version '",
+                          version->name, "' has iteration ", iteration, ": deltas in between are missing"));
         for (const ModelManifest::Member& member : delta.members) delta.verify(member.name);
         const StoreView view(version);
         const std::vector<StoreView::Table> tables = view.tables();
@@ -72,7 +72,7 @@ bool Store::apply_delta(std::string_view model, const fs::path& folder) {
           const size_t at = view.table(delta.tables[t].name);
           if (delta.tables[t].dim != tables[at].dim)
             throw Error(Kind::data, cat("table '", delta.tables[t].name, "' has rows of ", delta.tables[t].dim,
-                                        " elements, and the store of ", tables[at].dim));
+                                        " elements, but the store has rows of ", tables[at].dim));
           changes[at] = changes_of(delta, t);
           rows[at] = delta.delta->tables[t].rows;
         }

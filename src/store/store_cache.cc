@@ -30,7 +30,7 @@ struct StoreCache::State {
 StoreCache cache_on(const Store& store, std::string_view model, const StoreCacheOptions& options,
                     const Device* device) {
   if (options.bytes < 0 || options.admit_after < 1 || options.wait_ms < 0)
-    throw Error(Kind::usage, "a cache needs bytes and wait_ms of at least 0, and an admit_after of at least 1");
+    throw Error(Kind::usage, "a cache needs bytes and wait_ms of at least 0, and admit_after of at least 1");
   auto state = std::make_unique<StoreCache::State>();
   state->store = &store;
   state->model = model;
@@ -52,7 +52,7 @@ StoreCache::StoreCache(const Store& store, std::string_view model, const StoreCa
     if (const GpuSearch gpus = find_gpus(); options.gpu >= gpus.count)
       throw Error(Kind::device, cat("there is no GPU ", options.gpu, " for a cache: ", gpus.count, " GPUs were found",
                                     gpus.count == 0 ? cat(" (", gpus.why_none, ")") : "",
-                                    "; with -1 the levels of the store answer"));
+                                    "; set gpu to -1 to read from the levels of the store without a GPU"));
   *this = cache_on(store, model, options, options.gpu >= 0 ? &device : nullptr);
 }
 

@@ -10,17 +10,22 @@ namespace {
 Schema<StoreTableSection> table_schema() {
   using T = StoreTableSection;
   return Schema<T>("tables")
-      .need("name", &T::name, "the name in requests")
+      .need("name", &T::name, "name in requests")
       .need("dim", &T::dim, "elements of a row", at_least(1))
       .opt("model_file", &T::model_file,
-           "a sparse model file of this program or of HugeCTR, or its folder with key, emb_vector")
-      .opt("file", &T::file, "Parquet with columns key and vector, or .safetensors with arrays of these names")
-      .opt("keys", &T::keys, "an npy file of integers; with vectors")
-      .opt("vectors", &T::vectors, "an npy file with as many rows of floats")
+           "a sparse model file of this program or of HugeCTR, or a folder with the files key and emb_vector")
+      .opt("file", &T::file,
+           "a Parquet file with the columns key and vector, or a .safetensors file with the "
+           "arrays key and vector")
+      .opt("keys", &T::keys, "an npy file of integer keys; needs \"vectors\"")
+      .opt("vectors", &T::vectors, "an npy file of floats, one row per key of \"keys\"")
       .opt("in_level", &T::in_level,
-           "the lowest level has the rows, as HugeCTR names them; needs its \"names\": \"hugectr\"")
-      .opt("by_slot", &T::by_slot, "rows belong to slot and key; of model_file")
-      .opt("default_value", &T::default_value, "each element of the row that a key without one gets")
+           "true: the lowest level already has the rows, under HugeCTR's names; needs \"names\": \"hugectr\" in "
+           "that level")
+      .opt("by_slot", &T::by_slot, "with \"model_file\": rows belong to slot and key")
+      .opt("default_value", &T::default_value,
+           "value of every element of the default row, which a key without a "
+           "row gets")
       .together([](T& t, const std::string& pointer, Problems& problems) {
         if (t.sources() > 1 || t.keys.empty() != t.vectors.empty())
           problems.error(pointer,
@@ -32,13 +37,17 @@ Schema<StoreTableSection> table_schema() {
 Schema<StoreModelSection> model_schema() {
   using M = StoreModelSection;
   return Schema<M>("models")
-      .need("name", &M::name, "the name in requests")
-      .opt("version", &M::version, "a text; another version is loaded next to it and takes over")
-      .opt("model", &M::model, "a run folder, a checkpoint, or a snapshot_prefix, whose tables to serve")
-      .opt("updates", &M::updates, "a snapshot_prefix whose deltas store load applies")
-      .part("stream", &M::stream, consume_schema(), "a topic of Kafka that updates come from", false)
-      .opt("miss_is_error", &M::miss_is_error, "a key without a row is an error; else it gets the default row")
-      .list("tables", &M::tables, table_schema(), "tables from files; replaces model", false)
+      .need("name", &M::name, "name in requests")
+      .opt("version", &M::version,
+           "name of the version; a new version is loaded next to the old version and then "
+           "replaces it")
+      .opt("model", &M::model, "the run folder, checkpoint or snapshot_prefix whose tables are served")
+      .opt("updates", &M::updates, "a snapshot_prefix; `store load` applies its deltas")
+      .part("stream", &M::stream, consume_schema(), "the Kafka topic of updates", false)
+      .opt("miss_is_error", &M::miss_is_error,
+           "true: a key without a row is an error; false: a key without a row "
+           "gets the default row")
+      .list("tables", &M::tables, table_schema(), "tables from files, instead of \"model\"", false)
       .together([](M& m, const std::string& pointer, Problems& problems) {
         if (m.model.empty() == m.tables.empty()) problems.error(pointer, "needs either \"model\" or \"tables\"");
         for (size_t t = 0; t < m.tables.size() && !m.stream.given; ++t)
@@ -53,7 +62,7 @@ Schema<StoreModelSection> model_schema() {
 
 void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems) {
   if (c.rocksdb && !c.folder.empty())
-    problems.error(pointer + "/folder", "is of a level of files, and there is one in \"rocksdb\": leave one out");
+    problems.error(pointer + "/folder", "is a level of files, but \"rocksdb\" is also set: keep one of them");
   if (!c.memory && !c.redis && !c.lasts())
     problems.error(pointer, "needs a level: \"memory\": true, \"redis\", \"folder\" or \"rocksdb\"");
   if (c.most_rows > 0 && (!(c.redis || c.lasts()) || !c.memory))
@@ -62,11 +71,18 @@ void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems
     problems.error(pointer + "/redis",
                    "\"most_rows\" and \"expire_seconds\" need a level below: \"folder\" or \"rocksdb\"");
   if (c.redis && !c.lasts() && c.memory && c.redis->names == StoreNames::hugectr)
-    problems.error(pointer + "/memory", "would keep rows that other programs change in Redis; set \"memory\": false");
+    problems.error(pointer + "/memory",
+                   "the memory level would keep old rows, since other programs change the "
+                   "rows in Redis; set \"memory\": false");
   const bool follows = c.rocksdb && c.rocksdb->open == StoreRocksOptions::Opening::follow;
-  if (c.redis && follows) problems.error(pointer + "/redis", "would keep rows that the updater has changed");
+  if (c.redis && follows)
+    problems.error(pointer + "/redis",
+                   "the Redis level would keep rows that the updating "
+                   "process has changed");
   if (c.memory && follows)
-    problems.error(pointer + "/memory", "would keep rows that the updater has changed; set \"memory\": false");
+    problems.error(pointer + "/memory",
+                   "the memory level would keep rows that the updating process has changed; "
+                   "set \"memory\": false");
 }
 
 }  // namespace
@@ -75,14 +91,18 @@ const Schema<StoreConfig>& store_schema() {
   using C = StoreConfig;
   static const Schema<C> schema =
       Schema<C>("store")
-          .opt("folder", &C::folder, "a folder for the level of files; omitted: there is none")
-          .opt("memory", &C::memory, "a level in memory, above that of files")
-          .opt("most_rows", &C::most_rows, "of each table in memory, others are read from the files; 0: all",
+          .opt("folder", &C::folder, "folder of the level of files; omitted: no such level")
+          .opt("memory", &C::memory, "keep a level in memory, above the other levels")
+          .opt("most_rows", &C::most_rows,
+               "maximum number of rows of each table in memory; other rows are read "
+               "from the level below; 0: all rows",
                at_least(0))
-          .opt("update_rows_per_second", &C::update_rows_per_second, "the most rows that updates change; 0: no limit",
+          .opt("update_rows_per_second", &C::update_rows_per_second,
+               "maximum number of rows per second that "
+               "updates change; 0: no limit",
                at_least(0))
           .part("rocksdb", &C::rocksdb, rocks_schema(), "a level in a RocksDB database, in place of \"folder\"")
-          .part("redis", &C::redis, redis_schema(), "a level in Redis, above one on a disk or the lowest")
+          .part("redis", &C::redis, redis_schema(), "a level in Redis: the lowest level, or above a level on disk")
           .list("models", &C::models, model_schema(), "the models to load", false)
           .together(check_levels)
           .closed();

@@ -14,19 +14,19 @@ const Json& member_of(const Json& json, const char* name) {
 
 std::string text_of_member(const Json& json, const char* name) {
   const std::string* const text = member_of(json, name).string();
-  if (!text) throw Error(Kind::data, cat("the catalog of a store has no text in '", name, "'"));
+  if (!text) throw Error(Kind::data, cat("the catalog of a store needs a string in '", name, "'"));
   return *text;
 }
 
 int64_t number_of_member(const Json& json, const char* name) {
   const int64_t* const number = member_of(json, name).integer();
-  if (!number) throw Error(Kind::data, cat("the catalog of a store has no number in '", name, "'"));
+  if (!number) throw Error(Kind::data, cat("the catalog of a store needs an integer in '", name, "'"));
   return *number;
 }
 
 const Json::Array& list_of_member(const Json& json, const char* name) {
   const Json::Array* const list = member_of(json, name).array();
-  if (!list) throw Error(Kind::data, cat("the catalog of a store has no list in '", name, "'"));
+  if (!list) throw Error(Kind::data, cat("the catalog of a store needs a list in '", name, "'"));
   return *list;
 }
 

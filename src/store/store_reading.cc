@@ -25,7 +25,7 @@ struct StoreReading::State {
     if (missing == 0 || version->on_miss != OnMiss::error) return;
     const auto at = static_cast<size_t>(std::find(found, found + keys.size(), Found{0}) - found);
     throw Error(Kind::data, cat("table '", table.name(), "' of model '", version->model, "' has no row of key ",
-                                keys[at], missing == 1 ? "" : cat(" and ", missing - 1, " others")));
+                                keys[at], missing == 1 ? "" : cat(" and ", missing - 1, " other keys")));
   }
 
   std::shared_ptr<const StoreView::Version> version;
@@ -98,9 +98,15 @@ int64_t StoreReading::get_rows(size_t number, std::span<const int64_t> keys, std
 
 int64_t StoreReading::get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets,
                                  StoreView::Pooling pooling, float* vectors, int64_t stride, int32_t slot) const {
-  if (offsets.empty()) throw Error(Kind::usage, "a pooled look-up needs an offset more than bags");
+  if (offsets.empty())
+    throw Error(Kind::usage,
+                "a pooled look-up needs at least one offset: one more than the "
+                "number of bags");
   for (size_t b = 0; b + 1 < offsets.size(); ++b)
-    if (offsets[b] > offsets[b + 1]) throw Error(Kind::usage, cat("offset ", b + 1, " is less than the one before"));
+    if (offsets[b] > offsets[b + 1])
+      throw Error(Kind::usage, cat("offset ", b + 1,
+                                   " is less than the previous "
+                                   "offset"));
   if (offsets.front() < 0 || offsets.back() > static_cast<int64_t>(keys.size()))
     throw Error(Kind::usage, cat("offsets up to ", offsets.back(), " of ", keys.size(), " keys"));
   const StoreTable& from = state_->table(table);

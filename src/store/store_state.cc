@@ -31,7 +31,7 @@ Store::State::State(const StoreOptions& options) : rate_(options.update_rows_per
 
 void Store::State::check_writable(const char* what) const {
   if (!levels.back()->writable())
-    throw Error(Kind::usage, cat(what, ": the store has its level '", levels.back()->name(), "' open to read alone"));
+    throw Error(Kind::usage, cat(what, ": the store's level '", levels.back()->name(), "' is open read-only"));
 }
 
 Store::State::VersionPointer Store::State::active(std::string_view model) const {
@@ -107,10 +107,10 @@ std::shared_ptr<StoreTable> Store::State::same_table(const Model* model, const S
 
 void Store::State::load(const StoreModel& from) {
   if (from.name.empty() || from.version.empty())
-    throw Error(Kind::usage, "a model of a store needs a name and a version");
+    throw Error(Kind::usage, "a model in a store needs a name and a version");
   if (version(from.name, from.version))
     throw Error(Kind::usage, cat("the store has version '", from.version, "' of model '", from.name,
-                                 "' already; unload it, or give this one another name"));
+                                 "' already; unload the existing version, or use another version name"));
   const auto next = std::make_shared<Version>();
   next->model = from.name;
   next->name = from.version;
@@ -123,7 +123,7 @@ void Store::State::load(const StoreModel& from) {
   const auto found = models_.find(from.name);
   try {
     for (const StoreTableSource& source : from.tables) {
-      if (source.dim < 1) throw Error(Kind::config, cat("table '", source.name, "' needs its dim, at least 1"));
+      if (source.dim < 1) throw Error(Kind::config, cat("table '", source.name, "' needs a dim of at least 1"));
       const std::string content = content_of(source);
       std::shared_ptr<StoreTable> table =
           same_table(found == models_.end() ? nullptr : &found->second, source, content);
@@ -173,7 +173,7 @@ void Store::State::unload(std::string_view model, std::string_view name) {
     const std::lock_guard lock(pointers_);
     const auto found = models_.find(model);
     if (found->second.active == name && found->second.versions.size() > 1)
-      throw Error(Kind::usage, cat("version '", name, "' of '", model, "' is active; activate another one first"));
+      throw Error(Kind::usage, cat("version '", name, "' of '", model, "' is active; activate another version first"));
     found->second.versions.erase(found->second.versions.find(name));
     if (found->second.versions.empty()) models_.erase(found);
   }

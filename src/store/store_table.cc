@@ -84,7 +84,7 @@ int64_t StoreTable::get_rows(int32_t slot, std::span<const int64_t> keys, std::v
   hit.resize(unique.keys.size());
   const auto dim = static_cast<size_t>(about_.dim);
   const size_t first = rows.size() / dim;
-  HCTR_EXPECT(first > 0, "rows without one that stands for none");
+  HCTR_EXPECT(first > 0, "expected a first row, which stands for missing keys");
   rows.resize((first + unique.keys.size()) * dim);
   const int64_t missing =
       find_rows(slot, {unique.keys}, rows.data() + first * dim, about_.dim, hit.data(), pending, keys.size());

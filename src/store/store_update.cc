@@ -76,8 +76,8 @@ void Store::State::check_change(const StoreTable& table, const ChangesOfTable& c
   int64_t rows = table.rows();
   for (const auto& [slot, change] : changes) {
     if (slot != 0 && !table.about().by_slot)
-      throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
-                                  "', whose rows belong to keys alone"));
+      throw Error(Kind::data,
+                  cat("an update of slot ", slot, " of table '", table.about().name, "', whose rows belong to keys"));
     const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
     const std::vector<int64_t> different(put.begin(), put.end());
     rows += std::ssize(different) - table.count(slot, different);
@@ -86,8 +86,10 @@ void Store::State::check_change(const StoreTable& table, const ChangesOfTable& c
     rows -= table.count(slot, std::vector<int64_t>(gone.begin(), gone.end()));
   }
   if (rows_after >= 0 && rows != rows_after)
-    throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows, " rows with the update, and that says ",
-                                rows_after, ": it builds on another model"));
+    throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows,
+                                " rows after the update, but the "
+                                "update states ",
+                                rows_after, ": the update builds on another model"));
 }
 
 void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable& changes,
@@ -124,7 +126,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     return false;
   if (before.pending)
     throw Error(Kind::data, cat("version '", version->name, "' of model '", version->model,
-                                "' lacks a part of its last update, since memory ran out: load the version again"));
+                                "' lacks a part of its last update, which ran out of memory: load the version again"));
   for (size_t t = 0; t < changes.size(); ++t) check_change(*before.tables[t], changes[t], rows_after[t]);
   const auto pending = std::make_shared<Version::Pending>();
   pending->changes = std::move(changes);

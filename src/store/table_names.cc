@@ -27,12 +27,12 @@ std::string hugectr_table_name(const std::string& space) {
       parts.back() += c;
   if (parts.size() == 4)
     throw Error(Kind::config, cat("rows of '", space,
-                                  "' belong to slot and key, which names of HugeCTR cannot say; "
-                                  "leave out \"names\": \"hugectr\""));
+                                  "' belong to slot and key, which HugeCTR's names cannot express; remove "
+                                  "\"names\": \"hugectr\""));
   if (parts.size() != 3 || !is_name_of_hugectr(parts[0]) || !is_name_of_hugectr(parts[1]))
     throw Error(Kind::config, cat("model and table of '", space,
-                                  "' are no names of HugeCTR, which have letters, "
-                                  "digits, '_' and '-'; rename them, or leave out \"names\": \"hugectr\""));
+                                  "' are not HugeCTR names, which consist of letters, digits, '_' and '-'; rename "
+                                  "model and table, or remove \"names\": \"hugectr\""));
   return cat("hps_et.", parts[0], ".", parts[1]);
 }
 

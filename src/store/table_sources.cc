@@ -38,7 +38,9 @@ void read_table(const StoreTableSource& from, const StoreRowSink& sink) {
                                   "file, or NumPy files of keys and of vectors"));
   const StoreRowSink checked = [&](std::span<const int32_t> slots, std::span<const int64_t> keys,
                                    std::span<const float> rows) {
-    HCTR_EXPECT(rows.size() == keys.size() * static_cast<size_t>(from.dim), "rows of another size");
+    HCTR_EXPECT(rows.size() == keys.size() * static_cast<size_t>(from.dim),
+                "the size of the rows does not match "
+                "the table's dim");
     if (const int64_t at = find_not_finite(rows); at >= 0)
       throw Error(Kind::data, cat("table '", from.name, "': number ", at % from.dim, " of the row of key ",
                                   keys[static_cast<size_t>(at / from.dim)], " is ", rows[static_cast<size_t>(at)]));

@@ -70,7 +70,7 @@ void DeltaAssembler::take(int32_t partition, int64_t offset, std::string_view me
       return damaged(error.what());
     }
   if (head.kind == DeltaMessageKind::end && (!read_end_body(body, total, crc) || total != head.index + 1))
-    return damaged("the last message of a delta is not right");
+    return damaged("the last message of a delta is invalid: expected the number of messages and their checksum");
   const Id id{head.stream, head.delta};
   const auto known = held_.find(id);
   if (is_done(id) || (known != held_.end() && known->second.messages.contains(head.index))) {
@@ -130,7 +130,10 @@ std::shared_ptr<const StreamedDelta> DeltaAssembler::decode(const Held& held) co
     if (index + 1 < held.total) crcs.push_back(head.crc);
     add_message(head, body, *delta);
   }
-  if (crc_of_crcs(crcs) != held.crc) throw Error(Kind::data, "messages of a delta are not those that it was made of");
+  if (crc_of_crcs(crcs) != held.crc)
+    throw Error(Kind::data,
+                "the checksum over all messages of a delta does not "
+                "match");
   return delta;
 }
 

@@ -45,7 +45,7 @@ uint32_t crc_of_message(std::string_view message) {
 }
 
 [[noreturn]] void not_a_delta(const std::string& why) {
-  throw Error(Kind::data, cat("a delta of the stream is not right: ", why));
+  throw Error(Kind::data, cat("a delta of the stream is malformed: ", why));
 }
 
 const Json& begin_member(const Json& json, const char* name) {
@@ -56,20 +56,23 @@ const Json& begin_member(const Json& json, const char* name) {
 
 int64_t begin_integer(const Json& json, const char* name) {
   const int64_t* const number = begin_member(json, name).integer();
-  if (!number) not_a_delta(cat("'", name, "' of its first message is no integer"));
+  if (!number) not_a_delta(cat("'", name, "' of its first message is not an integer"));
   return *number;
 }
 
 std::string begin_text(const Json& json, const char* name) {
   const std::string* const text = begin_member(json, name).string();
-  if (!text) not_a_delta(cat("'", name, "' of its first message is no text"));
+  if (!text) not_a_delta(cat("'", name, "' of its first message is not a string"));
   return *text;
 }
 
 void add_file(std::string_view body, uint32_t count, StreamedDelta& delta) {
   constexpr size_t kFixed = 18;
   const size_t name_bytes = body.size() < kFixed ? 0 : number_at<uint16_t>(body, 16);
-  if (body.size() != kFixed + name_bytes + count) not_a_delta("a message of a file has another size than it says");
+  if (body.size() != kFixed + name_bytes + count)
+    not_a_delta(
+        "the size of a file message does not match its "
+        "content");
   const auto offset = number_at<uint64_t>(body, 0), size = number_at<uint64_t>(body, 8);
   const std::string name(body.substr(kFixed, name_bytes));
   const std::string_view bytes = body.substr(kFixed + name_bytes);
@@ -104,14 +107,14 @@ uint32_t write_delta_message(const DeltaMessageHead& head, std::string_view body
 }
 
 std::string read_delta_message(std::string_view message, DeltaMessageHead& head, std::string_view& body) {
-  if (message.size() < kDeltaHeadBytes) return cat(message.size(), " bytes are no message of a delta");
+  if (message.size() < kDeltaHeadBytes) return cat(message.size(), " bytes are too few for a message of a delta");
   if (std::memcmp(message.data(), kMagic, sizeof kMagic) != 0) return "a message does not start with HCDS";
   if (const auto version = number_at<uint16_t>(message, 4); version != kVersion)
-    return cat("a message of version ", version, ", and this program reads version ", kVersion);
+    return cat("a message has version ", version, ", but this program reads version ", kVersion);
   head.crc = number_at<uint32_t>(message, kCrcAt);
-  if (crc_of_message(message) != head.crc) return "a message does not have its checksum";
+  if (crc_of_message(message) != head.crc) return "the checksum of a message does not match";
   head.kind = static_cast<DeltaMessageKind>(message[6]);
-  if (head.kind < DeltaMessageKind::begin || head.kind > DeltaMessageKind::end) return "a message of no known kind";
+  if (head.kind < DeltaMessageKind::begin || head.kind > DeltaMessageKind::end) return "a message of unknown kind";
   head.table = number_at<uint32_t>(message, 12);
   head.stream = number_at<uint64_t>(message, 16);
   head.sequence = number_at<uint64_t>(message, 24);
@@ -147,7 +150,7 @@ StreamedAbout read_begin_body(std::string_view body) {
                       .base = begin_integer(json, "base"),
                       .written = begin_member(json, "written").is_number() ? json.find("written")->number() : 0};
   const Json::Array* const tables = begin_member(json, "tables").array();
-  if (!tables) not_a_delta("'tables' of its first message is no list");
+  if (!tables) not_a_delta("'tables' of its first message is not a list");
   for (const Json& table : *tables) {
     const bool* const by_slot = begin_member(table, "by_slot").boolean();
     about.tables.push_back({.name = begin_text(table, "name"),

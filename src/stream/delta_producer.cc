@@ -59,7 +59,7 @@ void DeltaProducer::State::open() {
   const auto end = deadline();
   for (const char* problem = "";; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now()).count();
-    if (left <= 0) give_up(cat("no broker has reported its partitions within ", wait_seconds, " s: ", problem));
+    if (left <= 0) give_up(cat("no broker has reported the topic's partitions within ", wait_seconds, " s: ", problem));
     if (stopped) give_up("stopped");
     problem = writer->partitions(options.topic.c_str(), std::min<int64_t>(left, 1000), partitions);
     if (!problem) return;
@@ -82,7 +82,7 @@ void DeltaProducer::State::post(DeltaMessageKind kind, size_t table, size_t coun
     writer->serve(50);
     if (*writer->failure()) give_up(writer->failure());
     if (stopped || SteadyClock::now() > end)
-      give_up(cat("the queue of ", options.queue_bytes, " bytes is full, and no broker has taken a message for ",
+      give_up(cat("the queue of ", options.queue_bytes, " bytes is full, and no broker has accepted a message for ",
                   wait_seconds, " s"));
   }
   ++head.index;
@@ -100,7 +100,7 @@ void DeltaProducer::State::flush() {
 }
 
 const StreamedAbout::Table& DeltaProducer::State::checked(size_t table, size_t keys, size_t slots) const {
-  if (!begun) throw Error(Kind::usage, "rows of a delta belong between begin() and end()");
+  if (!begun) throw Error(Kind::usage, "call rows() and removed() of a delta between begin() and end()");
   if (table >= about.tables.size())
     throw Error(Kind::usage, cat("table ", table, " of a delta with ", about.tables.size(), " tables"));
   const StreamedAbout::Table& of = about.tables[table];
@@ -131,7 +131,7 @@ void DeltaProducer::begin(const StreamedAbout& about) {
   if (s.begun) s.head.delta += 1;  // abandons the unfinished delta
   s.begun = false;
   for (const StreamedAbout::Table& table : about.tables)
-    if (table.dim < 1) throw Error(Kind::usage, cat("table '", table.name, "' needs its dim, at least 1"));
+    if (table.dim < 1) throw Error(Kind::usage, cat("table '", table.name, "' needs a dim of at least 1"));
   if (about.base >= about.iteration)
     throw Error(Kind::usage, cat("a delta of iteration ", about.iteration, " that builds on ", about.base));
   s.open();
@@ -174,7 +174,7 @@ void DeltaProducer::removed(size_t table, std::span<const int64_t> keys, std::sp
 }
 
 void DeltaProducer::file(std::string_view name, std::string_view bytes) {
-  if (!state_->begun) throw Error(Kind::usage, "files of a delta belong between begin() and end()");
+  if (!state_->begun) throw Error(Kind::usage, "call file() of a delta between begin() and end()");
   if (name.size() > 1000) throw Error(Kind::usage, cat("a name of ", name.size(), " bytes"));
   const auto most = static_cast<size_t>(state_->options.message_bytes) - kDeltaHeadBytes - 18 - name.size();
   for (size_t first = 0, count; first == 0 || first < bytes.size(); first += count) {
@@ -186,7 +186,7 @@ void DeltaProducer::file(std::string_view name, std::string_view bytes) {
 
 void DeltaProducer::end() {
   State& s = *state_;
-  if (!s.begun) throw Error(Kind::usage, "end() of a delta without begin()");
+  if (!s.begun) throw Error(Kind::usage, "call begin() of a delta before end()");
   s.post(DeltaMessageKind::end, 0, 0, end_body(s.head.index + 1, crc_of_crcs(s.crcs)));
   s.flush();
   s.begun = false;

@@ -31,7 +31,7 @@ std::string write_hps_message(std::span<const int64_t> keys, std::span<const flo
   message.append(reinterpret_cast<const char*>(&row_bytes), sizeof row_bytes);
   for (size_t i = 0; i < keys.size(); ++i) {
     if (key_bytes == 4 && (keys[i] < 0 || keys[i] > std::numeric_limits<uint32_t>::max()))
-      throw Error(Kind::data, cat("key ", keys[i], " does not fit into 32 bits"));
+      throw Error(Kind::data, cat("key ", keys[i], " does not fit in 32 bits"));
     message.append(reinterpret_cast<const char*>(&keys[i]), static_cast<size_t>(key_bytes));
     message.append(reinterpret_cast<const char*>(rows.data() + i * static_cast<size_t>(dim)), row_bytes);
   }
@@ -46,10 +46,11 @@ std::string read_hps_message(std::string_view message, int64_t dim, int key_byte
   const std::string_view pairs = message.substr(kHpsHead);
   if (pairs.empty()) return "";
   const auto elements = static_cast<size_t>(dim);
-  if (row_bytes != elements * sizeof(float)) return cat("a message with rows of ", row_bytes, " bytes");
+  if (row_bytes != elements * sizeof(float))
+    return cat("a message has an unexpected row size of ", row_bytes, " bytes");
   const size_t pair_bytes = row_bytes + static_cast<size_t>(key_bytes), count = pairs.size() / pair_bytes;
   if (pairs.size() % pair_bytes != 0)
-    return cat("a message with ", pairs.size(), " bytes of pairs of ", pair_bytes, " each");
+    return cat("a message with ", pairs.size(), " bytes cannot be divided into pairs of ", pair_bytes, " each");
   const size_t keys_before = keys.size(), rows_before = rows.size();
   keys.resize(keys_before + count);
   rows.resize(rows_before + count * elements);
@@ -61,7 +62,7 @@ std::string read_hps_message(std::string_view message, int64_t dim, int key_byte
   if (find_not_finite(std::span<const float>(rows).subspan(rows_before)) < 0) return "";
   keys.resize(keys_before);
   rows.resize(rows_before);
-  return "a message with a number that is not finite";
+  return "a message has a number that is not finite";
 }
 
 }  // namespace hctr

@@ -34,7 +34,7 @@ std::string offsets_text(const TopicOffsets& offsets, const std::vector<std::str
 TopicOffsets read_offsets_text(std::string_view text, const std::vector<std::string>& topics) {
   TopicOffsets offsets;
   if (text.empty()) return offsets;
-  const auto wrong = [&] { return Error(Kind::data, cat("'", text, "' is no position of a stream")); };
+  const auto wrong = [&] { return Error(Kind::data, cat("'", text, "' is not a position of a stream")); };
   const Json json = Json::parse(text, "the position of a stream");
   const Json* const list = json.find("offsets");
   if (!list || !list->array()) throw wrong();

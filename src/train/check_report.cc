@@ -40,9 +40,9 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
     if (name.starts_with("rows of table ")) rows += bytes;
   const auto& most = report.memory.most_host_rows;
   if (too_much > static_cast<double>(rows) || (most && too_much > static_cast<double>(*most))) return "";
-  return cat("\n  As it is, about ", gib(too_much), " GiB of its rows will be in host memory",
-             most ? "" : ", if that is free", ", which makes steps slower; ", gib(of_moving),
-             " GiB of it hold access statistics and positions of rows.");
+  return cat("\n  With this config about ", gib(too_much), " GiB of rows will be in host memory",
+             most ? "" : ", if the host has as much free memory", ", which makes steps slower; ", gib(of_moving),
+             " GiB of these are access statistics and positions of rows.");
 }
 
 struct TiersText {
@@ -68,14 +68,15 @@ TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& bud
   const double there = on_gpu ? std::min(gpu, share * (numbers + besides)) : 0,
                in_memory = share * (numbers + besides) - there, left = (1 - share) * numbers;
   std::string text;
-  if (on_gpu) text += cat(gib(there), " GiB there (", gib(share * besides), " of them keys, index and statistics), ");
+  if (on_gpu)
+    text += cat(gib(there), " GiB on the GPU (", gib(share * besides), " of them keys, index and statistics), ");
   text += cat(gib(in_memory), " GiB in memory", on_gpu ? " of the host" : "");
   if (has_disk) text += cat(", ", gib(left), " GiB on disk in '", budget.folder, "'");
   const bool little_disk = has_disk && budget.most_on_disk && left > static_cast<double>(*budget.most_on_disk),
              little_memory = !has_disk && share < 1;
   if (little_disk)
-    text += cat(", where \"disk_limit\" allows ", gib(*budget.most_on_disk), " GiB: that is too little, about ",
-                gib(left), " GiB per rank are needed");
+    text += cat(", but \"disk_limit\" allows only ", gib(*budget.most_on_disk), " GiB: too little, about ", gib(left),
+                " GiB per rank are needed");
   if (little_memory)
     text += cat("; ", gib(left), " GiB of rows do not fit: \"host\" needs about ",
                 gib(numbers + besides - std::min(gpu, numbers + besides)), " GiB per rank");
@@ -121,16 +122,16 @@ std::vector<BudgetLine> budget_lines(const MemoryBill& bill, const std::optional
     const bool alone = bill.budgets.size() > 1 || budget.tables.size() != bill.rows[fullest].size();
     const std::string start = cat("Rows", alone ? names : "", " when training on ");
     const std::string end =
-        has_disk ? cat("; up to ", budget.bytes_of_row_there, " bytes of memory for each row there\n") : "\n";
+        has_disk ? cat("; up to ", budget.bytes_of_row_there, " bytes of memory for each row on disk\n") : "\n";
     if (!budget.most_in_memory || rows.numbers == 0) {
       if (!has_disk) continue;
       std::string text = cat(start, "the CPU: ");
       if (rows.numbers == 0)
         text += cat("up to ", budget.most_in_memory ? gib(*budget.most_in_memory) + " GiB" : "0.8 of the free memory",
-                    " in memory, the rest on disk in '", budget.folder, "'", end);
+                    " in memory, all other rows on disk in '", budget.folder, "'", end);
       else
         text += cat(gib(rows.numbers + rows.besides),
-                    " GiB with their keys; rows that do not fit in 0.8 of the free memory go to disk in '",
+                    " GiB including keys; rows that do not fit in 0.8 of the free memory go to disk in '",
                     budget.folder, "'\n");
       lines.push_back({text});
       continue;
@@ -166,7 +167,7 @@ std::string memory_text(const CheckReport& report) {
   std::string text = bill.gpus.size() == 1
                          ? cat("Memory of the GPU, with ", report.samples, " samples per step:\n")
                          : cat("Memory of ", bill.gpus.size(), " GPUs, with ", report.samples,
-                               " samples per step on each", alike ? "" : "; the fullest and the emptiest", ":\n");
+                               " samples per step on each", alike ? "" : "; the most and the least loaded GPU", ":\n");
   for (const auto& row : rows) {
     text += "  " + filled_up(row[0], width + 2);
     for (size_t c = 1; c < row.size(); ++c) text += right_aligned(row[c], 10);
@@ -178,15 +179,15 @@ std::string memory_text(const CheckReport& report) {
     const double needed = static_cast<double>(sum_of(bill.gpus[most]));
     text += *fits ? cat("  It fits: ", gib(needed), " of ", gib(*report.gpu_bytes), " GiB",
                         bill.bytes_of_unknown_rows.empty() ? "" : ", without unknown rows", ".\n")
-                  : cat("  It does not fit: GPU ", most, " needs ", gib(needed), " GiB and has ",
+                  : cat("  It does not fit: GPU ", most, " needs ", gib(needed), " GiB but has ",
                         gib(*report.gpu_bytes), ": ", gib(needed - *report.gpu_bytes),
-                        " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes per element need less.",
+                        " GiB too much. Use more GPUs, a smaller \"batchsize\" or rows of two bytes per element.",
                         host_rows_text(report, needed - *report.gpu_bytes), "\n");
   }
   if (report.processes > 1)
     text +=
         cat("  On several hosts up to ", gib(*std::max_element(bill.between_hosts.begin(), bill.between_hosts.end())),
-            " GiB more on each GPU, to pack messages between them.\n");
+            " more GiB on each GPU, to pack messages between hosts.\n");
   for (const BudgetLine& line : budget_lines(bill, report.gpu_bytes)) text += line.text;
   text += "Host memory:";
   for (size_t p = 0; p < bill.host.size(); ++p)
@@ -200,26 +201,28 @@ std::string exchange_text(const CheckReport& report) {
   return cat("  Between ", exchange.gpus, " GPUs of one host, at ", formatted("%.0f", exchange.link_bytes / 1e9),
              " GB/s, about: vectors ", ms(exchange.vectors), ", their gradients ", ms(exchange.gradients),
              ", sums of gradients ", ms(exchange.sums), "; ", ms(exchange.in_step),
-             " more than on one GPU, since the last two overlap the layers' backward pass.\n");
+             " more per step than on one GPU, because gradients and sums overlap the layers' backward pass.\n");
 }
 
 std::string step_text(const CheckReport& report) {
   const StepForecast& step = *report.step;
   const double seconds = report.step_seconds();
   const auto gpus = static_cast<int64_t>(report.memory.gpus.size());
-  std::string text = cat(
-      "Expected time of a step of ", report.samples, gpus > 1 ? " samples on each of " : " samples on ",
-      gpus > 1          ? cat(gpus, " ")
-      : report.measured ? "this "
-                        : "",
-      report.gpu, ": ", ms(seconds), " ms, ", with_unit_prefix(static_cast<double>(report.samples * gpus) / seconds),
-      " samples/s; without reading",
-      gpus > 1 && !report.exchange ? " and without the exchange between GPUs, whose links are unknown" : "", ".\n",
-      "  dense layers ", ms(step.layers), ", tables ", ms(step.tables), ", starts of ", step.parts.size(), " kernels ",
-      ms(step.starts), "; copies of ", formatted("%.2f", report.ceilings.copy_bytes / 1e12), " TB/s, products of ",
-      formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
-      report.measured ? "measured" : "according to its data sheet", "\n", exchange_text(report),
-      report.keys_counted ? "" : "  Keys are assumed to follow a power law: --check-data counts those of the data.\n");
+  std::string text =
+      cat("Expected time of a step of ", report.samples, gpus > 1 ? " samples on each of " : " samples on ",
+          gpus > 1          ? cat(gpus, " ")
+          : report.measured ? "this "
+                            : "",
+          report.gpu, ": ", ms(seconds), " ms, ",
+          with_unit_prefix(static_cast<double>(report.samples * gpus) / seconds), " samples/s; without reading",
+          gpus > 1 && !report.exchange ? " and without the exchange between GPUs, whose links are unknown" : "", ".\n",
+          "  dense layers ", ms(step.layers), ", tables ", ms(step.tables), ", starts of ", step.parts.size(),
+          " kernels ", ms(step.starts), "; copies of ", formatted("%.2f", report.ceilings.copy_bytes / 1e12),
+          " TB/s, products of ", formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
+          report.measured ? "measured" : "according to its data sheet", "\n", exchange_text(report),
+          report.keys_counted ? ""
+                              : "  Keys are assumed to follow a power law: use --check-data to count the keys of "
+                                "the data.\n");
   std::vector<StepForecast::Part> parts = step.parts;
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
   parts.resize(std::min<size_t>(parts.size(), 5));

@@ -203,7 +203,7 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
   if (comm_.rank() != 0) return;
   if (now.file && !std::exchange(warned_memory_, true))
     report_.event(cat("Training waits while checkpoints are written: a copy of ", copied / 1000000,
-                      " MB per rank does not fit in half of the ", free / 1000000, " MB of free memory."));
+                      " MB per rank exceeds half of the ", free / 1000000, " MB of free memory."));
   if (!now.later.refused.empty() && !std::exchange(warned_disk_, true))
     report_.event(cat("Training waits while rows on disk are read for checkpoints: ", now.later.refused, "."));
 }

@@ -111,9 +111,9 @@ void DeltaPublisher::add_left(int64_t known) {
     for (const auto& [iteration, folder] : deltas_at(prefix_))
       if (iteration > published_ && iteration <= known && delta_manifest(folder).run == run_)
         items_.push_back({folder, iteration});
-    if (!items_.empty()) log_.info("Publishing ", items_.size(), " deltas that an earlier process has left.");
+    if (!items_.empty()) log_.info("Publishing ", items_.size(), " deltas that an earlier process did not publish.");
   } catch (const Error& error) {
-    log_.warning("deltas that an earlier process has not published are omitted: ", error.what());
+    log_.warning("cannot publish the deltas of an earlier process: ", error.what());
   }
   write_note();
 }
@@ -140,8 +140,8 @@ bool DeltaPublisher::take_needs_whole() {
 void DeltaPublisher::finish(double seconds) {
   std::unique_lock lock(mutex_);
   if (change_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return items_.empty(); })) return;
-  log_.warning(items_.size(), " deltas are not published: no broker has taken them within ", seconds,
-               " s of the end. Their folders stay, and a run that resumes publishes them");
+  log_.warning(items_.size(), " deltas are not published: no broker has accepted these deltas within ", seconds,
+               " s after the end of training. The folders of these deltas remain, and a resumed run publishes them");
 }
 
 void DeltaPublisher::run() {
@@ -179,7 +179,7 @@ bool DeltaPublisher::send(const Item& item) {
     for (const ModelManifest::Member& member : manifest.members) manifest.verify(member.name);
   } catch (const std::exception& error) {
     log_.warning("the ", item.whole ? "model" : "delta", " of iteration ", item.iteration,
-                 " is not published: ", error.what(), "; the next delta is a whole model");
+                 " is not published: ", error.what(), "; the next publication is a full model");
     const std::lock_guard lock(mutex_);
     needs_whole_ = true;
     return true;
@@ -188,8 +188,8 @@ bool DeltaPublisher::send(const Item& item) {
     send_manifest(manifest, item.whole);
     published_ = item.iteration;
     write_note();
-    log_.info("Published the ", item.whole ? "whole model" : "delta", " of iteration ", item.iteration, ".");
-    if (std::exchange(said_away_, false)) log_.info("Deltas are published again.");
+    log_.info("Published the ", item.whole ? "full model" : "delta", " of iteration ", item.iteration, ".");
+    if (std::exchange(said_away_, false)) log_.info("The broker accepts deltas again.");
     return true;
   } catch (const std::exception& error) {
     const auto* const known = dynamic_cast<const Error*>(&error);
@@ -214,7 +214,7 @@ void DeltaPublisher::send_manifest(const ModelManifest& manifest, bool whole) {
   const SendRemoved removed = [&](size_t t, std::span<const int64_t> keys, std::span<const int32_t> slots) {
     if (producer_) return producer_->removed(t, keys, slots);
     if (hps_->first_removed())
-      log_.warning("removed keys are not published: messages of HugeCTR's parameter server cannot say them");
+      log_.warning("removed keys are not published: messages of HugeCTR's parameter server cannot express removals");
   };
   if (producer_) producer_->begin(about);
   for (size_t t = 0; t < manifest.tables.size(); ++t)
@@ -238,8 +238,7 @@ void DeltaPublisher::write_note() {
   try {
     write_text(state_file_, with_checksum(json));
   } catch (const Error& error) {
-    log_.warning("'", state_file_.string(),
-                 "' cannot be written, so a run that resumes may publish deltas twice, which ",
+    log_.warning("'", state_file_.string(), "' cannot be written, so a resumed run may publish deltas twice, which ",
                  "servers skip: ", error.what());
   }
 }

@@ -64,8 +64,12 @@ std::vector<std::string> first_followed_files(const DataSection& data, const Run
     const NewFiles found = files->look();
     names = found.names;
     if (!names.empty() || from) break;
-    if (found.end) throw Error(Kind::data, cat("'", data.source, "': the data set is empty: it ended without a file"));
-    if (stop && *stop != 0) throw Error(Kind::interrupted, cat("stopped while '", data.source, "' had no file yet"));
+    if (found.end)
+      throw Error(Kind::data, cat("'", data.source,
+                                  "': the data set is empty: the end was marked "
+                                  "before any file arrived"));
+    if (stop && *stop != 0)
+      throw Error(Kind::interrupted, cat("stopped while '", data.source, "' contained no file yet"));
     if (!std::exchange(said, true)) log.info("Waiting for the first file in '", data.source, "'.");
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (data.follow_idle && waited >= 60 * *data.follow_idle)

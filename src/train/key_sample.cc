@@ -11,8 +11,8 @@ std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t mos
   if (config.data.source.empty()) return {};
   if (config.data.follow && config.data.first_files.empty())
     throw Error(Kind::data, cat("'", config.data.source,
-                                "' has no file from which keys can be sampled for the placement of rows; add one, or "
-                                "resume with the ranks of the checkpoint"));
+                                "' contains no file, but keys must be sampled for the placement of rows; add a "
+                                "file, or resume with the number of ranks of the checkpoint"));
   const int64_t samples = std::min(config.solver.batchsize, most_samples);
   const BatchLayout layout(batch_shape(config.data, samples));
   const HostBuffer memory(Device{}, layout.bytes);

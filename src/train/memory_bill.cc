@@ -256,7 +256,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
       if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
         bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
     }
-    parts.emplace_back("room for new rows", room_for_rows);
+    parts.emplace_back("memory for new rows", room_for_rows);
     parts.emplace_back("keys of batches", buffers.prepared);
     if (ranks > 1) parts.emplace_back("exchange between ranks", buffers.exchanged);
     parts.emplace_back("batches", staging + eval_staging + unpacked);

@@ -50,7 +50,7 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
     if (is_last || (solver.snapshot > 0 && *iteration % solver.snapshot == 0 && before_end))
       throw Error(Kind::config,
                   cat("the model of iteration ", *iteration, " would replace '", file,
-                      "', from which training starts: set another \"snapshot_prefix\" than \"", prefix, "\""));
+                      "', from which training starts: set a \"snapshot_prefix\" other than \"", prefix, "\""));
   }
 }
 
@@ -76,7 +76,7 @@ void prepare_snapshots(const Config& config, const fs::path& run_folder, const L
                remove_unfinished_deltas(prefix);
                if (const int removed = remove_parts_of_dead_processes(prefix); removed > 0)
                  log.info("Removed ", removed, removed == 1 ? " file" : " files", " '", prefix,
-                          "*.part' of runs that were killed while they saved.");
+                          "**.part' of runs that were killed while saving.");
                AtomicFile probe(prefix + "probe");
                probe.write("probe");
                probe.finish();
@@ -101,7 +101,7 @@ const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes)
   if (last_ && last_->iteration == iteration) return *last_;
   const std::string kept = comm_.broadcast(comm_.rank() == 0 ? why_kept(iteration) : "", 0);
   if (!kept.empty()) {
-    if (run_prefix_.empty()) throw Error(Kind::io, cat(kept, ", and there is no run folder in which to save a model"));
+    if (run_prefix_.empty()) throw Error(Kind::io, cat(kept, ", and the run has no run folder for the model"));
     log_.warning(kept, ": the model of iteration ", iteration, " is saved as '", run_prefix_, "*'");
     return save_at(run_prefix_, iteration, data_key_bytes);
   }
@@ -115,12 +115,15 @@ const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes)
 
 std::string ModelSaver::why_kept(int64_t iteration) const {
   if (const fs::path input = replaced_file(config_, prefix_, iteration); !input.empty())
-    return cat("'", input.string(), "' is kept, since training started from it");
+    return cat("'", input.string(), "' is not overwritten, because training started from this file");
   const std::string other = replaces_others_ || config_.solver.replace_models
                                 ? ""
                                 : other_run_at(prefix_, iteration, {origin_.run, origin_.run_folder});
   if (other.empty()) return "";
-  return cat("'", formats::dense_model_name(prefix_, iteration), "' is kept, since it is a model of ", other);
+  return cat("'", formats::dense_model_name(prefix_, iteration),
+             "' is not overwritten, because the file belongs "
+             "to a model of ",
+             other);
 }
 
 bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
@@ -150,8 +153,7 @@ void ModelSaver::start_publishing(int64_t iteration) {
   for (const auto& embedding : config_.embeddings)
     if (publish.format == StreamFormat::hps && embedding.section.identity_by_slot())
       throw Error(Kind::config, cat("\"publish\": table '", embedding.section.top(),
-                                    "' has rows by slot and key, which "
-                                    "format \"hps\" cannot say"));
+                                    "' has rows by slot and key, which format \"hps\" cannot express"));
   run_on_all_ranks(comm_, [&] {
     if (comm_.rank() == 0)
       publisher_ = std::make_unique<DeltaPublisher>(publish, prefix_, origin_.run, iteration, log_);
@@ -211,7 +213,7 @@ void ModelSaver::finish_delta() {
   if (!writing_->failure.empty()) {
     delta_base_.reset();  // the next delta cannot build on this one, whose changes are not saved
     log_.warning("the delta '", writing_->delta->folder().string(), "' could not be saved: ", writing_->failure,
-                 "; training continues, and the next one is a full model");
+                 "; training continues, and the next delta is a full model");
   } else {
     int64_t changed = 0, removed = 0;
     for (const SavedDelta::Table& table : writing_->delta->about().tables) {
@@ -245,7 +247,7 @@ void ModelSaver::remove(int64_t iteration, bool asked_for) const {
   for (const std::string& prefix : {prefix_, run_prefix_})
     if (remove_model_of_run(prefix, iteration, {origin_.run, origin_.run_folder}, asked_for) && !asked_for)
       log_.info("Removed the model of iteration ", iteration, " at '", prefix,
-                "', left by an earlier stop or error of this run: a newer state is saved.");
+                "', which an earlier stop or error of this run had saved: a newer state is saved now.");
 }
 
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {

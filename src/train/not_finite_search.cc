@@ -83,7 +83,7 @@ Scan scan(StreamRef stream, const Tensor& tensor, int64_t begin, int64_t end, in
 
 std::string limit_of(DType dtype) {
   if (dtype == DType::f32) return "";
-  return cat("; ", name_of(dtype), " holds numbers up to ", dtype == DType::f16 ? "65504" : "3.4e38");
+  return cat("; ", name_of(dtype), " represents numbers up to ", dtype == DType::f16 ? "65504" : "3.4e38");
 }
 
 class Search {
@@ -96,7 +96,7 @@ class Search {
     if (!found_) {
       if (const Scan loss = look(step_.loss); loss.count > 0)
         report(cat("the sum of all losses and penalties is ", text_of(loss.value)),
-               " though each loss is finite: an overflow");
+               " although each loss is finite: an overflow");
     }
     for (size_t n = nodes; n-- > 0 && !found_;) backward(n);
     return found_;
@@ -190,8 +190,7 @@ class Search {
   }
 
   std::string spoiled(DType dtype) const {
-    return cat(step_.updates > 0 ? cat(": an update up to iteration ", step_.updates, " made it so") : "",
-               limit_of(dtype));
+    return cat(step_.updates > 0 ? cat(": caused by an update up to iteration ", step_.updates) : "", limit_of(dtype));
   }
 
   /// Explains why a layer's output is not finite while its inputs and weights are finite.
@@ -206,8 +205,8 @@ class Search {
     }
     for (const Tensor& weight : io.weights)
       weights = std::max(weights, scan(step_.stream, weight, 0, weight.rows()).largest);
-    return cat(": an overflow, from inputs up to ", inputs,
-               io.weights.empty() ? "" : cat(" and weights up to ", weights), limit_of(out.dtype()));
+    return cat(": an overflow of inputs up to ", inputs, io.weights.empty() ? "" : cat(" and weights up to ", weights),
+               limit_of(out.dtype()));
   }
 
   void backward(size_t n) {

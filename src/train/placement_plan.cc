@@ -121,7 +121,9 @@ std::string plan_outlook(const Config& config, double gpu_bytes) {
   if (!file.empty() && !std::filesystem::exists(file)) return "";
   const std::vector<Placement> placements = expected_placements(config, problem);
   return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"),
-             ", with assumed speeds (", speeds_text(problem.speeds), "); a run measures them and samples the data:\n",
+             ", with assumed speeds (", speeds_text(problem.speeds),
+             "); training measures the speeds and samples "
+             "the data:\n",
              plan_text(problem, placements), "\n");
 }
 

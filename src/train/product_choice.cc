@@ -15,7 +15,7 @@ ops::ProductAlgorithms read_or_warn(const Log& log, const std::string& what, con
     return body();
   } catch (const Error& error) {
     if (error.kind() != Kind::data && error.kind() != Kind::io) throw;
-    log.warning(what, " of no use: ", error.what(), "; GEMMs are measured again");
+    log.warning(what, " unusable: ", error.what(), "; measuring GEMMs again");
     return {};
   }
 }
@@ -26,7 +26,7 @@ void write_or_warn(const fs::path& path, const std::string& text, const Log& log
     write_text(path, text);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) throw;
-    log.warning("GEMM algorithms are not stored, so another run may choose others: ", error.what());
+    log.warning("GEMM algorithms are not stored, so another run may choose other algorithms: ", error.what());
   }
 }
 
@@ -47,7 +47,7 @@ std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string&
   known.insert(kept.begin(), kept.end());
   ops::use_algorithms(ctx, known, refused);
   if (!refused.empty())
-    log.warning("the library refuses ", refused.size(), " stored GEMM algorithms, which are measured again");
+    log.warning("the library refuses ", refused.size(), " stored GEMM algorithms: measuring these GEMMs again");
   ops::search_algorithms(ctx, found);
   for (const auto& [key, algorithm] : found) kept[key] = known[key] = algorithm;
   if (path.empty())

@@ -33,7 +33,7 @@ Number take_number(std::string_view& text, size_t digits, int base, char behind)
   const auto [stop, status] = std::from_chars(text.data(), end, number, base);
   const auto used = static_cast<size_t>(stop - text.data());
   if (status != std::errc() || (behind && (used >= text.size() || text[used] != behind)))
-    throw Error(Kind::data, "it has a line that is not a GEMM");
+    throw Error(Kind::data, "a line of the file is not a GEMM");
   text.remove_prefix(used + (behind ? 1 : 0));
   return number;
 }
@@ -41,7 +41,7 @@ Number take_number(std::string_view& text, size_t digits, int base, char behind)
 std::pair<ops::ProductKey, ops::ProductAlgorithm> product_of_line(std::string_view line) {
   std::pair<ops::ProductKey, ops::ProductAlgorithm> product;
   for (int64_t& number : product.first) number = take_number<int64_t>(line, line.size(), 10, ' ');
-  if (line.size() != 16 * product.second.size()) throw Error(Kind::data, "it has a line that is not a GEMM");
+  if (line.size() != 16 * product.second.size()) throw Error(Kind::data, "a line of the file is not a GEMM");
   for (uint64_t& word : product.second) word = take_number<uint64_t>(line, 16, 16, 0);
   return product;
 }
@@ -59,10 +59,10 @@ std::string product_text(const std::string& library, const ops::ProductAlgorithm
 }
 
 ops::ProductAlgorithms products_of_text(std::string_view text, const std::string& library) {
-  if (!text.starts_with(kProductHeader)) throw Error(Kind::data, "it does not contain GEMM algorithms");
+  if (!text.starts_with(kProductHeader)) throw Error(Kind::data, "the file does not contain GEMM algorithms");
   const size_t last = text.rfind(kCrcWord);
   if (last == text.npos || text.substr(last) != cat(kCrcWord, product_crc(text.substr(0, last)), "\n"))
-    throw Error(Kind::data, "its checksum does not match its content");
+    throw Error(Kind::data, "the checksum of the file does not match its content");
   text = text.substr(0, last);
   text.remove_prefix(kProductHeader.size());
   const std::string of = cat("of ", library, "\n");

@@ -95,15 +95,16 @@ std::string limit_of(const PartGroup& group) {
   if (group.share == 0 || reached == 0) return "";
   const std::string at = cat(percent(reached), products ? " % of the rate of large GEMMs on this machine"
                                                         : " % of the speed of a copy on this machine");
-  if (!products && reached > 1) return cat(", with their tensors in the caches (", at, ")");
+  if (!products && reached > 1) return cat(", with tensors that stay in the caches (", at, ")");
   if (reached >= kNear)
-    return cat(
-        ", at ", at,
-        products ? ": only fewer or cheaper multiplications would help" : ": only moving fewer bytes would help");
+    return cat(", at ", at,
+               products ? ": limited by arithmetic; only fewer or cheaper multiplications would help"
+                        : ": limited by memory bandwidth; only "
+                          "moving fewer bytes would help");
   if (group.share < kShort * group.launches)
     return cat(", in ", fixed(group.launches, 0), " kernels of ", fixed(1e6 * group.share / group.launches, 1),
-               " us: launching such short kernels is the limit, and a larger batch would use the GPU better");
-  return cat(", at only ", at, ": the code is the limit, not the machine");
+               " us: limited by kernel launches; a larger batch would use the GPU better");
+  return cat(", at only ", at, ": limited by the code, not by the machine");
 }
 
 /// The priority of streams that run at the same instant: the instant counts for the lowest value.
@@ -129,11 +130,12 @@ std::vector<std::string> lines_about_tracing(const StepTimes& step) {
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
     lines.push_back(cat("Kernels were not traced: ", step.not_traced,
-                        ". Parts are measured by events instead, which lengthen parts of a few microseconds."));
+                        ". Parts are measured with events instead, which lengthen short parts by a few "
+                        "microseconds."));
   const double longer = step.traced && step.unmeasured > 0 ? step.seconds / step.unmeasured - 1 : 0;
   if (std::abs(longer) > kFar)
     lines.push_back(cat("Steps took ", percent(std::abs(longer)), " % ", longer > 0 ? "more" : "less",
-                        " while traced than in training just before: the figures are those of traced steps."));
+                        " time while traced than untraced: all figures are from traced steps."));
   return lines;
 }
 
@@ -213,8 +215,8 @@ std::string bottleneck(const StepTimes& step) {
                " %)");
   };
   if (groups.empty() || step.idle > groups[0].share)
-    return step.gpu ? cat("The bottleneck is the host: nothing runs on the GPU for ", of_step(step.idle), ".")
-                    : cat("The bottleneck is in none of the parts: ", of_step(step.idle), " lie between them.");
+    return step.gpu ? cat("The bottleneck is the host: the GPU is idle for ", of_step(step.idle), ".")
+                    : cat("The bottleneck is none of the parts: ", of_step(step.idle), " pass between parts.");
   const PartGroup& most = groups[0];
   if (most.type == "reader")
     return cat("The bottleneck is the reader: steps wait for data for ", of_step(most.share), ".");
@@ -222,7 +224,7 @@ std::string bottleneck(const StepTimes& step) {
     double launches = 0;
     for (const PartTime& part : step.parts)
       if (part.on != Span::On::prepare) launches += part.work.launches;
-    return cat("The bottleneck is the start of kernels: for ", of_step(most.share), " nothing runs between the ",
+    return cat("The bottleneck is launching kernels: for ", of_step(most.share), " the GPU is idle between the ",
                fixed(launches, 0), " kernels of a step: a larger batch would use the GPU better.");
   }
   const std::string what = most.type == "embedding" ? "the embedding tables"
@@ -285,9 +287,11 @@ std::vector<std::string> lines_of(const StepTimes& step) {
   for (const std::string& line : lines_of_beside(step)) lines.push_back(line);
   for (const StepTimes::Stream& stream : step.streams)
     lines.push_back(cat("Overlap: the ", word(stream.on), " stream runs ", milliseconds(stream.seconds), " ms, ",
-                        milliseconds(stream.hidden), " of them while the compute stream runs."));
+                        milliseconds(stream.hidden), " ms of these while the compute stream runs."));
   lines.push_back(cat("Processor: ", fixed(step.busy_cores, 2), " of ", step.cores, " cores are busy, with ",
-                      step.threads, step.threads == 1 ? " thread" : " threads", " of the step and the reader's."));
+                      step.threads, step.threads == 1 ? " thread" : " threads",
+                      " of the step, plus the reader's "
+                      "threads."));
   lines.push_back(bottleneck(step));
   return lines;
 }

@@ -26,11 +26,11 @@ constexpr Exported kExported[] = {
     {"train", "mean_loss", "huge_ctr_mean_loss", "Mean loss since the previous line."},
     {"train", "learning_rate", "huge_ctr_learning_rate", "Learning rate of the last step."},
     {"train", "samples_per_second", "huge_ctr_samples_per_second", "Samples per second since the previous line."},
-    {"train", "reader_wait", "huge_ctr_reader_wait_ratio", "Share of the time in which steps waited for data."},
+    {"train", "reader_wait", "huge_ctr_reader_wait_ratio", "Fraction of the time in which steps waited for data."},
     {"train", "gpu_memory", "huge_ctr_gpu_memory_bytes", "Memory in use on the GPU of rank 0."},
     {"train", "host_memory", "huge_ctr_resident_memory_bytes", "Memory of the process of rank 0."},
-    {"train", "seconds_left", "huge_ctr_seconds_left", "Expected time to the end of training."},
-    {"eval", "eval_seconds", "huge_ctr_eval_seconds", "Time of the last evaluation."},
+    {"train", "seconds_left", "huge_ctr_seconds_left", "Expected seconds to the end of training."},
+    {"eval", "eval_seconds", "huge_ctr_eval_seconds", "Duration of the last evaluation in seconds."},
     {"eval", "iteration", "huge_ctr_eval_iteration", "Finished updates at the last evaluation."},
 };
 constexpr const char *kMetricName = "huge_ctr_eval_metric", *kTableName = "huge_ctr_table",
@@ -47,7 +47,7 @@ const char* help_of(const std::string& name) {
   for (const Exported& row : kExported)
     if (name == row.name) return row.help;
   return name == kMetricName  ? "Metrics of the last evaluation."
-         : name == kTableName ? "Counts of rows and keys of tables."
+         : name == kTableName ? "Numbers of rows and keys of tables."
          : name == kEnded     ? "1 once training has ended."
                               : "Time of the last line, in seconds since 1970.";
 }
@@ -89,7 +89,7 @@ void PrometheusFile::add(const Json& line, double unix_seconds) {
   }
   const std::string why = cat("cannot write '", path_.string(), "' of --metrics-file: ", std::strerror(errno));
   if (!written_) throw Error(Kind::io, why);
-  if (!std::exchange(warned_, true)) log_.warning(why, "; training continues without it");
+  if (!std::exchange(warned_, true)) log_.warning(why, "; training continues without this file");
 }
 
 std::string PrometheusFile::text() const {

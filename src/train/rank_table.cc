@@ -219,7 +219,7 @@ std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {
     if (std::abs(difference) > kClockDifferenceMs)
       sentences.push_back(cat("the clock of ", label_of(ranks, here), " is ", (std::abs(difference) + 500) / 1000,
                               " s ", difference > 0 ? "ahead of" : "behind", " that of ", ranks[0].host_label(),
-                              ": times in logs and names of run folders will differ"));
+                              ": time stamps in logs and names of run folders will differ"));
   }
   return sentences;
 }

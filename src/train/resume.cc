@@ -68,15 +68,15 @@ std::optional<ResumePoint> find_resume_point(const TrainOptions& options, const 
   const bool latest = options.resume == "latest";
   if (latest && !config.solver.checkpoint.given)
     throw Error(Kind::config, cat("'", options.config.string(),
-                                  "' has no \"checkpoint\" in the solver, whose folder --resume latest would search; "
-                                  "add it, or name the folder of a checkpoint"));
+                                  "' has no \"checkpoint\" in the solver, which --resume latest needs; add "
+                                  "\"checkpoint\", or name the folder of a checkpoint"));
   const fs::path folder = latest ? fs::path(config.solver.checkpoint.folder) : fs::path(options.resume);
   if (!latest && fs::exists(folder / kManifestName)) return point_at(read_checkpoint(folder, check_progress));
   if (auto newest = newest_checkpoint(folder, log, check_progress)) return point_at(std::move(*newest));
   if (!latest)
-    throw Error(Kind::io, cat("'", folder.string(), "' contains no checkpoint: there is no ", kManifestName,
-                              " in it, and no folder of a checkpoint"));
-  log.info("There is no checkpoint in '", folder.string(), "' to resume from: training starts from the beginning.");
+    throw Error(Kind::io, cat("'", folder.string(), "' contains no checkpoint: neither ", kManifestName,
+                              " nor a checkpoint folder exists there"));
+  log.info("No checkpoint in '", folder.string(), "' to resume from: training starts from the beginning.");
   return std::nullopt;
 }
 
@@ -101,7 +101,7 @@ void expect_same_data(const ResumePoint& point, const Json& data, const Config& 
   const Json* was = point.manifest.about.find("data");
   if (was && was->text() == data.text()) return;
   if (const std::string changed = changed_contents(was, config.data); !changed.empty())
-    throw Error(Kind::data, cat("the config encodes data otherwise than that of the checkpoint '",
+    throw Error(Kind::data, cat("the config encodes data differently than the config of the checkpoint '",
                                 point.folder.string(), "': ", changed, ". Restore the original file"));
   for (const char* later : {"encoding", "slot_keys"}) {  // fields that checkpoints of older versions lack
     if (!was || was->find(later) || !data.find(later)) continue;
@@ -110,9 +110,11 @@ void expect_same_data(const ResumePoint& point, const Json& data, const Config& 
       if (name != later) rest.set(name, value);
     return expect_same_data(point, rest, config);
   }
-  throw Error(Kind::data, cat("the training data '", config.data.source, "' differ from those of the checkpoint '",
+  throw Error(Kind::data, cat("the training data '", config.data.source,
+                              "' differ from the training data of the "
+                              "checkpoint '",
                               point.folder.string(), "': now ", data.text(), ", then ", was ? was->text() : "unknown",
-                              "; a run resumes with the same files"));
+                              "; resume with the same files"));
 }
 
 TrainSummary summary_of(const RunProgress& progress) {
@@ -144,7 +146,7 @@ void take_checkpoint_folder(const Config& config, const ResumePoint* from, const
   remove_parts(folder);
   if (from && in_checkpoint_folder(config, *from)) {
     for (const fs::path& left : leave_newer_checkpoints(folder, from->progress.iterations))
-      log.info("A newer checkpoint no longer belongs to the run: it is now '", left.string(), "'.");
+      log.info("A newer checkpoint no longer belongs to the run and was renamed to '", left.string(), "'.");
     return;
   }
   const std::vector<CheckpointPlace> others = list_checkpoints(folder);
@@ -159,8 +161,8 @@ void take_checkpoint_folder(const Config& config, const ResumePoint* from, const
   if (error)
     throw Error(Kind::io, cat("cannot move the checkpoints of an earlier run from '", folder.string(), "' to '",
                               to.string(), "': ", error.message(), "; give another \"folder\""));
-  log.info("'", folder.string(), "' contained the checkpoints of an earlier run: they are moved to '", to.string(),
-           "' (--resume latest would have resumed from them).");
+  log.info("'", folder.string(), "' contained checkpoints of an earlier run, which were moved to '", to.string(),
+           "' (--resume latest would have resumed from these).");
 }
 
 }  // namespace hctr

@@ -149,14 +149,14 @@ void expect_same_run(const ResumePoint& point, const Config& config, const Log& 
     if (change.verdict == Verdict::without_effect)
       log.info("The config has changed, without effect on a resumed run: ", text, ".");
     if (change.verdict == Verdict::warned)
-      log.warning("the learning rate has changed: ", text, "; the run continues with the new one");
+      log.warning("the learning rate has changed: ", text, "; the run continues with the new rate");
     if (change.verdict == Verdict::refused) refused += "\n  " + text;
   }
   if (!refused.empty())
-    throw Error(Kind::config, cat("the config differs from that of the checkpoint '", point.folder.string(),
+    throw Error(Kind::config, cat("the config differs from the config of the checkpoint '", point.folder.string(),
                                   "' in fields that affect the model or its results:", refused,
-                                  "\nSet them back, or start a new run without --resume (a saved model can be loaded "
-                                  "with \"dense_model_file\" and \"sparse_model_file\")"));
+                                  "\nRestore these fields, or start a new run without --resume (a saved model can "
+                                  "be loaded with \"dense_model_file\" and \"sparse_model_file\")"));
 }
 
 }  // namespace hctr

@@ -108,7 +108,7 @@ void Run::begin() {
   if (device.is_cuda()) gpu_bytes = static_cast<double>(free_memory(device) + used_memory(device));
   if (comm_.rank() == 0)
     for (const std::string& sentence : budgets_too_small(memory_bill(config_, comm_.size(), {}), gpu_bytes))
-      log_.warning(sentence, "; training ends once rows do not fit");
+      log_.warning(sentence, "; training will end when rows do not fit");
   if (!folder_.path().empty())
     folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
                         about_start(options_, device_, comm_.size(), runtime_.options().threads));

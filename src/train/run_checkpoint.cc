@@ -83,10 +83,10 @@ void Run::load_checkpoint() {
     saver_.go_on({now_.snapshot_iteration, {now_.snapshot_files.begin(), now_.snapshot_files.end()}});
   if (!now_.best_files.empty() && are_own(now_.best_files, now_.best_iteration))
     saver_.go_on_with_best({now_.best_iteration, {now_.best_files.begin(), now_.best_files.end()}});
-  log_.info("Going on with '", from_->folder.string(), "' after iteration ", now_.iterations,
+  log_.info("Resuming from '", from_->folder.string(), "' after iteration ", now_.iterations,
             exact_ ? "."
                    : cat(", which ", from_->ranks(), from_->ranks() == 1 ? " rank has" : " ranks have",
-                         " saved: rows are redistributed, and results may differ in their last bits."));
+                         " saved: rows are redistributed, and results may differ in the last bits."));
 }
 
 Checkpointer::Saved Run::saved_checkpoint() const {
@@ -108,8 +108,8 @@ void Run::say_what_increments_save() const {
   for (size_t e = 0; e < config_.embeddings.size(); ++e)
     if (const TableSpec& spec = model_->table_spec(e); spec.changes_every_row())
       log_.info("\"whole_every\" saves nothing for table '", spec.name,
-                "': with \"update_type\": \"Global\" every row changes in every step, so every checkpoint has all of "
-                "them. \"LazyGlobal\" and \"Local\" change the rows of a batch.");
+                "': with \"update_type\": \"Global\" every row changes in every step, so every checkpoint contains "
+                "all rows. \"LazyGlobal\" and \"Local\" change only rows of a batch.");
 }
 
 void Run::choose_algorithms() {

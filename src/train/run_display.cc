@@ -180,7 +180,7 @@ void Run::report_skipped() {
   if (!scale || scale->skipped == now_.skipped_steps) return;
   const int64_t more = scale->skipped - now_.skipped_steps;
   report_->event(cat(more, more == 1 ? " step" : " steps",
-                     " skipped, whose gradients were infinite or not a number; the loss scale is ", scale->scale));
+                     " skipped because of infinite or NaN gradients; the loss scale is ", scale->scale));
   now_.skipped_steps = scale->skipped;
 }
 

@@ -28,7 +28,8 @@ TrainSummary Run::finish() {
   if (const MetricType* type = config_.solver.best_metric();
       type && now_.best_iteration < 0 && now_.undefined_evaluations > 0)
     log_.warning(type->name, " was undefined in every evaluation: ",
-                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"", " had no value to compare");
+                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"",
+                 " could not compare evaluations");
   TrainSummary summary = summary_of(now_);
   summary.seconds = seconds;
   summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;
@@ -92,8 +93,8 @@ void Run::save_final_model() {
 
 void Run::report_unsaved() {
   for (const std::string& table : model_->tables_with_shared_row())
-    report_->event(cat("The row that new keys of the full table '", table,
-                       "' share is not in the model file, which contains only rows of single keys."));
+    report_->event(cat("New keys of the full table '", table,
+                       "' share a row, which is not in the model file: the file contains only rows of single keys."));
 }
 
 std::optional<TrainSummary::BetweenHosts> Run::bytes_between_hosts() {

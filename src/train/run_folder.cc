@@ -25,15 +25,15 @@ namespace {
 int open_locked(const fs::path& metrics) {
   std::error_code error;
   if (fs::exists(metrics, error) && !fs::is_regular_file(metrics, error))
-    throw Error(Kind::io, cat("cannot write '", metrics.string(), "': it is not a regular file, which a ",
-                              "resumed run truncates; name another --run-dir"));
+    throw Error(Kind::io,
+                cat("cannot write '", metrics.string(), "': expected a regular file; ", "name another --run-dir"));
   const int file = ::open(metrics.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(Kind::io, cat("cannot write '", metrics.string(), "': ", std::strerror(errno)));
   // file systems without locks are accepted
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;
   ::close(file);
   throw Error(Kind::io, cat("the run folder '", metrics.parent_path().string(),
-                            "' belongs to a running job: name another --run-dir"));
+                            "' is in use by a running job: name another --run-dir"));
 }
 
 std::string new_run_id() {
@@ -146,7 +146,7 @@ void RunFolder::add_metrics(const Json& line) {
     (void)!::ftruncate(metrics_, metrics_bytes_);
     if (lost_lines_++ == 0)
       log_->warning("cannot write '", (path_ / kMetrics).string(), "': ", std::strerror(reason),
-                    "; training continues without its lines");
+                    "; training continues without lines in this file");
     return;
   }
   metrics_bytes_ += static_cast<int64_t>(text.size());

@@ -43,8 +43,8 @@ void keep_foreign(const fs::path& file, const Log& log) {
   if (error)
     throw Error(Kind::io, cat("'", file.string(), "' belongs to another run, and cannot be renamed to '", to.string(),
                               "': ", error.message()));
-  log.warning("'", file.string(), "' is damaged or belongs to another run: it is kept as '", to.string(),
-              "', and a new one is started; its earlier content is not in reports");
+  log.warning("'", file.string(), "' is damaged or belongs to another run: the file was renamed to '", to.string(),
+              "', and a new file was created; reports will lack the earlier content");
 }
 
 void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const Log& log) {
@@ -65,7 +65,7 @@ void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const 
   if (error)
     throw Error(Kind::io, cat("cannot move the run folder '", folder.string(), "' of an earlier run to '", to.string(),
                               "': ", error.message(), "; name another --run-dir"));
-  log.info("The run folder '", folder.string(), "' contained an earlier run: it is moved to '", to.string(), "'.");
+  log.info("The run folder '", folder.string(), "' contained an earlier run, which was moved to '", to.string(), "'.");
 }
 
 bool is_file_of_run(const std::string& name) {

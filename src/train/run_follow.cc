@@ -37,7 +37,9 @@ void Run::expect_same_followed_file() const {
   const fs::path path = path_of_arrived(config_.data.source, name);
   if (const auto bytes = static_cast<int64_t>(fs::file_size(path)); bytes != now_.followed_bytes)
     throw Error(Kind::data, cat("'", path.string(), "' has ", bytes, " bytes and had ", now_.followed_bytes,
-                                " when the checkpoint '", from_->folder.string(), "' was in the middle of it"));
+                                " when the checkpoint '", from_->folder.string(),
+                                "' was saved in the middle of "
+                                "the file"));
 }
 
 void Run::note_followed() {

@@ -75,8 +75,9 @@ std::string Run::place_of_not_finite(int64_t step, bool spoiled) {
     const std::string text = comm_.broadcast(first_of(comm_.gather(own, 0)), 0);
     if (!text.empty()) return text;
     if (spoiled)
-      return "when run again, the step is finite: rows have changed since, or an optimizer state is not finite";
-    return "when run again, the step is finite: rows or the loss scale have changed since";
+      return "a repetition of the step is finite: rows have changed since the step, or an optimizer state is not "
+             "finite";
+    return "a repetition of the step is finite: rows or the loss scale have changed since the step";
   } catch (...) {
     return cat("the layer could not be found: ", current_error().what());
   }
@@ -127,14 +128,15 @@ void Run::throw_diverged() {
     step = std::stoll(comm_.broadcast(cat(step), 0));
   }
   const std::string place = place_of_not_finite(step, spoiled);
-  const Error error(
-      Kind::data, cat(spoiled                        ? "an update made the model infinite or NaN"
-                      : pipeline_->loss_not_finite() ? "the loss is not a number"
-                                                     : "a gradient is infinite or NaN",
-                      " at iteration ", step + 1, ": ", place,
-                      ". Training diverged: try a smaller learning_rate, or warmup_steps; if it happens at once, look "
-                      "for infinite or huge dense values in the data; \"on_nan\": \"skip\" skips such steps, up to ",
-                      kMostSkipped, " consecutive ones. The model is not saved; ", saver_.describe_last()));
+  const Error error(Kind::data,
+                    cat(spoiled                        ? "an update made the model infinite or NaN"
+                        : pipeline_->loss_not_finite() ? "the loss is not a number"
+                                                       : "a gradient is infinite or NaN",
+                        " at iteration ", step + 1, ": ", place,
+                        ". Training diverged: try a smaller learning_rate, or warmup_steps; if training diverges at "
+                        "once, look for infinite or huge dense values in the data; \"on_nan\": \"skip\" skips such "
+                        "steps, up to ",
+                        kMostSkipped, " consecutive ones. The model is not saved; ", saver_.describe_last()));
   if (comm_.size() == 1) throw error;
   throw CollectiveError(error);
 }

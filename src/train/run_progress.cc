@@ -122,8 +122,8 @@ RunProgress run_progress(const Json& json) {
     const Json* found = json.find(name);
     if (!found && may_be_missing(name)) return;
     if (!found || !read(*found, value))
-      throw Error(Kind::data, cat("a checkpoint has ", found ? found->text() : "nothing", " as \"", name,
-                                  "\" of the run's progress"));
+      throw Error(Kind::data, cat("the progress of a checkpoint has ", found ? found->text() : "nothing", " as \"",
+                                  name, "\", which is not a valid value"));
   });
   return progress;
 }

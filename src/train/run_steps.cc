@@ -106,7 +106,7 @@ void Run::settle() {
 void Run::end_profile() {
   if (!profile_) return;
   for (const std::string& line : profile_->finish()) report_->event(line);
-  if (!profile_->done()) report_->warning("--profile: the run had too few steps to measure");
+  if (!profile_->done()) report_->warning("--profile: the run has too few steps to measure");
   profile_.reset();
 }
 
@@ -169,7 +169,7 @@ void Run::say_who_waits(bool waits) {
     if (!waiting[r].empty()) ranks.insert(static_cast<int>(r));
   if (comm_.rank() == 0)
     report_->event(cat("Waiting for data", comm_.size() > 1 ? cat(" by ", rank_list(ranks)) : "", ", for ",
-                       kUntilSaid.count(), " s now; training continues when they come."));
+                       kUntilSaid.count(), " s; training continues when data arrive."));
 }
 
 bool Run::waits_after(int64_t iteration) const {

@@ -37,7 +37,7 @@ void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int
     for (const std::string& folder : disk_folders(runtime_, *model_))
       folders += cat(folders.empty() ? "" : " and ", "'", folder, "'");
     report_->event(cat("Memory is full: the least used rows are evicted to files in ", folders,
-                       ", and fetched when a batch has their keys."));
+                       ", and read back when a batch has their keys."));
   }
   report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on disk (",
                      formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30)), ")"));
@@ -68,7 +68,7 @@ void Run::report_host_rows(const std::map<std::string, std::map<std::string, int
   if (host_row_bytes_ == 0)
     report_->event(
         cat(runtime_.device().is_cuda() ? "GPU memory for rows is full" : "The rows exceed \"gpu\" of \"table_memory\"",
-            ": new rows go to host memory, which steps access more slowly."));
+            ": new rows are placed in host memory, which is slower."));
   report_->event(cat(rows, " rows in host memory (", gib, ")"));
   host_row_bytes_ = bytes;
 }

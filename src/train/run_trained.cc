@@ -37,7 +37,7 @@ std::string Run::why_untrained() {
   const auto scale = model_->loss_scale();
   if (scale && scale->skipped >= now_.iterations)
     return cat(now_.iterations == 1 ? "the only step was" : cat("all ", now_.iterations, " steps were"),
-               " skipped, since gradients were infinite or not a number");
+               " skipped, because gradients were infinite or NaN");
   const std::vector<CountedSamples::Loss> left = uncounted_losses();
   if (left.empty() || left.size() < pipeline_->counted().losses().size()) return "";
   std::string why = cat("none of ", counted_text(now_.samples, "sample", "samples"), " counts: ");
@@ -71,7 +71,9 @@ void Run::warn_of_uncounted_losses() {
   if (left.size() == pipeline_->counted().losses().size()) return;
   for (const CountedSamples::Loss& loss : left)
     log_.warning("no sample counts in loss '", loss.top,
-                 "': ", why_none_counts(loss, config_.data.sample_weight.column), "; its layers have not been trained");
+                 "': ", why_none_counts(loss, config_.data.sample_weight.column),
+                 "; the layers of this loss were "
+                 "not trained");
 }
 
 }  // namespace hctr

@@ -47,13 +47,14 @@ bool Run::save_stopped_state() {
   save_checkpoint();
   checkpoints_->finish();
   if (!checkpoints_->has(now_.iterations)) {
-    if (saves && untrained.empty()) report_->event("Without that checkpoint the model is saved.");
+    if (saves && untrained.empty()) report_->event("The checkpoint could not be saved: saving the model instead.");
     return false;
   }
   const std::string folder = checkpoint_path(checkpoint.folder, now_.iterations).string();
-  report_->event(cat("'", folder, "' has the state after iteration ", now_.iterations,
-                     untrained.empty() ? ", so no model is saved: --resume latest resumes from it, --model loads it"
-                                       : ": --resume latest resumes from it",
+  report_->event(cat("'", folder, "' contains the state after iteration ", now_.iterations,
+                     untrained.empty() ? ", so no model is saved: --resume latest resumes from the checkpoint, "
+                                         "--model loads the checkpoint"
+                                       : ": --resume latest resumes from the checkpoint",
                      "."));
   return true;
 }

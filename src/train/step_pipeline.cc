@@ -216,7 +216,7 @@ void StepPipeline::read_again(int64_t step) {
   finish_and_read_loss();
   uploading_.reset();
   while (!past_.empty() && past_.front().step != step) past_.pop_front();
-  if (past_.empty()) throw Error(Kind::data, cat("the batch of iteration ", step + 1, " is no longer known"));
+  if (past_.empty()) throw Error(Kind::data, cat("the batch of iteration ", step + 1, " is no longer in memory"));
   reader_->reset(past_.front().position);
   fetched_buffer_ = reader_->next();
   if (!fetched_buffer_) throw Error(Kind::data, "the data have ended");

@@ -112,7 +112,7 @@ std::vector<std::string> StepProfile::after_traced_step(bool pause) {
   if (traced_.steps > 0) return finish();
   const bool knows_parts = std::any_of(profiler_.traced().begin(), profiler_.traced().end(),
                                        [](const TracedWork& work) { return work.mark.has_value(); });
-  times_.not_traced = knows_parts ? "other work interrupts every few steps"
+  times_.not_traced = knows_parts ? "other work interrupts training every few steps"
                                   : "the records of CUPTI do not name the nodes of recorded steps";
   stop_tracing();
   trace_ = Trace::off;

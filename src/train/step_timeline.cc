@@ -120,7 +120,7 @@ std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, s
 }
 
 StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, EventCost cost) {
-  HCTR_EXPECT(!samples.empty(), "no step has been looked at");
+  HCTR_EXPECT(!samples.empty(), "no step has been measured");
   const std::vector<Span>& parts = samples[0].recorded;
   std::vector<double> lengths, begins;  // includes the cost of events
   std::vector<size_t> compute;

@@ -23,15 +23,15 @@ void expect_freezable(const Config& config, const std::string& name, bool frozen
     const EmbeddingSection& section = embedding.section;
     if (!is_it(section.top())) continue;
     if (section.frozen && !frozen)
-      throw Error(
-          Kind::usage,
-          cat("table '", name,
-              "' is in \"frozen\" of the config, so it has no optimizer states; remove it there, and freeze it here"));
+      throw Error(Kind::usage,
+                  cat("table '", name,
+                      "' is in \"frozen\" of the config and has no optimizer states; to freeze and unfreeze during "
+                      "training, remove the name there"));
     if (const OptimizerSection& own = section.optimizer ? *section.optimizer : config.optimizer;
         own.update() == UpdateType::lazy_global && !section.frozen)
       throw Error(Kind::usage, cat("table '", name,
-                                   "' has \"update_type\": \"LazyGlobal\", whose rows catch up on skipped steps later; "
-                                   "freeze it with \"frozen\" of the config, or use another update_type"));
+                                   "' has \"update_type\": \"LazyGlobal\", which applies skipped steps later; "
+                                   "freeze the table with \"frozen\" of the config, or use another update_type"));
     return;
   }
   for (const LayerEntry& layer : config.layers)
@@ -56,8 +56,7 @@ class TrainerCore {
     if (in_callback) throw Error(Kind::usage, "a callback must not call its trainer");
     if (failed) throw *failed;
     if (job->finished())
-      throw Error(Kind::usage,
-                  "the resumed run is already finished; a larger max_iter or num_epochs would continue it");
+      throw Error(Kind::usage, "the resumed run is already finished; set a larger max_iter or num_epochs to continue");
     if (ended && trains) throw Error(Kind::usage, "finish() has ended the run of this trainer");
   }
   /// Returns the result of body(run) on the first rank. Errors end training.
@@ -121,10 +120,10 @@ class TrainerCore {
     const Config& config = job->config();
     GivenSamples given(config.data, samples, device && device->is_cuda() ? std::optional(device->index) : std::nullopt);
     if (given.on_gpu() && given.key_bytes() == 8 && config.solver.input_key_type == KeyType::i32)
-      throw Error(Kind::usage, "keys of 64 bits on a GPU, and \"input_key_type\" is \"I32\": give keys of 32 bits");
+      throw Error(Kind::usage, "\"input_key_type\" is \"I32\", but keys on a GPU have 64 bits: pass 32-bit keys");
     const auto needs_groups = [](const Metric& metric) { return metric.type->of_groups; };
     if (given.on_gpu() && for_metrics && std::ranges::any_of(config.solver.eval_metrics.metrics, needs_groups))
-      throw Error(Kind::usage, "metrics of groups read keys on the host: give dense values and keys in its memory");
+      throw Error(Kind::usage, "metrics of groups read keys on the host: pass dense values and keys in host memory");
     return given;
   }
   TrainEnd fit(const FitOptions& until) {
@@ -174,10 +173,10 @@ TrainEnd Trainer::fit(const FitOptions& options) {
   const Config& config = state_->job->config();
   if (options.passes && config.solver.max_iter)
     throw Error(Kind::usage,
-                "with max_iter batches span the end of the source, so there are no passes; set iterations, or "
-                "num_epochs in the config");
+                "passes need num_epochs in the config: with max_iter batches span the end of the source; set "
+                "iterations instead");
   if (config.data.source.empty())
-    throw Error(Kind::usage, "the config has no source for fit(); give samples to step(), or set_source()");
+    throw Error(Kind::usage, "the config has no source for fit(); pass samples to step(), or call set_source()");
   if (options.snapshot.value_or(0) > 0 && !state_->job->has_run_folder() && config.solver.snapshot_prefix.empty())
     throw Error(Kind::usage, "snapshots need a run folder or a snapshot_prefix");
   state_->thrown = nullptr;
@@ -195,7 +194,7 @@ TrainEnd Trainer::step(int64_t iterations) {
   state_->expect_open();
   if (iterations < 0) throw Error(Kind::usage, cat(iterations, " iterations"));
   if (state_->job->config().data.source.empty())
-    throw Error(Kind::usage, "the config has no source; give samples to step(), or set_source()");
+    throw Error(Kind::usage, "the config has no source; pass samples to step(), or call set_source()");
   return state_->on_ranks<TrainEnd>([&](Run& run) { return run.step(iterations); });
 }
 
@@ -208,7 +207,7 @@ TrainEnd Trainer::step(const SamplesView& samples) {
 std::map<std::string, double> Trainer::evaluate() {
   state_->expect_open(false);
   if (state_->job->config().data.eval_source.empty())
-    throw Error(Kind::usage, "the config has no eval_source; give samples, or set_evaluation_source()");
+    throw Error(Kind::usage, "the config has no eval_source; pass samples, or call set_evaluation_source()");
   return state_->on_ranks<std::map<std::string, double>>([](Run& run) { return run.evaluate_now(); });
 }
 
@@ -239,8 +238,8 @@ void Trainer::set_learning_rate(std::optional<double> rate) {
 
 void Trainer::set_source(const std::string& source) {
   state_->expect_open();
-  if (source.empty()) throw Error(Kind::usage, "the new source has no name");
-  if (state_->job->config().data.follow) throw Error(Kind::usage, "with \"follow\" the source stays the same");
+  if (source.empty()) throw Error(Kind::usage, "the name of the new source is empty");
+  if (state_->job->config().data.follow) throw Error(Kind::usage, "with \"follow\" the source cannot be changed");
   state_->job->set_source(state_->try_on_ranks<std::string>([&](Run& run) {
     run.set_source(source);
     return source;
@@ -249,7 +248,7 @@ void Trainer::set_source(const std::string& source) {
 
 void Trainer::set_evaluation_source(const std::string& source) {
   state_->expect_open(false);
-  if (source.empty()) throw Error(Kind::usage, "the new source has no name");
+  if (source.empty()) throw Error(Kind::usage, "the name of the new source is empty");
   state_->job->set_evaluation_source(state_->try_on_ranks<std::string>([&](Run& run) {
     run.set_evaluation_source(source);
     return source;
@@ -268,16 +267,16 @@ std::vector<std::filesystem::path> Trainer::save(const std::string& prefix) {
 void Trainer::load(const WeightFiles& files) {
   state_->expect_open();
   const Config& config = state_->job->config();
-  if (files.dense.empty() && files.tables.empty()) throw Error(Kind::usage, "no file is named to load");
+  if (files.dense.empty() && files.tables.empty()) throw Error(Kind::usage, "load needs at least one file");
   if (!files.dense_states.empty() && files.dense.empty())
-    throw Error(Kind::usage, "states of dense weights are loaded with the weights: also name the weights' file");
+    throw Error(Kind::usage, "optimizer states of dense weights need the weights: also name the file of the weights");
   for (const auto* named : {&files.tables, &files.table_states})
     for (const auto& of_table : *named)
       if (std::ranges::none_of(config.embeddings, [&](const auto& one) { return one.section.top() == of_table.first; }))
         throw Error(Kind::usage, cat("no table is named '", of_table.first, "'"));
   for (const auto& [table, file] : files.table_states)
     if (!files.tables.contains(table))
-      throw Error(Kind::usage, cat("states of table '", table, "' are loaded with its rows: also name the rows' file"));
+      throw Error(Kind::usage, cat("states of table '", table, "' need its rows: also name the file of the rows"));
   state_->try_on_ranks<bool>([&](Run& run) {
     run.check_files(files);
     return true;
@@ -290,7 +289,7 @@ void Trainer::load(const WeightFiles& files) {
 
 std::filesystem::path Trainer::checkpoint(const std::filesystem::path& folder) {
   state_->expect_open(false);
-  if (folder.empty()) throw Error(Kind::usage, "the folder for checkpoints has no name");
+  if (folder.empty()) throw Error(Kind::usage, "the name of the folder for checkpoints is empty");
   return state_->try_on_ranks<std::filesystem::path>([&](Run& run) { return run.save_checkpoint_in(folder); });
 }
 

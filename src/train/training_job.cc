@@ -63,8 +63,8 @@ RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const 
   if (RunFolder::belongs_to(folder, from->run()))
     return RunFolder::go_on(folder, from->run(), from->metrics_bytes(), log);
   if (options.run_dir.empty() && !folder.empty())
-    log.warning("the checkpoint '", from->folder.string(), "' names the run folder '", folder.string(), "', which is ",
-                fs::exists(folder) ? "which belongs to another run" : "not there", ": a new one is created");
+    log.warning("the checkpoint '", from->folder.string(), "' names the run folder '", folder.string(), "', which ",
+                fs::exists(folder) ? "belongs to another run" : "does not exist", ": creating a new run folder");
   RunFolder other = new_folder();
   other.set_run(from->run());
   return other;
@@ -75,7 +75,8 @@ void resume_own(TrainOptions& options, const CheckpointSection& checkpoint) {
   if (!options.attempt) return;
   if (!checkpoint.given)
     throw Error(Kind::config, cat("'", options.config.string(),
-                                  "' has no \"checkpoint\" in the solver, from which --restarts resumes; add it"));
+                                  "' has no \"checkpoint\" in the solver, which --restarts needs; add "
+                                  "\"checkpoint\""));
   // Until this run has claimed the folder, checkpoints in it belong to another run.
   if (options.attempt->owns_checkpoints && !list_checkpoints(checkpoint.folder).empty()) options.resume = "latest";
 }
@@ -136,7 +137,7 @@ void TrainingJob::read_config(bool needs_source) {
   }
   if (config_.data.source == kSourceToCome) config_.data.source.clear();
   if (config_.data.source.empty() && config_.data.follow)
-    throw Error(Kind::config, "\"follow\" needs a source to which files are added");
+    throw Error(Kind::config, "\"follow\" needs a source that is a folder or a list, to which files are added");
   if (options_.seed) config_.solver.seed = {static_cast<uint64_t>(*options_.seed)};
   if (options_.max_iter) {
     config_.solver.max_iter = options_.max_iter;

@@ -18,7 +18,9 @@ void expect_new_folder(const fs::path& folder) {
   if (!fs::is_directory(folder, error))
     throw Error(Kind::usage, cat("--out '", folder.string(), "' is a file: name a new or empty folder"));
   if (!fs::is_empty(folder, error))
-    throw Error(Kind::usage, cat("--out '", folder.string(), "': the folder is not empty: name a new or empty one"));
+    throw Error(Kind::usage, cat("--out '", folder.string(),
+                                 "': the folder is not empty: name a new or empty "
+                                 "folder"));
 }
 
 /// The config for an export: one rank, and f32 activations like the exported files.
@@ -33,8 +35,8 @@ void prepare_export(const ExportOptions& options, Config& config) {
 void warn_of_shared_rows(const ModelOnRank& on) {
   for (const std::string& table : on.replica().tables_with_shared_row())
     on.log.warning("table '", table,
-                   "': keys without a row share a trained one in this checkpoint, which files cannot contain: they "
-                   "count as zeros in the export");
+                   "': keys without a row share a trained row in this checkpoint, which files cannot contain: such "
+                   "keys get zero vectors in the export");
 }
 
 /// Exports on the single rank. Returns false if a stop was requested.

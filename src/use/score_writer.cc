@@ -60,7 +60,7 @@ class TextScores : public ScoreWriter {
     if (out != "-")
       file_.emplace(out);
     else if (!sink_)
-      throw Error(Kind::usage, "scores go to \"-\", but \"rows\" is not set");
+      throw Error(Kind::usage, "scores to \"-\" need \"rows\"");
     add_cell("row");
     for (const auto* names : {&columns.labels, &columns.scores, &columns.kept})
       for (const std::string& name : *names) {

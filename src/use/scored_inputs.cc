@@ -30,7 +30,7 @@ class InputKeys {
         for (int64_t k = table.offset(at); k < table.offset(at + 1); ++k) {
           if (table.key(k) == no_key_)
             throw Error(Kind::data, cat("a row of --rows has the key ", no_key_, " in '", input_.top,
-                                        "', which has no row and means no key in the graph"));
+                                        "', which the exported graph reserves for missing keys"));
           keys_.push_back(table.key(k));
         }
         keys_.insert(keys_.end(), static_cast<size_t>(width_ - length(at)), no_key_);

@@ -107,7 +107,7 @@ TEST_F(BadInput, MissingBottom) {
 
 TEST_F(BadInput, ShapesThatDoNotFit) {
   check("\"leading_dim\": 15", "\"leading_dim\": 16",
-        {"/layers/4/leading_dim", "[128,3,5]", "rows of 16", "one that fits is 15"});
+        {"/layers/4/leading_dim", "[128,3,5]", "rows of 16", "a leading_dim that fits is 15"});
   check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"relu1\", \"wide\"]",
         {"/layers/10/bottom/1", "[128,16]", "[128,1]"});
   check("\"bottom\": \"concat1\"", "\"bottom\": \"deep_emb\"", {"/layers/6/bottom", "add a Reshape before it"});

@@ -70,7 +70,7 @@ TEST_F(CheckCommandLine, LooksIntoTheData) {
   const Outcome text = check({"--check-data", "--device", "cpu"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("model.json is right."), std::string::npos);
-  EXPECT_NE(text.out.find("keys that the 3000 training samples do not have: "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("keys that the 3000 training samples lack: "), std::string::npos) << text.out;
 
   // A sample with more keys than the config allows is reported as a problem of the data, with its position.
   const Outcome wrong = check({"--check-data", "--device", "cpu", "--set", "layers.Data.sparse.1.max_nnz=1", "--set",

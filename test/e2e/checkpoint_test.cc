@@ -176,7 +176,7 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
               : resume(text, "run");
       complete = outcome.exit_code != 128 + SIGKILL;
       deaths += !complete;
-      resumed += outcome.err.find("Going on with ") != std::string::npos;
+      resumed += outcome.err.find("Resuming from ") != std::string::npos;
       if (complete) {
         ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
       }
@@ -253,7 +253,7 @@ TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   // A resumed run continues the count of increments: checkpoint 36 is full because it follows three increments on 20.
   // All older checkpoints can then be removed.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
-              "Going on with 'ckpt/iteration_000032'");
+              "Resuming from 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036"}));
   // A run can resume from an increment although its config no longer requests increments. The new full checkpoint
@@ -334,7 +334,7 @@ TEST_F(Checkpoints, WithADamagedOrMissingBaseAreRefused) {
   refused(4, "is not the checkpoint that '");
   fs::remove_all(base);
   fs::rename(folder_ / "kept", base);
-  expect_says(resume(longer), 0, "Going on with 'ckpt/iteration_000060' after iteration 60.");
+  expect_says(resume(longer), 0, "Resuming from 'ckpt/iteration_000060' after iteration 60.");
   train_well(local_updates(config(R"({"folder": "third"})", 80)), "whole");
   expect_model("run", "whole");
 }
@@ -366,10 +366,10 @@ TEST_F(Checkpoints, AreNeverHalfLoaded) {
   // The program reports the damaged file. With --resume latest it resumes from the previous checkpoint.
   const std::string text = config(R"({"every": 20})", 80), state = read_file(newest / "rank_0.state");
   write_file(newest / "rank_0.state", state.substr(0, state.size() / 2));
-  expect_says(train(text, "", {"--resume", newest.string()}), 4, "rank_0.state' is damaged: it has ");
+  expect_says(train(text, "", {"--resume", newest.string()}), 4, "rank_0.state' is damaged: the file has ");
   const Outcome older = resume(text);
   expect_says(older, 0, "cannot be used: ");
-  expect_says(older, 0, "Going on with 'ckpt/iteration_000040' after iteration 40.");
+  expect_says(older, 0, "Resuming from 'ckpt/iteration_000040' after iteration 40.");
   EXPECT_TRUE(fs::exists(folder_ / "ckpt" / "iteration_000060.left"));
   train_well(config(R"({"folder": "other"})", 80), "whole");
   expect_model("run", "whole");
@@ -411,8 +411,8 @@ TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneF
         run_and_signal("huge_ctr", arguments("run", {"--resume", "latest"}), folder_.path(), "Iter: ", SIGTERM);
     const std::string state = checkpoint_path("ckpt", iterations().back()).string();
     expect_says(stopped, 75,
-                cat("'", state, "' has the state after iteration ", iterations().back(),
-                    ", so no model is saved: --resume latest resumes from it"));
+                cat("'", state, "' contains the state after iteration ", iterations().back(),
+                    ", so no model is saved: --resume latest resumes from the checkpoint"));
     EXPECT_NE(stopped.out.find(cat("\n  checkpoint: ", state, "\n")), std::string::npos) << stopped.out;
     EXPECT_EQ(saved_models(), 0);
   }
@@ -425,7 +425,7 @@ TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneF
   };
   EXPECT_EQ(evaluate().exit_code, 0) << "the run's checkpoint is its model";
   fs::remove_all(checkpoint_path(folder_ / "ckpt", iterations().back()));
-  expect_says(evaluate(), 5, "which no longer exists: the run continued. The newest one is --model ckpt");
+  expect_says(evaluate(), 5, "which no longer exists: the run continued. For the newest checkpoint use --model ckpt");
 }
 
 TEST_F(Checkpoints, ThatCannotBeWrittenAtAStopLeaveTheModelToBeSaved) {
@@ -437,7 +437,7 @@ TEST_F(Checkpoints, ThatCannotBeWrittenAtAStopLeaveTheModelToBeSaved) {
   ::kill(started.process, SIGTERM);
   const Outcome stopped = finish_program(started);
   expect_says(stopped, 75, "could not be saved: cannot create");
-  expect_says(stopped, 75, "Without that checkpoint the model is saved.");
+  expect_says(stopped, 75, "The checkpoint could not be saved: saving the model instead.");
   EXPECT_EQ(stopped.err.find("training continues"), std::string::npos) << stopped.err;
   EXPECT_EQ(saved_models(), 2) << "at the prefix, and its link in the run folder";
 }
@@ -446,7 +446,9 @@ TEST_F(Checkpoints, UnderAnotherNameAreNotTaken) {
   train_well(config(R"({"every": 20})", 40), "run");
   fs::copy(checkpoint_path(folder_ / "ckpt", 20), checkpoint_path(folder_ / "ckpt", 900), fs::copy_options::recursive);
   const Outcome resumed = resume(config(R"({"every": 20})", 60));
-  expect_says(resumed, 0, "iteration_000900': its content belongs to iteration 20: it is a copy, or was renamed");
+  expect_says(resumed, 0,
+              "iteration_000900' contains the state of iteration 20: the folder is a copy or was "
+              "renamed");
   expect_says(resumed, 0, "after iteration 40.");
 }
 
@@ -456,7 +458,7 @@ TEST_F(Checkpoints, DoNotDecideWhereARunWrites) {
   fs::create_directories(folder_ / "run");
   write_file(folder_ / "run" / "config.json", "mine");
   const Outcome resumed = resume(config(R"({"every": 20})", 60));
-  expect_says(resumed, 0, "names the run folder 'run', which is which belongs to another run: a new one is created");
+  expect_says(resumed, 0, "names the run folder 'run', which belongs to another run: creating a new run folder");
   EXPECT_EQ(read_file(folder_ / "run" / "config.json"), "mine");
   EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));
   EXPECT_TRUE(fs::exists(fs::directory_iterator(folder_ / "runs")->path() / "summary.json"));
@@ -481,8 +483,7 @@ TEST_F(Checkpoints, DoTheEvaluationThatASignalHasCutShort) {
 
 TEST_F(Checkpoints, OfAFinishedRunTrainOnOnlyWithMoreIterations) {
   const std::string text = config(R"({"every": 20})");
-  expect_says(resume(text, "run"), 0,
-              "There is no checkpoint in 'ckpt' to resume from: training starts from the beginning.");
+  expect_says(resume(text, "run"), 0, "No checkpoint in 'ckpt' to resume from: training starts from the beginning.");
   const auto before = model("run");
   const std::string lines = read_file(folder_ / "run" / "metrics.jsonl");
   const Outcome again = resume(text);
@@ -491,7 +492,7 @@ TEST_F(Checkpoints, OfAFinishedRunTrainOnOnlyWithMoreIterations) {
   EXPECT_EQ(read_file(folder_ / "run" / "metrics.jsonl"), lines);
   EXPECT_TRUE(model("run") == before);
 
-  expect_says(resume(config(R"({"every": 20})", 90)), 0, "Going on with 'ckpt/iteration_000060' after iteration 60.");
+  expect_says(resume(config(R"({"every": 20})", 90)), 0, "Resuming from 'ckpt/iteration_000060' after iteration 60.");
   train_well(config(R"({"folder": "other"})", 90), "whole");
   expect_model("run", "whole");
 }
@@ -506,14 +507,14 @@ TEST_F(Checkpoints, BelongToOneConfig) {
   expect_says(train(small_config(), "", {"--resume", "latest"}), 3, "no \"checkpoint\" in the solver");
 
   make_data(folder_.path(), "data.json", 3100, 300, {"--vocabulary", "30", "--force"});
-  expect_says(resume(config(R"({"every": 20})", 60)), 4, "differ from those of the checkpoint");
+  expect_says(resume(config(R"({"every": 20})", 60)), 4, "differ from the training data of the checkpoint");
 }
 
 TEST_F(Checkpoints, OfAnotherRunAreMovedAway) {
   train_well(config(R"({"every": 20})", 40), "run");
   fs::create_directories(folder_ / "ckpt" / "iteration_000050.part");
   const Outcome anew = train(config(R"({"every": 20})", 20), "run");
-  expect_says(anew, 0, "'ckpt' contained the checkpoints of an earlier run: they are moved to 'ckpt.1'");
+  expect_says(anew, 0, "'ckpt' contained checkpoints of an earlier run, which were moved to 'ckpt.1'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20}));
   EXPECT_EQ(iterations("ckpt.1"), (std::vector<int64_t>{20, 40}));
   EXPECT_FALSE(fs::exists(folder_ / "ckpt" / "iteration_000050.part"));

@@ -206,7 +206,7 @@ TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const Outcome done =
       run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
   EXPECT_EQ(done.exit_code, 4);
-  says(done.out, "Parquet data needs libhuge_ctr_parquet.so next to the program, which is missing");
+  says(done.out, "Parquet data needs libhuge_ctr_parquet.so next to the program, and the file is missing");
   says(done.out, "install pyarrow (by pip), or libarrow-dev and libparquet-dev");
 }
 
@@ -219,9 +219,9 @@ TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {
   EXPECT_EQ(fs::file_size(folder / "raw/val.bin"), 50u * 32);
   EXPECT_EQ(run_program("data_inspect", {"--config", "raw.json"}, folder.path()).exit_code, 0);
   for (const auto& [option, value, message] :
-       std::vector<std::array<std::string, 3>>{{"--samples", "100", "will read num_samples 300"},
+       std::vector<std::array<std::string, 3>>{{"--samples", "100", "expects num_samples 300"},
                                                {"--nnz", "2", "allows 0 to 1"},
-                                               {"--files", "2", "Raw data are one file"},
+                                               {"--files", "2", "Raw data are written to one file"},
                                                {"--vocabulary", "7", "--vocabulary differs from slot_size_array"},
                                                {"--keys", "hashed", "hashed keys"}}) {
     const Outcome refused =

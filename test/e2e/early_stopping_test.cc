@@ -112,7 +112,9 @@ TEST_F(EarlyStopping, AMetricThatIsUndefinedEndsNothingAndIsWarnedOfOnceWithItsR
     return found;
   };
   const std::string warning = "warning: AUC is undefined: the only evaluation sample has label ",
-                    nothing = "warning: AUC was undefined in every evaluation: early stopping had no value to compare";
+                    nothing =
+                        "warning: AUC was undefined in every evaluation: early stopping could not compare "
+                        "evaluations";
   const Outcome first = run(config("out", more, 20), "undefined");
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(count(first.err, warning), 1) << first.err;

@@ -121,7 +121,7 @@ TEST_F(Ends, ASignalWhileTheConfigIsStillBeingPassedIsObeyed) {
                  " --train /dev/fd/3 2> said & pid=$!; sleep 0.5; kill -TERM $pid; wait $pid; code=$?; cat said >&2; "
                  "exit $code"},
       folder_.path());
-  expect_said(outcome, 75, {"Stopping after", "stopped while '/dev/fd/3' was read, before it ended"});
+  expect_said(outcome, 75, {"Stopping after", "stopped while '/dev/fd/3' was being read"});
 }
 
 TEST_F(Ends, AnEvaluationUnderWayIsLeft) {
@@ -187,9 +187,9 @@ TEST_F(Ends, ARunFolderAndAPrefixHaveOneOwner) {
            "--set solver.snapshot_prefix=other/ --run-dir run --device cpu; code=$?; kill -TERM %1; wait %1; exit "
            "$code"},
       folder_.path());
-  expect_said(outcome, 5, {"the run folder 'run' belongs to a running job: name another --run-dir"});
+  expect_said(outcome, 5, {"the run folder 'run' is in use by a running job: name another --run-dir"});
   const std::string second = read_file(folder_ / "second");
-  EXPECT_NE(second.find("another process writes to \"snapshot_prefix\" 'out/' now (process "), std::string::npos)
+  EXPECT_NE(second.find("another process is writing to \"snapshot_prefix\" 'out/' now (process "), std::string::npos)
       << second;
   EXPECT_TRUE(second.ends_with("\n5\n")) << second;
   EXPECT_FALSE(fs::exists(folder_ / "new"));
@@ -208,7 +208,7 @@ TEST_F(Ends, AModelThatTrainingStartsFromIsNotReplaced) {
   const std::string epochs =
       with_change(with_change(more, "\"max_iter\": 60", "\"num_epochs\": 2"), "_dense_60", "_dense_32");
   const Outcome outcome = train(epochs, "more");
-  expect_said(outcome, 0, {"'out/_dense_32.model' is kept, since training started from it"});
+  expect_said(outcome, 0, {"'out/_dense_32.model' is not overwritten, because training started from this file"});
   EXPECT_EQ(read_file(folder_ / "out" / "_dense_32.model"), before);
   EXPECT_EQ(names("more", "saved_dense_32.model").size(), 4u) << "the model, its layout, and their final_ names";
 }
@@ -282,7 +282,7 @@ TEST_F(Ends, PipesAndDevicesAreNoInputFiles) {
   expect_said(train_in_shell(small_config(), "mkfifo fifo.data; exec $TRAIN"), 5,
               {"fifo.data': it is a pipe or a device"});
   expect_said(train_in_shell(small_config(), "rm -rf run; mkdir run; mkfifo run/metrics.jsonl; exec $TRAIN"), 5,
-              {"run/metrics.jsonl': it is not a regular file"});
+              {"run/metrics.jsonl': expected a regular file"});
 }
 
 TEST_F(Ends, ALossThatIsNotANumberStopsTheRunBeforeAModelOrAnEvaluationHasIt) {
@@ -307,7 +307,7 @@ TEST_F(Ends, ABatchThatMakesGradientsInfiniteIsSkippedOnRequest) {
   expect_said(train(scaled, "stop"), 4, {"the loss is not a number at iteration "});
   for (const std::string& config : {skipping, two_ranks(skipping)}) {
     const Outcome outcome = train(config);
-    expect_said(outcome, 0, {" skipped, whose gradients were infinite or not a number"});
+    expect_said(outcome, 0, {" skipped because of infinite or NaN gradients"});
     // 60 batches of 128 are 3.84 passes over 2000 samples: the first record occurs four times.
     EXPECT_EQ(*Json::read_file(folder_ / "run" / "summary.json").find("skipped_steps")->integer(), 4);
   }
@@ -357,7 +357,7 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   expect_said(evaluate("first"), 0, {"'first', iteration 60"});
   expect_said(evaluate("again"), 0, {"'again', iteration 60"});
   expect_said(train(small_config(), "fourth"), 0, {});
-  expect_said(evaluate("again"), 4, {"'out/_dense_60.model' as its model, but that belongs to run 'fourth'"});
+  expect_said(evaluate("again"), 4, {"'out/_dense_60.model' as its model, but this file now belongs to run 'fourth'"});
 }
 
 TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {

@@ -138,9 +138,9 @@ TEST_F(EvaluateSavedModel, SaysWhereItLookedForAModelAndWhatIsThere) {
   expect_fails(evaluate("nothing"), 5,
                {"there is no model 'nothing'", "'nothing/summary.json'", "'nothing/manifest.json'",
                 "'nothing_dense_<n>.model'", "there: --model out/, iterations 20, 40, 60"});
-  expect_fails(evaluate("out/@30"), 5,
-               {"there is no model of iteration 30 at prefix 'out/'", "'out/_dense_30.model'",
-                "there are iterations 20, 40, 60"});
+  expect_fails(
+      evaluate("out/@30"), 5,
+      {"no model of iteration 30 at prefix 'out/'", "'out/_dense_30.model'", "there are iterations 20, 40, 60"});
   fs::create_directories(*folder_ / "unfinished");
   write_file(*folder_ / "unfinished/metrics.jsonl", "");
   fs::copy_file(*folder_ / "run/config.json", *folder_ / "unfinished/config.json",

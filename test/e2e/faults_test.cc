@@ -120,7 +120,7 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
                      "--resume latest --set solver.max_iter=45 || exit; mount -o remount,size=100m none ckpt; "
                      "exec $TRAIN --resume latest"),
                  true);
-    expect_said(outcome, 0, {"warning: ", "No space left on device", "Going on with "});
+    expect_said(outcome, 0, {"warning: ", "No space left on device", "Resuming from "});
     const auto ended = files("run", "final_");
     for (const auto& [name, bytes] : whole) EXPECT_TRUE(ended.contains(name) && ended.at(name) == bytes) << name;
   }
@@ -314,7 +314,7 @@ class FaultsOfRowsOnDisk : public Faults {
   }
   void expect_resumed() {
     const Outcome outcome = in_shell(config_, "exec $TRAIN --resume latest");
-    expect_said(outcome, 0, {"Going on with 'ckpt/iteration_"});
+    expect_said(outcome, 0, {"Resuming from 'ckpt/iteration_"});
     expect_model();
   }
   void expect_model() {
@@ -329,7 +329,7 @@ class FaultsOfRowsOnDisk : public Faults {
 TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   const Outcome small = in_shell(config_, "mount -t tmpfs -o size=8m none rows || exit 99; timeout 60 $TRAIN", true);
-  expect_said(small, 5, {"table 'deep_emb' on rank 0: ", " bytes more in 'rows', and ", " is saved as out/_dense_"});
+  expect_said(small, 5, {"table 'deep_emb' on rank 0: ", " more bytes in 'rows', and ", " is saved as out/_dense_"});
   expect_resumed();
   // Other files fill the disk while the run still adds rows. The run ends when a table cannot extend its file.
   expect_end_and_resume("", "kill -STOP $!; head -c 100M /dev/zero > rows/more; kill -CONT $!", 5,
@@ -341,7 +341,7 @@ TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
 TEST_F(FaultsOfRowsOnDisk, ALimitOfTheDiskEndsTheRunWithTheModelSaved) {
   const std::string limited = with_change(config_, R"("disk": "rows")", R"("disk": "rows", "disk_limit": "8MB")");
   const std::vector<std::string> said = {
-      "\"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
+      "\"disk_limit\" of \"table_memory\", or the space that is free there when the run starts, must be at least ",
       " is saved as out/_dense_"};
   expect_said(in_shell(limited, "exec timeout 60 $TRAIN"), 5, said);
   expect_resumed();
@@ -356,7 +356,7 @@ TEST_F(FaultsOfRowsOnDisk, RowsThatWereCutOrAlteredAreFoundAndTheCheckpointIsWho
                         {"rows of table 'deep_emb' on rank 0 from the disk", " at byte ", " of a file in 'rows'"});
   expect_end_and_resume("", "head -c 8M /dev/urandom | dd of=$(rows) bs=1M conv=notrunc status=none", 5,
                         {"rows of table 'deep_emb' on rank 0 from the disk", "the row of key ", ", at byte ",
-                         " of a file in 'rows', is not as it was written", "checkpoints do not depend on this file"});
+                         " of a file in 'rows', is damaged", "checkpoints do not depend on this file"});
 }
 
 TEST_F(FaultsOfRowsOnDisk, ReadsThatFailEndTheRunAndTheCheckpointIsWhole) {

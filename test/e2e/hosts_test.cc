@@ -262,7 +262,7 @@ TEST_F(Hosts, NameTheOneThatWasKilled) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   const auto outcomes = train_and_strike(hosts, [&] { hosts.signal(1, SIGKILL); });
   for (size_t p = 0; p < 2; ++p)
-    EXPECT_NE(outcomes[p].err.find("ended before the others"), std::string::npos) << outcomes[p].err;
+    EXPECT_NE(outcomes[p].err.find("ended before the other processes"), std::string::npos) << outcomes[p].err;
 }
 
 TEST_F(Hosts, NameTheOneThatWasStopped) {
@@ -290,7 +290,7 @@ TEST_F(Hosts, JoinedByMpiNameTheOneThatWasKilled) {
   HCTR_SKIP_WITHOUT_MPI();
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
-  strike_under_mpi(hosts, "ended before the others", [&] { hosts.signal(1, SIGKILL); });
+  strike_under_mpi(hosts, "ended before the other processes", [&] { hosts.signal(1, SIGKILL); });
 }
 
 TEST_F(Hosts, JoinedByMpiGoOnAfterAllWereStoppedForLongerThanTheyWaitForEachOther) {

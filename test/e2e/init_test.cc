@@ -263,7 +263,7 @@ TEST_F(InitTable, ReadsParquet) {
   EXPECT_NE(done.err.find("  score: number"), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("  city: category"), std::string::npos) << done.err;
   expect_refusal({"--label", "label", "--positive", "0"}, 2,
-                 "--positive 0: of the fractions in label 'label' only the larger number can be positive",
+                 "--positive 0: label 'label' has fractions, of which only the larger number can be positive",
                  "scores.parquet");
   const Outcome trained = huge_ctr({"--train", "second.json", "--run-dir", "second", "--device", "cpu", "--strict"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
@@ -277,7 +277,7 @@ TEST_F(InitTable, SaysWhatItNeeds) {
   expect_refusal({}, 2, "--init needs --label COLUMN");
   expect_refusal({"--label", "bougt", "--out", "c.json"}, 2, "did you mean \"bought\"?");
   expect_refusal({"--label", "bought"}, 2, "huge_ctr --init data.csv --label bought --positive yes");
-  expect_refusal({"--label", "bought", "--positive", "Yes"}, 2, "has no such value; it has 'no'");
+  expect_refusal({"--label", "bought", "--positive", "Yes"}, 2, "has no such value; the values are 'no'");
   expect_refusal({"--label", "age"}, 2, "--label age --positive ");
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "none.csv"}, 5, "none.csv");
   expect_refusal({"--label", "bought", "--positive", "yes", "--train", "c.json"}, 2,
@@ -291,7 +291,8 @@ TEST_F(InitTable, SaysWhatItNeeds) {
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "other.csv"}, 4, "has no column 'user'");
   write_file(folder_ / "dots.csv", with_change(mixed_table(300, 900), "yes", "yes."));
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "dots.csv"}, 4,
-                 "has the value 'yes.', which no training row has; theirs are 'no', 'yes'; both need the same words");
+                 "has the value 'yes.', which no training row has; training rows have 'no', 'yes'; use the same "
+                 "words");
 }
 
 TEST_F(InitTable, RowsWithoutALabelAreSkippedWhereNothingIsWrittenAnew) {
@@ -319,7 +320,9 @@ TEST_F(InitTable, TakesColumnsForWhatIsStated) {
   for (int r = 0; r < 2000; ++r)
     text += cat(draw(r, 1, 300), "::", draw(r, 2, 1500), "::", 1 + draw(r, 3, 5), "::", 978'300'000 + r * 37, "\n");
   write_file(folder_ / "data.dat", text);
-  expect_refusal({"--label", "3", "--positive", "4", "--category", "5"}, 2, "--category 5: there is no such column",
+  expect_refusal({"--label", "3", "--positive", "4", "--category", "5"}, 2,
+                 "--category 5: the table has no such "
+                 "column",
                  "data.dat");
   const Outcome done =
       init({"--label", "3", "--positive", "4", "--category", "1,2", "--number", "1", "--out", "c.json"}, "data.dat");
@@ -356,7 +359,9 @@ TEST_F(InitTable, NumbersInOtherNotationsAreReadAsTheyAreWrittenInEveryCommand) 
 TEST_F(InitTable, RefusesWhatCanBeReadOnceOnly) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe.csv").c_str(), 0600), 0);
   write_file(folder_ / "data.csv", mixed_table(300));
-  expect_refusal({"--label", "bought"}, 2, "'pipe.csv' is a pipe or a device, and --init reads the rows several times",
+  expect_refusal({"--label", "bought"}, 2,
+                 "'pipe.csv' is a pipe or a device, but --init reads the rows several "
+                 "times",
                  "pipe.csv");
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "pipe.csv"}, 2,
                  "'pipe.csv' of --eval is a pipe or a device");
@@ -395,10 +400,10 @@ TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
     EXPECT_EQ(done->exit_code, 0) << done->err;
     EXPECT_NE(done->err.find("values are numbers, but not 'abc' of an evaluation row"), std::string::npos) << done->err;
   }
-  EXPECT_NE(given.err.find("1 bad rows to evaluate on are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
+  EXPECT_NE(given.err.find("1 bad evaluation rows are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
             std::string::npos)
       << given.err;
-  EXPECT_NE(given.err.find("1 rows to evaluate on without a label are skipped"), std::string::npos) << given.err;
+  EXPECT_NE(given.err.find("1 evaluation rows without a label are skipped"), std::string::npos) << given.err;
   for (const std::string name : {"split", "given"}) {
     const Outcome trained =
         huge_ctr({"--train", name + ".json", "--run-dir", name, "--max-iter", "40", "--device", "cpu", "--strict"});
@@ -410,7 +415,7 @@ TEST_F(InitTable, LabelsThatAreNotUtf8AreRefused) {
   std::string text = "a,y\n";
   for (int r = 0; r < 300; ++r) text += cat(draw(r, 1, 1000), ",", r % 3 == 0 ? "gr\xfcn" : "rot", "\n");
   write_file(folder_ / "data.csv", text);
-  expect_refusal({"--label", "y", "--positive", "gr\xfcn"}, 4, "label 'y': its name or value is not UTF-8");
+  expect_refusal({"--label", "y", "--positive", "gr\xfcn"}, 4, "label 'y': the name or a value is not UTF-8");
 }
 
 TEST_F(InitTable, TheCommandThatItProposesCanBeTyped) {
@@ -461,7 +466,7 @@ TEST_F(InitTable, RefusesWhatIsNoTable) {
       "is not a text of separated values: byte 4 is zero");
   refused("a,b,y\n1,2,1\n2,3,1\n", "all rows have the value '1'");
   refused("a,b,y\n1,2,?\n2,3,\n", "no row has a value");
-  refused("a,b,y\n1,2,1\n2,3,-\n3,2,1\n", "but for 1 with '-', which means missing");
+  refused("a,b,y\n1,2,1\n2,3,-\n3,2,1\n", "except 1 with '-', which means missing");
   refused("a,b,y\n1,2,1\n2,3,0\n", "name evaluation rows with --eval FILE");
   std::string constant = "a,y\n";
   for (int r = 0; r < 200; ++r) constant += cat("same,", r % 2, "\n");

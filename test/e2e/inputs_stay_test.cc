@@ -75,7 +75,7 @@ TEST(OutputsOfTwoPrograms, AreRefusedToTheSecond) {
   const auto expect_taken = [&](const std::string& program, const std::vector<std::string>& words) {
     const Outcome outcome = run_program(program, words, folder.path());
     EXPECT_EQ(outcome.exit_code, 5) << program << ": " << outcome.err;
-    EXPECT_NE(outcome.err.find("another process writes to "), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("another process is writing to "), std::string::npos) << outcome.err;
   };
   expect_taken("preprocess", {"--csv", "rows.csv", "--label", "label", "--categories", "city", "--out", "out"});
   expect_taken("criteo2hugectr", {"--tsv", "rows.csv", "--out", "out"});

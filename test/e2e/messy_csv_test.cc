@@ -160,7 +160,9 @@ TemporaryFolder* MessyCsv::folder_ = nullptr;
 Outcome MessyCsv::trained_;
 
 TEST_F(MessyCsv, TrainsAndSaysWhatItHasLearned) {
-  expect_says(trained_, 0, "Mean and standard deviation of 2 dense columns are of the first 1500 rows of 'train.csv'.");
+  expect_says(trained_, 0,
+              "Mean and standard deviation of 2 dense columns were computed from the first 1500 rows "
+              "of 'train.csv'.");
   EXPECT_EQ(trained_.err.find("warning"), std::string::npos) << trained_.err;
   EXPECT_GT(auc("run"), 0.7);
   const Json learned = statistics("out/_model_60.json");
@@ -233,7 +235,7 @@ TEST_F(MessyCsv, AModelWithoutStatisticsIsAnError) {
   for (const char* file : {"_dense_60.model", "_dense_60.model.layout.json", "0_sparse_60.model"})
     fs::copy(*folder_ / "out" / file, *folder_ / "bare" / file);
   const std::string why =
-      "has no mean and standard deviation of 'age', 'gain' (of its log), which \"standardize\" takes";
+      "has no mean and standard deviation of 'age', 'gain' (of its log), which \"standardize\" reads";
   expect_says(run({"--eval", "config.json", "--model", "bare/"}), 4, why);
   expect_says(train(messy_config(kLearned, R"(, "dense_model_file": "bare/_dense_60.model")"), "from_bare"), 4, why);
 }

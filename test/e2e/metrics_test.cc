@@ -178,7 +178,7 @@ TEST(GroupsOfTexts, AreValuesAndNotBuckets) {
          "--set", "solver.gpu=" + gpus, "--set", "layers.Data.cache_eval_data=2", "--set", "solver.eval_interval=2"},
         folder.path());
     EXPECT_EQ(done.exit_code, 0) << done.err;
-    EXPECT_NE(done.err.find("'rows.csv' is read for training and for evaluation"), std::string::npos) << done.err;
+    EXPECT_NE(done.err.find("'rows.csv' is used for both training and evaluation"), std::string::npos) << done.err;
     const Json summary = Json::read_file(folder / "run/summary.json");
     return summary.find("metrics")->find("GroupedAUC")->number();
   };

@@ -70,8 +70,7 @@ TEST(ModelEncoding, IsThatOfTheModelUnlessTheCommandSaysOtherwise) {
   EXPECT_EQ(as_model.out, right.out) << as_model.err;
   const Outcome source = run({"--eval", "source.json", "--model", "r"});
   EXPECT_EQ(source.out, right.out) << source.err;
-  EXPECT_NE(source.err.find("'source.json' leaves out csv, dense, format, label, sparse"), std::string::npos)
-      << source.err;
+  EXPECT_NE(source.err.find("'source.json' omits csv, dense, format, label, sparse"), std::string::npos) << source.err;
 
   const Outcome again = run({"--train", "again.json", "--run-dir", "r2"});
   EXPECT_EQ(again.exit_code, 3) << again.err;

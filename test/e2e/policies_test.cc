@@ -83,7 +83,7 @@ TEST_F(TablePolicies, FullTablesShareARow) {
   const Result result = train_everywhere(R"(, "when_full": "ignore")");
   EXPECT_EQ(result.counts.at("rows"), kLimit);
   EXPECT_GT(result.counts.at("occurrences_ignored"), kLimit);
-  EXPECT_NE(result.log.find("The row that new keys of the full table 'deep_emb' share is not in the model file"),
+  EXPECT_NE(result.log.find("New keys of the full table 'deep_emb' share a row, which is not in the model file"),
             std::string::npos)
       << result.log;
 }

@@ -278,7 +278,8 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   const std::string skipping = changed("skipping.json", "\"format\"", "\"bad_records\": \"skip\", \"format\"");
   const Outcome done = predict("bad.tsv", {"--data", "bad.csv", "--keep", "id"}, skipping);
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.err.find("1 bad record was skipped; the numbers of the other rows include them"), std::string::npos)
+  EXPECT_NE(done.err.find("1 bad record was skipped; row numbers in the scores count bad records too"),
+            std::string::npos)
       << done.err;
   const Table scores = read_table(read_file(*folder_ / "bad.tsv"), '\t');
   ASSERT_EQ(scores.rows.size(), 499u);
@@ -332,7 +333,7 @@ TEST_F(Predict, ReplacesNoFileThatItReads) {
   fs::create_symlink("run/config.json", *folder_ / "config.tsv");
   expect_fails(predict("config.tsv"), 2, {"(as 'run/config.json')"});
   write_file(*folder_ / "rows.csv", text_rows(5, 2));
-  expect_fails(predict("rows.csv", {"--data", "rows.csv"}), 2, {"name another place"});
+  expect_fails(predict("rows.csv", {"--data", "rows.csv"}), 2, {"name another path"});
   EXPECT_EQ(read_file(*folder_ / "rows.csv"), text_rows(5, 2));
   EXPECT_EQ(read_file(*folder_ / "eval.csv"), rows);
   for (const char* made : {"hard.csv", "link.csv", "config.tsv", "rows.csv"}) fs::remove(*folder_ / made);

@@ -104,7 +104,7 @@ TEST_F(Profile, OfARunThatEndsTooEarlySaysSo) {
   write_file(folder_ / "model.json", with_change(small_config(), R"("max_iter": 60)", R"("num_epochs": 1)"));
   make_data(folder_.path(), "model.json", 700, 200, {"--force"});
   const Outcome done = train("run", {"--profile"});
-  EXPECT_NE(done.err.find("--profile: the run had too few steps to measure"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("--profile: the run has too few steps to measure"), std::string::npos) << done.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run/profile.json"));
 }
 

@@ -193,8 +193,8 @@ TEST_F(Report, SaysWhatIsWrongWithItsCommandLine) {
   fails({"--report", "a"}, 2, "--report needs --out with a file that ends in .html");
   fails({"--report", "a", "--out", "page.pdf"}, 2, "it is 'page.pdf'");
   fails({"--report", "nowhere", "--out", "x.html"}, 2,
-        "'nowhere' is not a run folder: it contains no metrics.jsonl (there is no such folder)");
-  fails({"--report", ".", "--out", "x.html"}, 2, "'.' is not a run folder: it contains no metrics.jsonl\n");
+        "'nowhere' is not a run folder: the folder lacks metrics.jsonl (there is no such folder)");
+  fails({"--report", ".", "--out", "x.html"}, 2, "'.' is not a run folder: the folder lacks metrics.jsonl\n");
   fails({"--report", "a", "--out", "x.html", "--no-scores", "--importance"}, 2, "--importance needs scores");
   fails({"--report", "a", "--out", "a.json/x.html"}, 5, "a.json");
   fails({"--importance", "--train", "a.json"}, 2, "--importance requires --report");

@@ -94,8 +94,8 @@ TEST_F(Restarts, OfOneProcessEndAsIfItHadNotBeenKilled) {
   const auto words = arguments("killed", "[0, 1]", {"--restarts", "2"});
   const auto outcomes = train(1, words, [](const std::vector<Started>& all) { kill_worker(all[0].process); });
   expect_says(outcomes[0], 0,
-              "training was ended by signal 9 (Killed): it resumes from the last checkpoint, restart 1 of 2");
-  expect_says(outcomes[0], 0, "Going on with 'killed-ckpt/iteration_");
+              "training was ended by signal 9 (Killed): resuming from the last checkpoint, restart 1 of 2");
+  expect_says(outcomes[0], 0, "Resuming from 'killed-ckpt/iteration_");
   EXPECT_EQ(model("killed"), model("whole"));
 }
 
@@ -137,7 +137,7 @@ TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
     const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
     const std::string why = message_of(
         Kind::comm, [&] { join_job(launch, build_name(), TcpClock::now() + std::chrono::seconds(20), Log::silent()); });
-    EXPECT_NE(why.find("it expects a secret"), std::string::npos) << why;
+    EXPECT_NE(why.find("the other process expects a secret"), std::string::npos) << why;
     ::kill(all[1].process, SIGCONT);
   };
   for (const Outcome& outcome : train(2, words, strike, "")) expect_says(outcome, 0, "restart 1 of 2");
@@ -149,7 +149,7 @@ TEST_F(Restarts, StopWhereTheyDoNotHelp) {
   fs::remove(folder_ / "train.txt");
   const Outcome outcome = run_program("huge_ctr", words, folder_.path());
   expect_says(outcome, 5, "restart 2 of 9");
-  expect_says(outcome, 5, "three times in a row before its first checkpoint: another restart would not help");
+  expect_says(outcome, 5, "three consecutive times before its first checkpoint: another restart would not help");
   EXPECT_EQ(outcome.err.find("restart 3 of 9"), std::string::npos) << outcome.err;
   words[words.size() - 1] = "1";
   expect_says(run_program("huge_ctr", words, folder_.path()), 5, "after the one restart that --restarts allows");
@@ -159,7 +159,7 @@ TEST_F(Restarts, AreNotForMistakesNorForStops) {
   const auto words = arguments("run", "[0, 1]", {"--restarts", "2"});
   write_file(folder_ / "none.json", small_config());
   const Outcome none = run_program("huge_ctr", {"--train", "none.json", "--restarts", "2"}, folder_.path());
-  expect_says(none, 3, "has no \"checkpoint\" in the solver, from which --restarts resumes; add it");
+  expect_says(none, 3, "has no \"checkpoint\" in the solver, which --restarts needs; add \"checkpoint\"");
   EXPECT_EQ(none.err.find("restart 1"), std::string::npos) << none.err;
   const auto stopped = train(1, words, [](const std::vector<Started>& all) { ::kill(all[0].process, SIGTERM); });
   expect_says(stopped[0], 75, "Stopped on request after iteration ");

@@ -76,7 +76,7 @@ TEST_F(SlowCheckpoints, AreExactAndAKillLeavesTheEarlierOne) {
       for (const char* from : {"latest", "ckpt/iteration_000040"}) {
         const Outcome resumed = in_shell(limited, cat("exec $TRAIN --resume ", from));
         EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
-        EXPECT_NE(resumed.err.find("Going on with 'ckpt/iteration_"), std::string::npos) << resumed.err;
+        EXPECT_NE(resumed.err.find("Resuming from 'ckpt/iteration_"), std::string::npos) << resumed.err;
         EXPECT_NE(resumed.err.find(" on disk ("), std::string::npos) << resumed.err;
         const auto ended = model();
         for (const auto& [name, bytes] : whole)

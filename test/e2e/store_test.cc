@@ -40,7 +40,7 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
   fs::remove(folder / "t.safetensors");  // the rows are now in the store's file tier
   const Outcome got = store({"get", "store.json", "--keys", "7,9"});
   EXPECT_EQ(got.out, "7 1.5\n9 (no row) 0\n") << got.err;
-  EXPECT_EQ(store({"verify", "store.json"}).out, "2 rows have the right checksum\n");
+  EXPECT_EQ(store({"verify", "store.json"}).out, "2 rows have correct checksums\n");
   EXPECT_EQ(store({"compact", "store.json"}).exit_code, 0);
   const Outcome wrong = store({"lod", "store.json"});
   EXPECT_EQ(wrong.exit_code, 2);
@@ -53,7 +53,7 @@ TEST(StoreProgram, WithoutAPluginTheMessageSaysWhatToInstall) {
   write_text(folder / "store.json", R"({"redis": {}, "rocksdb": {"folder": "db"}})");
   const Outcome done = run_program((folder / "huge_ctr").string(), {"store", "stats", "store.json"}, folder.path());
   EXPECT_EQ(done.exit_code, 5);
-  EXPECT_NE(done.err.find("needs libhuge_ctr_redis.so next to the program, which is missing"), std::string::npos)
+  EXPECT_NE(done.err.find("needs libhuge_ctr_redis.so next to the program, and the file is missing"), std::string::npos)
       << done.err;
   EXPECT_NE(done.err.find("install libhiredis-dev and libssl-dev"), std::string::npos) << done.err;
 }

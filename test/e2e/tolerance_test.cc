@@ -237,7 +237,7 @@ TEST_F(Tolerance, KeysThatWouldTrainAnotherModelAreErrors) {
     EXPECT_NE(outcome.err.find(words), std::string::npos) << "no \"" << words << "\" in:\n" << outcome.err;
   };
   refuses_key("\"type\": \"Reshape\", ", R"("shape": [-1, 15])",
-              "/layers/3/shape: \"shape\" is not supported: set its last dimension with \"leading_dim\"");
+              "/layers/3/shape: \"shape\" is not supported: set the last dimension with \"leading_dim\"");
 }
 
 TEST_F(Tolerance, ARateOfItsOwnIsNoted) {
@@ -247,9 +247,9 @@ TEST_F(Tolerance, ARateOfItsOwnIsNoted) {
                            R"(, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},)");
   };
   const std::string note =
-      "note: config.json /layers/2/optimizer: the rate of 'deep_emb' is its own, scaled by the top-level schedule; "
-      "HugeCTR 2.2 to 3.1 trained it with the top-level rate, and \"compatibility\": "
-      "[\"schedule_sets_embedding_rates\"] does so";
+      "note: config.json /layers/2/optimizer: the rate of 'deep_emb' comes from the embedding's own optimizer "
+      "section, scaled by the top-level schedule; \"compatibility\": [\"schedule_sets_embedding_rates\"] selects "
+      "the top-level rate, which HugeCTR 2.2 to 3.1 used";
   passes(with_rate("0.123"));
   mentions(note);
   const std::string config = with_rate("0.123");

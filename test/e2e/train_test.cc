@@ -156,7 +156,7 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   write_file(folder_ / "run" / "notes.txt", "mine");
   const Outcome second = train(small_config(), "run", {"--seed", "8"});
   EXPECT_EQ(second.exit_code, 0);
-  EXPECT_NE(second.err.find("The run folder 'run' contained an earlier run: it is moved to 'run.1'."),
+  EXPECT_NE(second.err.find("The run folder 'run' contained an earlier run, which was moved to 'run.1'."),
             std::string::npos)
       << second.err;
   EXPECT_EQ(read_file(folder_ / "run.1" / "metrics.jsonl"), first);
@@ -165,7 +165,7 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   EXPECT_NE(model("run"), model("run.1"));
   write_file(folder_ / "config.json", small_config());
   const Outcome slash = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
-  EXPECT_NE(slash.err.find("it is moved to 'run.2'."), std::string::npos) << slash.err;
+  EXPECT_NE(slash.err.find("which was moved to 'run.2'."), std::string::npos) << slash.err;
   EXPECT_EQ(model("run"), model("run.1"));
   // A run folder that contains an input of the run is not moved.
   write_file(folder_ / "config.json", with_change(small_config(), "\"seed\": 7",

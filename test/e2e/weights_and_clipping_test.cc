@@ -115,14 +115,16 @@ TEST_F(WeightsAndClipping, AColumnOfTheDataLayerIsTheSliceBitByBit) {
     EXPECT_EQ(wrong.exit_code, code) << wrong.err;
     EXPECT_NE(wrong.err.find(message), std::string::npos) << wrong.err;
   };
-  expect_says(with_change(config, R"(, "column": "weight"})", "}"), "needs \"column\", the column of the weights");
+  expect_says(with_change(config, R"(, "column": "weight"})", "}"),
+              "needs \"column\", the name of the weight "
+              "column");
   expect_says(with_change(config, R"("column": "weight"})", R"("column": "click"})"), "\"click\" is a label too");
   expect_says(with_change(config, R"("click", "weight"], "top": "loss")", R"("click"], "top": "loss")"),
               "no loss reads \"weight\": name it as the third bottom");
   expect_says(with_change(config, R"("label": {"top": "click"})", R"("label": {"top": "click", "label_dim": 2})"),
               "is 2, but \"labels\" of \"csv\" names 1 column");
   write_file(folder_ / "sliced.csv", with_change(rows, "1,2,2,Paris", "1,-2,2,Paris"));
-  expect_says(config, "has -2 as label 1, and 'loss' uses it as the sample weight, expected 0 or more", 4);
+  expect_says(config, "has -2 as label 1, and 'loss' needs a sample weight of 0 or more", 4);
 }
 
 TEST_F(WeightsAndClipping, RefusesWhatCannotBe) {

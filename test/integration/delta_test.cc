@@ -214,8 +214,8 @@ TEST_F(Deltas, AreRefusedWhereTheyDoNotFit) {
     EXPECT_EQ(outcome.exit_code, code) << outcome.err;
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
   };
-  refused(apply("deltas/_dense_5.model", {"deltas/_delta_15"}), "since iteration 10, but is applied to iteration 5");
-  refused(apply("deltas/_dense_5.model", {"deltas"}), "is not a folder of a delta", 5);
+  refused(apply("deltas/_dense_5.model", {"deltas/_delta_15"}), "since iteration 10, but the model has iteration 5");
+  refused(apply("deltas/_dense_5.model", {"deltas"}), "is not the folder of a delta", 5);
   refused(apply("deltas/_delta_10/_dense_10.model", {"deltas/_delta_15"}), "belongs to a delta");
   std::string start = with_change(config_, "\"seed\": 7",
                                   R"("seed": 7, "dense_model_file": "deltas/_delta_10/_dense_10.model",

@@ -50,16 +50,16 @@ TEST_F(GpuArrays, AreRefusedByWhatIsOnTheCpu) {
   std::vector<InputView> views = samples.views(0);
   const OutputView output{.name = "loss", .data = scores.data()}, on_gpu{.name = "loss", .data = nullptr, .gpu = 1};
   EXPECT_EQ(message_of(Kind::usage, [&] { model.score(4, views, {&on_gpu, 1}); }),
-            "output 'loss' is on GPU 1, and the model on the CPU: give memory of the host");
+            "output 'loss' is on GPU 1, but the model is on the CPU: pass host memory");
   views[1].gpu = 0;
   EXPECT_EQ(message_of(Kind::usage, [&] { model.score(4, views, {&output, 1}); }),
-            "input 'wide_data' is on GPU 0, and the model on the CPU: give memory of the host");
+            "input 'wide_data' is on GPU 0, but the model is on the CPU: pass host memory");
 
   Trainer trainer(trainer_options());
   const std::vector<float> label(4);
   views.insert(views.begin(), {.name = "label", .data = label.data()});
   EXPECT_EQ(message_of(Kind::usage, [&] { trainer.step({.samples = 4, .inputs = views}); }),
-            "input 'wide_data' is on GPU 0, and the trainer on the CPU or on several ranks: give memory of the host");
+            "input 'wide_data' is on GPU 0, but the trainer is on the CPU or on several ranks: pass host memory");
   views[2].gpu = -1;
   EXPECT_EQ(trainer.step({.samples = 4, .inputs = views}), TrainEnd::reached) << "the trainer is as before";
 }

@@ -132,7 +132,7 @@ TEST_F(JoinedProcesses, NameOneThatWasKilled) {
     for (const Outcome& other : end_of(process, SIGKILL)) {
       EXPECT_EQ(other.exit_code, 7) << other.err;
       EXPECT_NE(other.err.find(cat("process ", process, " on ")), std::string::npos) << other.err;
-      EXPECT_NE(other.err.find("ended before the others"), std::string::npos) << other.err;
+      EXPECT_NE(other.err.find("ended before the other processes"), std::string::npos) << other.err;
     }
 }
 

@@ -62,8 +62,7 @@ TEST_F(ModelEvaluation, SaysWhatIsMissingAndWhatHasStoppedIt) {
   EXPECT_EQ(model.evaluate().samples, 500);
   LoadOptions without = at("one-run");
   without.changes = {"layers.0.eval_source=\"\""};
-  EXPECT_NE(message_of(Kind::usage, [&] { Model(without).evaluate(); }).find("names no eval_source"),
-            std::string::npos);
+  EXPECT_NE(message_of(Kind::usage, [&] { Model(without).evaluate(); }).find("has no eval_source"), std::string::npos);
   EXPECT_NE(message_of(Kind::io, [&] { model.evaluate("nowhere.txt"); }).find("nowhere.txt"), std::string::npos);
 }
 

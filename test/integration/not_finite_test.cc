@@ -54,7 +54,7 @@ TEST_F(NotFiniteLoss, OfAnOverflowNamesLayerSampleAndRecord) {
   for (const size_t before : {size_t{199}, size_t{249}}) set_norm_float(file_, before, 3, 3e19f);
   expect_said(squaring(),
               {"the loss is not a number at iteration 2: layer 'mul' (ElementwiseMultiply) gives inf for sample ",
-               "72 of the batch (" + record(200), "an overflow, from inputs up to 3e+19"});
+               "72 of the batch (" + record(200), "an overflow of inputs up to 3e+19"});
   // The same records have another batch and sample number in batches of 96.
   const std::string epochs = with_change(squaring(), "\"max_iter\": 60", "\"num_epochs\": 2");
   expect_said(with_change(epochs, "\"batchsize\": 128", "\"batchsize\": 96"),
@@ -69,7 +69,7 @@ TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
   expect_said(with_change(scaled, "\"max_iter\": 60", "\"max_iter\": 400"),
               {"a gradient is infinite or NaN at iteration 10",
                "the gradient of 'add1' that layer 'loss' (BinaryCrossEntropyLoss) gives is ",
-               "inf for sample 1 of the batch", "and 127 others; f16 holds numbers up to 65504"});
+               "inf for sample 1 of the batch", "and 127 others; f16 represents numbers up to 65504"});
 }
 
 TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
@@ -94,7 +94,7 @@ TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
   const std::string diverging = with_change(small_config(), "\"learning_rate\": 0.01", "\"learning_rate\": 1e38");
   // Rows with values of 1e38 are finite, but the products with the weights are not.
   expect_said(diverging,
-              {"the loss is not a number at iteration 2: ", "an overflow, from inputs up to ", " and weights up to "});
+              {"the loss is not a number at iteration 2: ", "an overflow of inputs up to ", " and weights up to "});
   const std::string infinite = with_change(sgd(small_config()), "\"learning_rate\": 0.3", "\"learning_rate\": 3e38");
   const std::string weighted = with_change(infinite, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 1e6");
   expect_said(weighted,
@@ -135,7 +135,7 @@ TEST_F(NotFiniteLoss, OfAValueBeyondHalfPrecisionNamesIt) {
       with_change(with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 2000, \"mixed_precision\": true"),
                   "\"max_iter\": 60", "\"max_iter\": 400");
   expect_said(all, {"dense value 2 is 1e+06 for sample 41 of the batch (" + record(41),
-                    " in the data; f16 holds numbers up to 65504"});
+                    " in the data; f16 represents numbers up to 65504"});
 }
 
 }  // namespace

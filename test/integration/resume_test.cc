@@ -587,7 +587,7 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
           EXPECT_NE(one.err.find(" rows in host memory ("), std::string::npos) << one.err;
           EXPECT_NE(read_file(folder_ / "part-run/summary.json").find("bytes_on_gpu"), std::string::npos);
           EXPECT_EQ(one.err.find("bytes on gpu"), std::string::npos) << one.err;
-          EXPECT_NE(one.err.find("new rows go to host memory"), std::string::npos) << one.err;
+          EXPECT_NE(one.err.find("new rows are placed in host memory"), std::string::npos) << one.err;
         }
         const Outcome done = resume(with_host, variant.gpu, 18);
         ASSERT_EQ(done.exit_code, 0) << done.err;

@@ -186,7 +186,7 @@ TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
   const HttpAnswer missing = client.post(path, request(text(3, 0, 1)));
   EXPECT_EQ(scores_in(missing.body), std::vector<float>{expected[0]});
   EXPECT_EQ(error_in(client.post(path, request(text(2, 0, 1)))),
-            "input 'tags' is missing: the config of model 'one-run' states no \"default\" for this column");
+            "input 'tags' is missing: the config of model 'one-run' has no \"default\" for this column");
   EXPECT_EQ(error_in(client.post(path, request(tensor("cyti", "BYTES", "[1]", "[\"a\"]")))),
             "unexpected inference input 'cyti' for model 'one-run'; did you mean \"city\"?; inputs are dense, keys, "
             "keys.counts, price, city, tags or click");
@@ -339,7 +339,7 @@ TEST_F(HostileClients, AreRefusedOrClosedAndOthersAreServed) {
   thousand.inputs[1].offsets[0] = 0;
   const HttpAnswer keys = client.post(path, packed_request(thousand, 0, 1));
   EXPECT_EQ(keys.status, 400);
-  EXPECT_NE(keys.body.find("has 1000 keys, and the model takes up to 2"), std::string::npos) << keys.body;
+  EXPECT_NE(keys.body.find("has 1000 keys, but the model accepts at most 2"), std::string::npos) << keys.body;
   EXPECT_EQ(client.post("/v2/models/zz/infer", right).status, 404);
   EXPECT_EQ(client.post("/v2/models/ctr/versions/9/infer", right).status, 404);
   EXPECT_EQ(client.get("/v3").status, 404);

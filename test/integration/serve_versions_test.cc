@@ -141,7 +141,7 @@ TEST_F(ServedVersions, AreVerifiedAgainstPredictByTheProgram) {
       "huge_ctr", {"serve", "ctr=one-run", "--verify", "--device", "cpu", "--threads", "1"}, folder_.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("model 'ctr': 500 samples in "), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("scores equal predict's bit for bit"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("all scores equal the scores of predict bit for bit"), std::string::npos) << outcome.out;
 }
 
 TEST_F(ServedVersions, AnswerWhatTheyHaveTakenWhenTheProgramIsTold) {

@@ -143,14 +143,15 @@ TEST_F(StoreModelTest, ATableThatTheStoreLacksOrHasOtherwiseIsAnError) {
   const auto rows = [](const StoreRowSink&) {};
   store.load({.name = "m", .version = "1", .tables = {{.name = "wide_emb", .dim = 3, .rows = rows}}});
   EXPECT_EQ(message_of(Kind::config, [&] { served_from(store); }),
-            "table 'wide_emb' cannot come from the store: it has rows of 3 elements there, and the model of 1");
+            "table 'wide_emb' cannot come from the store: the store has rows of 3 elements, but the model has rows "
+            "of 1");
   store.load({.name = "m",
               .version = "2",
               .tables = {{.name = "wide_emb", .dim = 1, .rows = rows}, {.name = "deep_emb", .dim = 5, .rows = rows}}});
   store.activate("m", "2");
   EXPECT_EQ(message_of(Kind::config, [&] { served_from(store); }),
-            "table 'deep_emb' cannot come from the store: rows belong to keys alone there, and to slot and key in the "
-            "model");
+            "table 'deep_emb' cannot come from the store: rows belong to keys in the store, but to slot and key in "
+            "the model");
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
     EXPECT_GE(stopped->trainer.steps_not_finite(), device.is_cuda() ? 1 : 5);  // a GPU checks the last steps later
     for (int64_t i = 0; i < 7; ++i) still->trainer.step(i, i < 2 ? 0.01 : 0.0);
     EXPECT_EQ(message_of(Kind::data, [&] { still->trainer.read_again(0); }),
-              "the batch of iteration 1 is no longer known");
+              "the batch of iteration 1 is no longer in memory");
     const auto got = stopped->model.save((folder_ / "stopped").string() + "/", 7),
                expected = still->model.save((folder_ / "still").string() + "/", 7);
     for (size_t f = 0; f + 1 < expected.size(); ++f)  // all files except the manifest, which counts updates

@@ -79,11 +79,12 @@ TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
     for (const auto& [key, vector] : first.rows[1]) EXPECT_EQ(second.rows[1].at(key), vector);
     EXPECT_NE(second.rows[0], first.rows[0]);
   }
-  expect_contains(said(chosen, 0), {"not loaded, keep their initial values: all layers but 'fc1', table 'wide_emb'"});
+  expect_contains(said(chosen, 0), {"keeping the initial values, because no file was named, of: all layers but "
+                                    "'fc1', table 'wide_emb'"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc2"])"), 4),
                   {"'first/_dense_20.model' has 'fc2/weight", " of shape [16,1], but this config has [16,3]"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc1", "fc3"])"), 4),
-                  {"has no 'fc3/", "its layers are fc1 or fc2"});
+                  {"has no 'fc3/", "the layers of the file are fc1 or fc2"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"],)", ""), 4),
                   {"belongs to another model: its weight 2 is"});
   fs::remove(folder_ / "first" / "_model_20.json");
@@ -136,9 +137,9 @@ TEST_F(WarmStarts, TablesStartFromPretrainedVectors) {
   };
   refused("vectors.npy", npy("<f4", "(4, 5)", bytes_of(vectors).substr(20)), "has 5 keys, and 'vectors.npy' 4 vectors");
   refused("vectors.npy", npy("<f4", "(5, 4)", bytes_of(vectors).substr(20)), "has embedding_vec_size 5");
-  refused("vectors.npy", npy("<f4", "(5, 5)", bytes_of(vectors).substr(1)), "it is incomplete");
+  refused("vectors.npy", npy("<f4", "(5, 5)", bytes_of(vectors).substr(1)), "the file is incomplete");
   refused("vectors.npy", npy("<c8", "(5, 5)", bytes_of(doubles)), "holds \"<c8\"");
-  refused("vectors.npy", "not an array", "does not begin like a file of numpy.save");
+  refused("vectors.npy", "not an array", "is not a file of numpy.save");
   refused("keys.npy", npy("<i8", "(5,)", bytes_of(std::vector<int64_t>{1, 2, 3, 4, 3})),
           "key 3 of slot 1 occurs twice");
   vectors[7] = std::nanf("");
@@ -182,7 +183,7 @@ TEST_F(WarmStarts, NamesAreChecked) {
     expect_contains(said(with_solver(config_, fields), 3), {piece});
   };
   problem(R"("frozen": ["fc9"])", "/solver/frozen/0: no layer or embedding is called \"fc9\"; did you mean \"fc");
-  problem(R"("load_layers": ["fc1"])", "/solver/load_layers: these are layers of \"dense_model_file\"");
+  problem(R"("load_layers": ["fc1"])", "/solver/load_layers: load_layers needs \"dense_model_file\"");
   problem(R"("pretrained": [{"table": "deep", "file": "x.parquet"}])", "no embedding is called \"deep\"");
   problem(R"("pretrained": [{"table": "deep_emb"}])", "needs either \"file\", or \"keys\" and \"vectors\"");
   problem(R"("pretrained": [{"table": "deep_emb", "keys": "a.npy"}])", "needs either");

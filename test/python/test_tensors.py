@@ -109,7 +109,7 @@ class Tensors(support.InFolder):
     def test_of_a_gpu_are_refused_by_what_is_on_the_cpu(self):
         dense = OnGpu((200, 2))
         for device in ((2, 0), (13, 0)):
-            with self.says(huge_ctr.UsageError, "'dense' is on GPU 0", "the model on the CPU"):
+            with self.says(huge_ctr.UsageError, "'dense' is on GPU 0", "the model is on the CPU"):
                 self.model.predict({**self.arrays, "dense": OnGpu((200, 2), device=device)})
         with huge_ctr.Trainer("config.json", device="cpu") as trainer:
             with self.says(huge_ctr.UsageError, "'dense' is on GPU 0", "the trainer on the CPU"):
@@ -118,7 +118,7 @@ class Tensors(support.InFolder):
                 trainer.evaluate({**self.batch, "dense": dense})
             self.assertEqual(trainer.step(self.batch), "reached")
         self.assertEqual(dense.streams, [1, 1], "CUDA's default stream waits for the tensor")
-        with self.says(huge_ctr.UsageError, "output 'loss' is on GPU 1", "the model on the CPU"):
+        with self.says(huge_ctr.UsageError, "output 'loss' is on GPU 1", "the model is on the CPU"):
             self.model.predict(self.arrays, out=OnGpu((200,), device=(2, 1)))
 
     def test_of_a_gpu_have_to_fit_as_they_are(self):

@@ -174,7 +174,7 @@ void bench_cache(Device device, bool quick, const std::string& only, Report& rep
       {"pooled, whole", 8'000'000, 128, 10'485'760, 1.05, 1, 1024, true},
       {"pooled, whole, f16", 8'000'000, 128, 10'485'760, 1.05, 1, 1024, true, Rows::f16},
       {"pooled, whole, int8", 8'000'000, 128, 10'485'760, 1.05, 1, 1024, true, Rows::int8},
-      {"a vector for each key, whole", 8'000'000, 128, 1'048'576, 1.05, 1, 1, true},
+      {"one whole vector per key", 8'000'000, 128, 1'048'576, 1.05, 1, 1, true},
       {"a tenth", 8'000'000, 128, 262'144, 1.05, 0.1, 1, true},
   };
   for (CacheCase& one : cases) {

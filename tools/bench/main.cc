@@ -102,14 +102,14 @@ void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
 
 int main_of(int argc, char** argv) {
   Arguments given;
-  CommandLine app(
-      "bench", "Measures parts of huge_ctr on this machine. Reports medians in steady state, and checks every result.",
-      kExamples);
+  CommandLine app("bench",
+                  "Measures parts of huge_ctr on this machine. Prints medians in steady state and checks every result.",
+                  kExamples);
   CommandLine index = app.add_subcommand("index", "the hash index from keys to rows");
   CommandLine rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
   CommandLine embedding =
-      app.add_subcommand("embedding", "sets of embedding tables, as programs and frameworks call them");
-  CommandLine cache = app.add_subcommand("cache", "look-ups of a store through its cache on a GPU");
+      app.add_subcommand("embedding", "sets of embedding tables, as other programs and frameworks call them");
+  CommandLine cache = app.add_subcommand("cache", "look-ups in a store through its GPU cache");
   CommandLine reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batches");
   CommandLine step = app.add_subcommand("step", "whole training steps of a model, without reading");
   CommandLine scale =
@@ -121,50 +121,62 @@ int main_of(int argc, char** argv) {
                      part == &step ? "samples per batch; 0: as in the config"
                                    : "samples per batch of one rank; 0: as in the config")
         .non_negative();
-    part->add_option("--warm-up", steps.warm_up, "warm-up steps, after which tables hold their rows")
+    part->add_option("--warm-up", steps.warm_up, "warm-up steps, after which all rows exist")
         .range(0, 1000000)
         .show_default();
     part->add_option("--times", steps.times, "steps to measure").range(10, 1000000).show_default();
   }
-  scale.add_option("--ranks", given.scale.ranks, "numbers of ranks to run in turn; speeds are relative to the first")
+  scale
+      .add_option("--ranks", given.scale.ranks,
+                  "numbers of ranks to measure, one after the other; speeds are "
+                  "relative to the first number")
       .range(1, 1024)
       .show_default();
-  scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
+  scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is divided among all ranks");
   bench::SimulateCase simulate;
   scale.add_option(
       "--simulate", simulate.cluster,
-      "run nothing, and predict steps on such hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; network: adapters "
-      "of a host by Gb/s (ib400, eth100), or GB/s:us; links inside of a host: nvlink, pcie or GB/s:us of a GPU");
+      "only predict steps on these hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; network: the adapters of a "
+      "host by Gb/s (ib400, eth100), or GB/s:us; links inside a host: nvlink, pcie or GB/s:us of a GPU");
   scale.add_option("--gpu-name", simulate.gpu, "a known GPU to predict for, such as H100");
   scale.add_option("--measured", simulate.measured,
-                   "measured steps of one GPU, SAMPLES:MS, to which predictions are scaled");
+                   "measured step times of one GPU as SAMPLES:MS, used to scale predictions");
   CommandLine score = app.add_subcommand("score", "scoring with a saved model, from memory to memory");
   bench::ScoreCase scoring;
   score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
   score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
   score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
-  CommandLine store = app.add_subcommand("store", "look-ups in Redis and RocksDB, next to their own programs");
+  CommandLine store = app.add_subcommand("store",
+                                         "look-ups in Redis and RocksDB, compared with the benchmark "
+                                         "programs of both");
   bench::StoreCase stored;
-  store.add_option("--redis", stored.redis, "a server, or nodes of a cluster with commas: HOST:PORT");
-  store.add_option("--rocksdb", stored.rocksdb, "a new folder, for databases that are removed at the end");
+  store.add_option("--redis", stored.redis, "HOST:PORT of a server, or of cluster nodes separated by commas");
+  store.add_option("--rocksdb", stored.rocksdb, "a new folder for databases, which are removed at the end");
   store.add_option("--rows", stored.rows, "of the table").range(1, 1 << 30).show_default();
   store.add_option("--dim", stored.dim, "elements of a row").range(1, 1 << 20).show_default();
   store.add_option("--batch", stored.batch, "keys of a request").range(1, 1 << 24).show_default();
-  CommandLine serving = app.add_subcommand("serve", "a service of KServe's v2 protocol: huge_ctr serve, Triton");
+  CommandLine serving = app.add_subcommand("serve",
+                                           "a service with KServe's v2 protocol, such as huge_ctr serve "
+                                           "or Triton");
   bench::ServeCase served;
-  serving.add_option("model", served.model, "its name in the service").required();
+  serving.add_option("model", served.model, "name of the model in the service").required();
   serving.add_option("--address", served.address, "HOST:PORT").show_default();
   serving.add_flag("--grpc", served.grpc, "the port is that of gRPC");
   serving.add_option("--samples", served.samples, "samples of a request").range(1, 1 << 20).show_default();
-  serving.add_option("--clients", served.clients, "connections, each with a request at a time")
+  serving.add_option("--clients", served.clients, "number of connections, each with one request at a time")
       .range(1, 10000)
       .show_default();
-  serving.add_option("--rate", served.rate, "requests a second at random times; omitted, each follows an answer")
+  serving
+      .add_option("--rate", served.rate,
+                  "requests per second at random times; omitted: each connection sends a "
+                  "request after each answer")
       .positive_number();
   serving.add_option("--seconds", served.seconds, "to measure for").positive_number().show_default();
-  serving.add_option("--most-key", served.most_key, "integers of inputs are below").positive().show_default();
+  serving.add_option("--most-key", served.most_key, "upper bound (exclusive) of integers in inputs")
+      .positive()
+      .show_default();
   for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score, store, serving}) {
-    part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
+    part.add_option("--device", given.device, "cpu, cuda, or auto: a GPU if one exists")
         .one_of({"cpu", "cuda", "auto"});
     part.add_option("--json", given.json, "also write the figures to this file");
     part.add_flag("--quick", given.quick, "tiny sizes, for a smoke test");
@@ -175,7 +187,7 @@ int main_of(int argc, char** argv) {
   int64_t samples = 1000000;
   reader.add_option("--samples", samples, "rows of the generated files").range(1, 1 << 30).show_default();
   bench::ReaderCase reading;
-  reader.add_option("--ranks", reading.ranks, "read as the first of this many ranks, which share the set")
+  reader.add_option("--ranks", reading.ranks, "read as the first of this number of ranks, which share the set")
       .range(1, 1024)
       .show_default();
   reader.add_option("--shuffle", reading.shuffle, "rows of a shuffle window; 0: the order of the set").non_negative();

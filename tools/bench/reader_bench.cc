@@ -251,7 +251,7 @@ void bench_page_cache(const fs::path& path, Report& report) {
     while (file.read(buffer.data(), buffer.size()) > 0) continue;
     seconds.push_back(seconds_since(start));
   }
-  report.add("copy out of the page cache", "1 thread", static_cast<double>(fs::file_size(path)) / median(seconds) / 1e9,
+  report.add("copy from the page cache", "1 thread", static_cast<double>(fs::file_size(path)) / median(seconds) / 1e9,
              "GB/s");
 }
 
@@ -296,7 +296,7 @@ void bench_reader(const ReaderCase& one, Report& report) {
     bench_one("Parquet, snappy (bytes decoded)", section_of(kParquetFormat, folder.path / "parquet" / "_file_list.txt"),
               one, one.rows * kDecoded, report);
   } else {
-    log_to_stderr().info("no figures of Parquet: ", why);
+    log_to_stderr().info("Parquet was not measured: ", why);
   }
   bench_one("Criteo", section_of(kCriteoFormat, tsv), one, 0, report);
   bench_one("Csv without quotes", csv_section(tsv, false), one, 0, report);

@@ -127,7 +127,7 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
   });
   rate("gathering batches of free blocks", seconds, gathered);
   if (section.format == kNormFormat)
-    rate("passing on where records end", seconds_of_link(one.threads) * static_cast<double>(chunks), one.rows);
+    rate("passing on the ends of records", seconds_of_link(one.threads) * static_cast<double>(chunks), one.rows);
 
   const BatchLayout layout(batch_shape(section, one.batch));
   std::vector<std::byte> memory(layout.bytes);

@@ -200,7 +200,7 @@ void bench_serve(const ServeCase& given, Report& report) {
     clients.emplace_back([&, c] { ask_repeatedly(run, given, body, json_bytes, static_cast<unsigned>(c + 1)); });
   for (std::thread& client : clients) client.join();
   if (run.failure) std::rethrow_exception(run.failure);
-  if (run.times.empty()) throw Error(Kind::data, "no request was answered in the time: --seconds gives it more");
+  if (run.times.empty()) throw Error(Kind::data, "no request was answered in time: set a larger --seconds");
   std::sort(run.times.begin(), run.times.end());
   const std::string where = cat(given.grpc ? "gRPC" : "HTTP", ", ", given.samples, " samples, ", given.clients,
                                 given.rate > 0 ? cat(" clients, ", given.rate, "/s due") : " clients");

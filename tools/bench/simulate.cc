@@ -60,8 +60,8 @@ void simulate_scale(Device device, const SimulateCase& wanted, Report& report) {
     if (hosts > 1) clusters.push_back(whole), clusters.back().hosts = hosts;
 
   print_formatted(
-      "Expected steps on GPUs like %s with %.0f GiB: memory of the fullest GPU, times of a step in ms, exchanges in one "
-      "direction, MB that leave a host in a step.\n%s",
+      "Expected steps on GPUs like %s with %.0f GiB. GiB: memory of the fullest GPU; MB: data sent by a host per step; "
+      "other columns in ms per step.\n%s",
       gpu.name.c_str(), gpu.bytes / (1 << 30),
       "  GPUs hosts   samples     GiB  layers  tables  vectors: inside between    sums    keys        MB      step   "
       "M samples/s  of ideal  bound by\n");

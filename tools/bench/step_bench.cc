@@ -160,7 +160,7 @@ void bench_step(Device device, const StepCase& wanted, Report& report) {
   report.add("  samples", where, static_cast<double>(samples) / whole / 1e6, "M/s");
   report.add("  computing alone", where, compute * 1e3, "ms");
   report.add("  upload, lookup and sort alone", where, prepare * 1e3, "ms");
-  report.add("  of these not hidden", where, (whole - compute) * 1e3, "ms");
+  report.add("  of this, not overlapped", where, (whole - compute) * 1e3, "ms");
   report.add("rows in all tables", where, static_cast<double>(steps.model().embedding_rows()), "rows");
 }
 
@@ -171,8 +171,8 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
   double first_speed = 0;  // samples per second and rank, for the first number of ranks
   for (const int ranks : wanted.ranks) {
     if (static_cast<size_t>(ranks) > devices.size())
-      throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, but there are ", devices.size(),
-                                    "; name fewer with --ranks, or --device cpu"));
+      throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, but this machine has ", devices.size(),
+                                    "; set fewer --ranks, or use --device cpu"));
     config.solver.batchsize = wanted.strong ? batch : batch * ranks;
     double step = 0, computing = 0;
     ExchangeSeconds exchange;

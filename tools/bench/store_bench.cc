@@ -122,7 +122,7 @@ void bench_level(const char* name, const StoreLevelOptions& level, const StoreCa
   const LookUpRate rate = look_up(store.view("m"), of);
   report.add(cat(name, ", look-up"), cat(where, ", batches of ", of.batch), rate.rows_per_second / 1e6, "M rows/s",
              rival_rate / 1e6);
-  report.add(cat(name, ", processor time of this program"), where, rate.cpu_us_of_row, "us a row");
+  report.add(cat(name, ", CPU time of this program"), where, rate.cpu_us_of_row, "us a row");
   if (rival_rate > 0)
     report.add(rival, where, rival_rate / 1e6, "M rows/s");
   else
@@ -147,7 +147,7 @@ void bench_store(const StoreCase& of, Report& report) {
   }
   if (!of.rocksdb.empty()) {
     const fs::path folder = of.rocksdb;
-    if (fs::exists(folder)) throw Error(Kind::usage, cat("'", of.rocksdb, "' is there already; name a new folder"));
+    if (fs::exists(folder)) throw Error(Kind::usage, cat("'", of.rocksdb, "' already exists; name a new folder"));
     fs::create_directories(folder);
     StoreLevelOptions level{.kind = StoreLevelOptions::Kind::rocksdb};
     level.rocksdb.folder = folder / "store";

@@ -71,7 +71,7 @@ void print_set(const char* name, int64_t rows, int64_t positives, int64_t files)
 
 void run_tsv(Arguments& given, const CommandLine& app) {
   CriteoOptions& options = given.tsv;
-  if (options.folder.empty()) throw Error(Kind::usage, "--tsv needs --out DIR, the folder for the result");
+  if (options.folder.empty()) throw Error(Kind::usage, "--tsv needs --out DIR, the output folder");
   if (given.keyset) throw Error(Kind::usage, "--keyset requires preprocessed text");
   if (given.key_bits > 0) options.style.key_bytes = given.key_bits / 8;
   if (app.count("--max-bad-rows") > 0 && !options.bad_rows.skip)
@@ -103,34 +103,35 @@ int main_of(int argc, char** argv) {
                   kExamples);
   app.add_option("old_form", given.old_form, "in.txt dir/prefix file_list.txt [wide keys] [files per list]");
   app.add_option("--tsv", tsv.inputs,
-                 "click logs, plain, gzip or Zstandard, folders or patterns of them, in order; - is the standard "
+                 "click logs in order: plain, gzip or Zstandard files, folders or patterns; - is the standard "
                  "input, plain or gzip");
   app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
   app.add_word<Wide>(
       "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
-      "slot 0: absent [none]; the 26 categories and 13 bucketed integers (all); C1xC2 and C3xC4 (cross)");
+      "content of an additional slot 0. none: no such slot; all: the 26 categories and 13 bucketed integers; "
+      "cross: C1xC2 and C3xC4 [none]");
   app.add_word<Integers>(
       "--integers", tsv.style.integers,
       {{"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}},
-      "as dense values ln(1 + max(v, 0)) [dense]; as 13 more slots, bucketed by floor(ln(v)^2); or both");
-  app.add_option("--buckets", tsv.style.buckets, "keys per column, by hashing; 0: every value has its own key")
+      "use of I1..I13. dense: dense values ln(1 + max(v, 0)); buckets: 13 more slots, bucketed by floor(ln(v)^2); "
+      "both [dense]");
+  app.add_option("--buckets", tsv.style.buckets, "number of hashed keys per column; 0: every value has its own key")
       .show_default();
   app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]").one_of({32, 64});
   app.add_word<Check>("--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}},
-                      "check sums [sum] or none");
+                      "whether records have check sums: sum or none [sum]");
   app.add_option("--rows-per-file", tsv.rows_per_file, "[500000; preprocessed text 40960]").positive();
-  app.add_option("--holdout", tsv.holdout, "fraction of the rows, the last ones, for evaluation").show_default();
+  app.add_option("--holdout", tsv.holdout, "fraction of the rows for evaluation, taken from the end").show_default();
   app.add_option("--min-count", tsv.min_count,
-                 "values seen less often in the training rows share one key per column; 0: off")
+                 "minimum number of occurrences in the training rows; rarer values share one key per column; 0: off")
       .non_negative()
       .show_default();
   app.add_word<bool>("--bad-rows", tsv.bad_rows.skip, {{"error", false}, {"skip", true}},
-                     "stop [error], or skip and count them");
-  app.add_option("--max-bad-rows", tsv.bad_rows.most,
-                 "with --bad-rows skip: maximum number before the work stops [no limit]")
+                     "what to do with bad rows: stop with an error [error], or skip and count");
+  app.add_option("--max-bad-rows", tsv.bad_rows.most, "with --bad-rows skip: maximum number of bad rows [no limit]")
       .non_negative();
   app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys next to each list");
-  app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")
+  app.add_option("--threads", tsv.threads, "number of threads; the result does not depend on it")
       .range(1, 1024)
       .show_default();
   app.add_flag("--force", tsv.force, "overwrite an existing set");

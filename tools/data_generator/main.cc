@@ -90,9 +90,9 @@ void apply_new_form(Arguments& given, const CommandLine& app, const DataSection&
         section.eval_num_samples > 0 ? section.eval_num_samples : std::max<int64_t>(given.make.samples / 10, 1);
   if (given.make.samples < section.num_samples ||
       (!section.eval_source.empty() && given.make.eval_samples < section.eval_num_samples))
-    throw Error(Kind::usage, cat("the Data layer will read num_samples ", section.num_samples, " and eval_num_samples ",
-                                 section.eval_num_samples, "; ", given.make.samples, " and ", given.make.eval_samples,
-                                 " were asked for"));
+    throw Error(Kind::usage, cat("the Data layer expects num_samples ", section.num_samples, " and eval_num_samples ",
+                                 section.eval_num_samples, ", but only ", given.make.samples, " and ",
+                                 given.make.eval_samples, " samples were requested"));
   given.make.files = given.files > 0 ? given.files : raw ? 1 : std::min<int64_t>(8, given.make.samples);
   given.make.eval_files = given.eval_files > 0 ? given.eval_files
                           : raw                ? 1
@@ -162,47 +162,55 @@ int main_of(int argc, char** argv) {
       "old_form", given.old_form,
       "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
   app.add_option("--config,--config-file", given.config,
-                 "config whose Data layer to generate for; the data go to its source and eval_source");
-  app.add_option("--samples", given.samples, "training samples [1000000]; in the old form samples per file [40960]")
+                 "config whose Data layer describes the data; writes its source and eval_source");
+  app.add_option("--samples", given.samples,
+                 "number of training samples [1000000]; with positional arguments: "
+                 "samples per file [40960]")
       .positive();
   app.add_option("--eval-samples", given.make.eval_samples,
-                 "evaluation samples; default: a tenth of the training samples")
+                 "number of evaluation samples; default: a tenth of the training samples")
       .positive();
-  app.add_option("--files", given.files, "training files [8; old form 128]").positive();
+  app.add_option("--files", given.files, "number of training files [8; with positional arguments 128]").positive();
   app.add_option("--eval-files", given.eval_files, "evaluation files [2]").positive();
   app.add_option("--seed", given.make.seed, "the same seed gives the same bytes").show_default();
   app.add_option(
          "--vocabulary,--voc-size-array", given.make.vocabulary,
          "distinct keys per slot: one number, or one per slot; default: slot_size_array of the config, or 10000")
       .comma_separated();
-  app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys, 0 is uniform")
+  app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys; 0: uniform")
       .show_default()
       .real_range(0.0, 10.0);
   app.add_option("--long-tail,--longtail", given.long_tail, "alpha by name: long 0.9, medium 1.1, short 1.3")
       .one_of({"long", "medium", "short"});
-  app.add_option("--distribution", given.distribution, "powerlaw, or unified for --alpha 0")
+  app.add_option("--distribution", given.distribution, "key distribution: powerlaw, or unified for --alpha 0")
       .one_of({"powerlaw", "unified"});
   app.add_option(
          "--nnz,--nnz-array", given.make.nnz,
          "keys of each slot in every sample: one number, or one per slot; default: drawn between 1 and the maximum")
       .comma_separated();
   app.add_option("--text", given.text,
-                 "csv or tsv: write the samples as text, with a header, lists with | between their keys")
+                 "csv or tsv: write the samples as text with a header; keys of a list are separated by |")
       .one_of({"csv", "tsv"});
-  app.add_option("--max-nnz", given.make.max_nnz, "maximum keys per slot; 0: the config's limit, distributed evenly")
+  app.add_option("--max-nnz", given.make.max_nnz,
+                 "maximum number of keys per slot; 0: the config's limit, divided "
+                 "evenly among slots")
       .non_negative();
   app.add_option("--keys", given.keys = "contiguous",
                  "contiguous: starting at the slot's offset; hashed: scattered over 63 bits")
       .show_default()
       .one_of({"contiguous", "hashed"});
-  app.add_option("--key-bits", given.key_bits, "32 or 64; default: input_key_type of the config, or 64")
+  app.add_option("--key-bits", given.key_bits,
+                 "bits of a key, 32 or 64; default: input_key_type of the config, or "
+                 "64")
       .one_of({32, 64});
   app.add_option("--interactions", given.make.interactions,
-                 "fraction of the ground truth's variance in products of slots' hidden factors, which a linear model "
-                 "cannot learn")
+                 "fraction of the ground truth's variance from products of hidden factors of slots, which a linear "
+                 "model cannot learn")
       .show_default()
       .real_range(0.0, 1.0);
-  app.add_option("--signal", given.make.signal, "strength of the ground truth; 1 gives a best AUC of about 0.80")
+  app.add_option("--signal", given.make.signal,
+                 "strength of the ground truth; with 1 the best possible AUC is "
+                 "about 0.80")
       .show_default()
       .real_range(0.0, 100.0);
   app.add_option("--related", given.make.related,
@@ -210,7 +218,7 @@ int main_of(int argc, char** argv) {
       .show_default()
       .real_range(-1.0, 1.0);
   app.add_option("--positive-share", given.make.positive_share, "share of labels 1").show_default();
-  app.add_option("--threads", given.make.threads, "threads; the data is the same for any number").range(1, 1024);
+  app.add_option("--threads", given.make.threads, "number of threads; the data do not depend on it").range(1, 1024);
   app.add_flag("--force", given.make.force, "overwrite data made with other parameters");
   return run_tool(app, argc, argv, [&] { run(given, app); });
 }

@@ -169,25 +169,26 @@ int main_of(int argc, char** argv) {
   Arguments given;
   given.look.threads = usable_cores();
   CommandLine app("data_inspect",
-                  "Shows the content of data files: headers, samples, labels, dense values, keys of each slot; and "
-                  "checks them against a config.",
+                  "Shows the content of data files (headers, samples, labels, dense values, keys of each slot) and "
+                  "checks records against a config.",
                   kExamples);
   app.add_option("paths", given.paths,
                  "data files, file lists, folders or patterns; default: source and eval_source of the config");
   app.add_option("--config", given.config,
-                 "config whose Data layer every record must fit; needed for formats without a header");
+                 "config with the Data layer to check records against; needed for formats without a header");
   app.add_option("--head", given.look.head, "number of first samples to show").non_negative().show_default();
   app.add_option("--problems", given.look.most_problems, "number of problems to show for each set")
       .non_negative()
       .show_default();
   app.add_option("--exact", given.look.exact_bound,
-                 "count up to this many distinct keys of a slot exactly, and estimate above")
+                 "maximum number of distinct keys of a slot that are counted exactly; above it the number is "
+                 "estimated")
       .non_negative()
       .show_default();
-  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files whose key width is ambiguous")
+  app.add_option("--key-bits", given.key_bits, "bits of a key, 32 or 64, for Norm files with an ambiguous key width")
       .one_of({32, 64});
   app.add_option("--json", given.json, "also write the figures to this file");
-  app.add_option("--threads", given.look.threads, "threads; the result is the same for any number")
+  app.add_option("--threads", given.look.threads, "number of threads; the result does not depend on it")
       .range(1, 1024)
       .show_default();
   return run_tool(app, argc, argv, [&] { run(given); });

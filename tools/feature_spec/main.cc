@@ -38,7 +38,7 @@ void check_rows(const FeatureSpec& spec) {
     FeatureRows rows(spec, source.name, all);
     const int64_t done =
         rows.for_each_block(show_progress_line, cat("reading ", source.name), [](const FeatureBlock&) {});
-    print_formatted("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done),
+    print_formatted("%-12s %lld rows in %zu chunks: OK\n", source.name.c_str(), static_cast<long long>(done),
                     source.chunks.size());
   }
 }
@@ -62,7 +62,7 @@ int main_of(int argc, char** argv) {
   describing.add_option("--test", test, "files of the mapping test");
   describing.add_option("--out", out, "the specification; files are named relative to its folder").required();
 
-  CommandLine checking = app.add_subcommand("check", "reads a specification and every row of its files");
+  CommandLine checking = app.add_subcommand("check", "checks a specification and every row of its files");
   checking.add_option("spec", spec, "the specification").required();
 
   CommandLine transcoding =

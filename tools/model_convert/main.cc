@@ -46,8 +46,9 @@ void name_files(const std::string& dense, Config& config) {
   const std::string ending = iteration ? cat("_dense_", *iteration, ".model") : "";
   if (!iteration || !dense.ends_with(ending))
     throw Error(Kind::usage, cat("'", dense,
-                                 "' is not a dense model file \"<prefix>_dense_<iteration>.model\", which determines "
-                                 "the names of the tables; remove it to convert the files that the config names"));
+                                 "' is not named \"<prefix>_dense_<iteration>.model\" like a dense model file, so "
+                                 "the names of tables are unknown; omit the file to convert the files that the "
+                                 "config names"));
   const std::string prefix = dense.substr(0, dense.size() - ending.size());
   SolverSection& solver = config.solver;
   solver.dense_model_file = dense;
@@ -113,8 +114,8 @@ void convert(const Arguments& given) {
   if (!given.model.empty()) name_files(given.model, config);
   if (solver.dense_model_file.empty() || solver.sparse_model_file.size() != config.embeddings.size())
     throw Error(Kind::usage, cat("'", given.config,
-                                 "' does not name a complete model in \"dense_model_file\" and \"sparse_model_file\"; "
-                                 "name a dense file after the config"));
+                                 "' does not name a complete model in \"dense_model_file\" and "
+                                 "\"sparse_model_file\"; pass a dense file as the second argument"));
   check_model_files(config, log);
   const std::optional<ModelManifest> of_source = manifest_of(solver.dense_model_file);
   ModelManifest manifest = of_source.value_or(ModelManifest{.config = config.effective});
@@ -160,14 +161,14 @@ void convert(const Arguments& given) {
 int main_of(int argc, char** argv) {
   Arguments given;
   CommandLine app("model_convert",
-                  "Writes a saved model in the other layout of tables: v2, a file for each table, for HugeCTR 2.x and "
-                  "3.0; v3, a folder for each, for later versions. Copies dense weights, optimizer states and the "
-                  "other files of the model, and writes a manifest.",
+                  "Converts a saved model to another layout of tables: v2, one file per table, for HugeCTR 2.x and "
+                  "3.0; v3, one folder per table, for later versions. Also copies dense weights, optimizer states "
+                  "and all other files of the model, and writes a manifest.",
                   kExamples);
   app.add_option("config", given.config, "a config of the model").required();
   app.add_option("model", given.model,
                  "the dense file of the model, <prefix>_dense_<iteration>.model, next to its tables; default: the "
-                 "initial files in the config");
+                 "model files that the config names");
   app.add_option("--to", given.to, "the layout to write").one_of({"v2", "v3"}).required();
   app.add_option("--out", given.out, "prefix of the new files").required();
   app.add_option("--key-bytes", given.key_bytes,

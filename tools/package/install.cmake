@@ -50,7 +50,7 @@ install(CODE "
 ")
 
 set(CPACK_PACKAGE_NAME huge-ctr)
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Trains click-through-rate models as a JSON file describes them")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Trains click-through-rate models that a JSON file describes")
 set(CPACK_PACKAGE_CONTACT "huge_ctr")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_GENERATOR DEB)

@@ -48,7 +48,7 @@ void read_saved(Arguments& given, const CommandLine& app) {
   for (const char* option : {"--label", "--dense", "--categories", "--lists", "--passes", "--range", "--min-count",
                              "--modulo", "--cross", "--fill", "--log", "--normalize", "--number-format", "--unit"})
     if (app.count(option) > 0)
-      throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "', which --apply sets; remove it"));
+      throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "': --apply sets this option; remove it"));
   given.saved = read_columns(given.apply, log_to_stderr());
   if (given.saved->criteo != given.csv.empty())
     throw Error(Kind::usage, cat("'", given.apply, "' was made of ", given.saved->criteo ? "--criteo" : "--csv",
@@ -93,11 +93,11 @@ void read_table(Arguments& given, const CommandLine& app) {
   PreprocessOptions& make = given.make;
   make.eval_inputs = text_inputs(make.eval_inputs, log_to_stderr());
   if (!given.criteo.empty()) {
-    if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; keep one");
+    if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv exclude each other; keep one");
     for (const char* option : {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split",
                                "--brackets", "--number-format", "--unit"})
       if (app.count(option) > 0)
-        throw Error(Kind::usage, cat(option, " requires --csv; the columns of Criteo's rows are known"));
+        throw Error(Kind::usage, cat(option, " requires --csv: the columns of Criteo data are fixed"));
     make.inputs = text_inputs(given.criteo, log_to_stderr());
     return;
   }
@@ -163,7 +163,7 @@ void read_rest(Arguments& given, const CommandLine& app) {
   if (given.integers && make.format != kRawFormat)
     throw Error(Kind::usage, "--integers requires --format Raw; other data are always float");
   if (make.passes == 2 && app.count("--range") > 0)
-    throw Error(Kind::usage, "--range requires --passes 1; with two passes a slot has as many ids as values");
+    throw Error(Kind::usage, "--range requires --passes 1: with two passes the number of values decides");
   make.key_bytes = given.key_bits / 8;
   make.folder = given.folder;
 }
@@ -186,8 +186,8 @@ void run(Arguments& given, const CommandLine& app) {
   }
   if (!numbering.empty() && numbering_of(given.make, *given.make.applied) != numbering)
     throw Error(Kind::data, cat("'", given.apply, "' has the numbering ", numbering,
-                                ", but its vocabularies and statistics give another: a file is damaged, belongs to "
-                                "another run, or --integers differs"));
+                                ", which does not match its vocabularies and statistics: a file is damaged, "
+                                "belongs to another run, or --integers differs"));
   if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
     throw Error(Kind::usage, "--max-bad-rows requires --bad-rows skip");
   const FileLock lock(given.make.folder / "", "the folder");
@@ -216,21 +216,23 @@ int main_of(int argc, char** argv) {
       "Converts text tables to training data: maps categories to ids, scales dense values, holds out evaluation rows.",
       kExamples);
   app.add_option("--criteo", given.criteo,
-                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), plain, gzip or zstd, folders or "
-                 "patterns, in order");
+                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs) in order: plain, gzip or zstd "
+                 "files, folders or patterns");
   app.add_option(
       "--csv", given.csv,
-      "tables with named columns, plain, gzip or zstd, folders or patterns of them, in order; - is the standard input");
+      "tables with named columns in order: plain, gzip or zstd files, folders or patterns; - is the standard input");
   app.add_option("--eval-input", make.eval_inputs, "files of evaluation rows");
-  app.add_option("--out", given.folder, "folder for the result").required();
+  app.add_option("--out", given.folder, "output folder").required();
   app.add_option("--apply", given.apply,
-                 "preprocess.json of earlier rows: applies its ids and its scaling of dense values; unknown values get "
-                 "the id 1")
+                 "preprocess.json of an earlier run, whose ids and scaling of dense values are applied; unknown "
+                 "values get id 1")
       .type_name("FILE");
   app.add_option("--label", given.labels, "the label columns of a CSV").comma_separated();
   app.add_option("--dense", given.dense, "the dense columns").comma_separated();
-  app.add_option("--categories", given.categories, "the category columns, one value each").comma_separated();
-  app.add_option("--lists", given.lists, "columns with any number of values; their slots come after the others")
+  app.add_option("--categories", given.categories, "the category columns, with one value per cell").comma_separated();
+  app.add_option("--lists", given.lists,
+                 "list columns, with any number of values per cell; their slots follow the "
+                 "slots of categories")
       .comma_separated();
   app.add_option("--number-format", given.number_formats,
                  "number format, as an example: 1,234.5 or 1.234,5; COLUMN=FORMAT for one column")
@@ -246,47 +248,53 @@ int main_of(int argc, char** argv) {
                "lists are in brackets, as [3, 5] or ['a', 'b']; brackets, quotes and blanks around values are removed; "
                "without --list-separator values are separated by commas, or by blanks as in NumPy");
   app.add_option("--passes", make.passes,
-                 "1: values are hashed into --range keys per slot; 2: values are counted first")
+                 "1: hash values into --range keys per slot; 2: count values first, then number them")
       .range(1, 2)
       .show_default();
-  app.add_option("--range", make.range, "one pass: keys of each slot")
+  app.add_option("--range", make.range, "with --passes 1: number of keys of each slot")
       .range(int64_t{3}, int64_t{1} << 40)
       .show_default();
   app.add_option("--min-count", make.min_count,
-                 "two passes: values that occur less often in the training rows share the id 1")
+                 "with --passes 2: minimum number of occurrences in the training rows; rarer values share id 1")
       .range(int64_t{1}, int64_t{1} << 40)
       .show_default();
-  app.add_option("--modulo", make.modulo, "first take values modulo this number, which bounds memory; 0: unchanged")
+  app.add_option("--modulo", make.modulo,
+                 "reduce values modulo this number first, which bounds memory; 0: no "
+                 "reduction")
       .non_negative()
       .show_default();
   app.add_option("--cross", given.crosses,
-                 "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw and Parquet each has a slot, "
-                 "before the others");
-  app.add_option("--fill", given.fill, "value of missing dense values, or mean").show_default();
+                 "pairs of categories to combine, such as C1xC2; in Norm all pairs share slot 0, in Raw and "
+                 "Parquet each pair has its own slot, before all other slots");
+  app.add_option("--fill", given.fill, "value that replaces missing dense values: a number, or mean").show_default();
   app.add_flag("--log", make.dense.log, "dense values become ln(1 + max(v, 0))");
   app.add_word<Normalize>(
       "--normalize", make.dense.normalize,
       {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
-      "after the logarithm, by the training rows: to the range 0 to 1, or to mean 0 and deviation 1");
-  app.add_option("--holdout", given.holdout, "fraction of the rows for evaluation: the last ones").show_default();
+      "scaling after the logarithm, with statistics of the training rows: to the range 0 to 1, or to mean 0 and "
+      "deviation 1");
+  app.add_option("--holdout", given.holdout, "fraction of the rows for evaluation, taken from the end").show_default();
   app.add_flag("--random", given.random, "--holdout selects rows at random");
   app.add_option("--seed", make.holdout.seed, "of these draws").show_default();
   app.add_option("--split", given.split,
                  "COLUMN=VALUE: rows with this value or more are for evaluation; a number, or a date as 2017-04-01");
   app.add_word<DataFormat>("--format", make.format,
                            {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
-                           "format of the result [Norm]");
-  app.add_flag("--integers", given.integers, "Raw: label and dense values as int32, not scaled, negative ones 0");
-  app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64").one_of({32, 64}).show_default();
+                           "output format [Norm]");
+  app.add_flag("--integers", given.integers,
+               "Raw: write label and dense values as int32, not scaled; negative "
+               "values become 0");
+  app.add_option("--key-bits", given.key_bits, "bits of a key in Norm and Parquet: 32 or 64")
+      .one_of({32, 64})
+      .show_default();
   app.add_word<Check>("--check", make.check, {{"sum", Check::sum}, {"none", Check::none}},
-                      "Norm: check sums [sum] or none");
+                      "Norm: whether records have check sums: sum or none [sum]");
   app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet").positive().show_default();
   app.add_word<bool>("--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}},
-                     "stop [error], or skip and count them");
-  app.add_option("--max-bad-rows", make.bad_rows.most,
-                 "with --bad-rows skip: maximum number before the work stops [no limit]")
+                     "what to do with bad rows: stop with an error [error], or skip and count");
+  app.add_option("--max-bad-rows", make.bad_rows.most, "with --bad-rows skip: maximum number of bad rows [no limit]")
       .non_negative();
-  app.add_option("--threads", make.threads, "threads; the result is the same for any number")
+  app.add_option("--threads", make.threads, "number of threads; the result does not depend on it")
       .range(1, 1024)
       .show_default();
   app.add_flag("--force", make.force, "overwrite an existing result");

@@ -27,7 +27,7 @@ Json show_access_stats(const AccessStatsHead& head, const AccessStatsSummary& su
   if (head.occurrences) {
     const double mean =
         static_cast<double>(summary.occurrences()) / static_cast<double>(std::max<int64_t>(1, summary.rows()));
-    print_formatted("  keys    occurred %lld times, %.4g times each, one of them %lld times\n",
+    print_formatted("  keys    occurred %lld times, %.4g times on average, at most %lld times\n",
                     static_cast<long long>(summary.occurrences()), mean,
                     static_cast<long long>(summary.most_occurrences()));
     json.set("occurrences", summary.occurrences()).set("most_occurrences", summary.most_occurrences());

@@ -196,7 +196,7 @@ void inspect(const Arguments& given) {
 
   if (stats && stats->head.occurrences)
     json.set(given.count > 0 ? "hottest_in_training" : "hottest",
-             show_hottest("hottest keys in training, since their rows were added", by_slot, noted, norms));
+             show_hottest("hottest keys in training, counted from the step that added the row", by_slot, noted, norms));
   if (given.count > 0) {
     json.set("hottest", show_hottest(cat("hottest keys of the first ", counts.samples, " training samples"), by_slot,
                                      counted, norms));
@@ -274,7 +274,7 @@ void apply(const Arguments& given) {
 
 void run(const Arguments& given) {
   if (!given.deltas.empty()) return apply(given);
-  if (!given.out.empty()) throw Error(Kind::usage, "--out is the prefix of the model that --apply makes: name deltas");
+  if (!given.out.empty()) throw Error(Kind::usage, "--out needs --apply with at least one delta");
   expect_no_input(given.json, "--json", {given.config, given.file});
   is_delta(given.file) ? inspect_delta(given) : inspect(given);
 }
@@ -282,15 +282,15 @@ void run(const Arguments& given) {
 int main_of(int argc, char** argv) {
   Arguments given;
   CommandLine app("table_inspect",
-                  "Shows the content of a saved embedding table: rows, keys, norms, the largest rows, and how often "
-                  "keys occurred in training (if the table counts them) or occur in the training data (--count). For a "
-                  "delta: the changed rows. With --apply makes a full model from an older one and deltas.",
+                  "Shows the content of a saved embedding table: rows, keys, norms, the largest rows, and how "
+                  "often keys occurred in training (if the table counts keys) or occur in the training data "
+                  "(--count). For a delta: the changed rows. With --apply: combines an older full model and deltas "
+                  "to a new full model.",
                   kExamples);
   app.add_option("config", given.config, "the config the model was trained with").required();
   app.add_option("file", given.file,
-                 "a sparse model file of any version, a folder of version 3.1, or the folder of a delta; with --apply "
-                 "the dense "
-                 "file of a whole model")
+                 "a sparse model file of any version, a folder of version 3.1, or the folder of a delta; with "
+                 "--apply the dense file of a full model")
       .required();
   app.add_option("--embedding", given.embedding,
                  "the embedding (its top) of the file; default: the number in the file's name");
@@ -298,7 +298,7 @@ int main_of(int argc, char** argv) {
       .range(1, 1000000)
       .show_default();
   app.add_option("--count", given.count,
-                 "number of samples of the config's training data in which to count keys; 0: none")
+                 "number of samples of the config's training data in which keys are counted; 0: do not count")
       .non_negative()
       .show_default();
   app.add_option("--json", given.json, "also write the figures to this file");

@@ -116,7 +116,10 @@ void note_shared_groups(const Config& config, Problems& problems) {
   const auto& metrics = config.solver.eval_metrics.metrics;
   const std::string why = why_shared(config.data);
   const bool grouped = std::ranges::any_of(metrics, [](const Metric& metric) { return metric.type->of_groups; });
-  if (grouped && !why.empty()) problems.note("/solver/group_by", cat("values that share a key are one group: ", why));
+  if (grouped && !why.empty())
+    problems.note("/solver/group_by", cat("GroupedAUC treats values that share a key as "
+                                          "one group: ",
+                                          why));
 }
 
 void check_groups(const Config& config, Problems& problems) {
@@ -150,8 +153,9 @@ void note_own_rates(const Config& config, Problems& problems) {
   }
   if (!names.empty())
     problems.note(pointer, cat("the rate of ", names,
-                               " is its own, scaled by the top-level schedule; HugeCTR 2.2 to 3.1 trained it with the "
-                               "top-level rate, and \"compatibility\": [\"schedule_sets_embedding_rates\"] does so"));
+                               " comes from the embedding's own optimizer section, scaled by the top-level "
+                               "schedule; \"compatibility\": [\"schedule_sets_embedding_rates\"] selects the "
+                               "top-level rate, which HugeCTR 2.2 to 3.1 used"));
 }
 
 /// Copies the solver's gradient clipping limit to every optimizer.
@@ -168,11 +172,11 @@ void check_followed(const Config& config, Problems& problems) {
   if (!config.data.follow) return;
   if (config.solver.num_epochs.value_or(1) > 1)
     problems.error("/solver/num_epochs",
-                   "with \"follow\" each file is read once; remove it, or give \"max_iter\" as a limit");
+                   "with \"follow\" each file is read once; remove num_epochs, or limit the run with \"max_iter\"");
   if (!config.solver.max_iter && depends_on_length(config.optimizer.hyper))
     problems.error("/optimizer",
-                   "the learning rate depends on the length of the run, which is unknown with \"follow\": give warm-up "
-                   "and decay in steps, with \"decay_steps\", or \"max_iter\" in the solver");
+                   "the learning rate depends on the length of the run, which is unknown with \"follow\": give "
+                   "warm-up and decay in steps and set \"decay_steps\", or set \"max_iter\" in the solver");
 }
 
 /// Checks the names in "load_layers", "frozen" and "pretrained".
@@ -247,7 +251,7 @@ Config read_config(const Json& file, Problems& problems) {
     for (const EmbeddingEntry& embedding : config.embeddings)
       if (const auto& own = embedding.section.optimizer; own && own->hyper.learning_rate > 0)
         problems.warn(embedding.pointer + "/optimizer",
-                      "its rate is scaled by the top-level one, which is 0: this table does not learn");
+                      "the table does not learn: its learning rate is scaled by the top-level rate, which is 0");
 
   note_own_rates(config, problems);
 
@@ -255,7 +259,9 @@ Config read_config(const Json& file, Problems& problems) {
   if (files != 0 && files != config.embeddings.size())
     problems.error("/solver/sparse_model_file",
                    cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
-                       config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
+                       config.embeddings.size() == 1 ? " embedding" : " embeddings",
+                       "; expected one file for each "
+                       "embedding"));
   check_groups(config, problems);
   check_followed(config, problems);
   if (config.solver.early_stopping.given && config.data.eval_source.empty())

@@ -67,12 +67,13 @@ std::string entry(const FormatType& type) {
 std::string metrics_entry() {
   std::string page =
       "## eval_metrics\n\nThe metrics that an evaluation computes, displays and writes to metrics.jsonl and "
-      "summary.json: an array of the words below. A word followed by a colon and a number, as in `AUC:0.8025`, ends "
-      "training once an evaluation reaches that number or a better one. With several losses, a metric has its own name "
-      "for the first loss and `<metric>/<top>` for each other one; AverageLoss is of the weighted sum, and "
-      "`AverageLoss/<top>` of each loss; thresholds apply to the metric's own name. With several labels in one loss it "
-      "is the mean over the labels where it is defined. Samples with a label below -0.5 count as unlabelled and are "
-      "skipped.\n\n| metric | better | meaning |\n|---|---|---|\n";
+      "summary.json: an array of the words below. A word followed by a colon and a number, as in `AUC:0.8025`, "
+      "ends training once an evaluation reaches that number or a better one. With several losses, `<metric>` is "
+      "the metric of the first loss and `<metric>/<top>` the metric of each further loss; `AverageLoss` is the "
+      "weighted sum of all losses and `AverageLoss/<top>` a single loss. Thresholds apply to names without "
+      "`/<top>`. With several labels in one loss, a metric is the mean over the labels for which it is defined. "
+      "Samples with a label below -0.5 count as unlabelled and are skipped.\n\n| metric | better | meaning "
+      "|\n|---|---|---|\n";
   for (const MetricType& type : metric_types())
     page += cat("| ", names_of(type.name, type.aliases), " | ", better_of(type), " | ", type.text, " |\n");
   return page;
@@ -80,24 +81,22 @@ std::string metrics_entry() {
 
 std::string compatibility_entry() {
   std::string page =
-      "## compatibility\n\nWords that select HugeCTR's arithmetic where this program's differs and changes trained or "
-      "reported numbers. All are off unless named.\n\n| word | effect |\n|---|---|\n";
+      "## compatibility\n\nEach word selects HugeCTR's arithmetic in a place where this program computes "
+      "differently and trained or reported numbers change. All are off unless named.\n\n| word | effect "
+      "|\n|---|---|\n";
   for (const CompatibilityWord& each : compatibility_words()) page += cat("| `", each.word, "` | ", each.text, " |\n");
   return page +
-         "\nOther differences, which no word changes:\n\n"
-         "- Random numbers differ. Dense weights start as in 2.2.1 to 3.1; `weight_init: XavierUniform` and "
-         "`bias_init: Zero` are the start of 2.1.\n"
-         "- `iteration` counts finished updates: snapshot n holds n of them, and there is one at the end.\n"
-         "- A key that only evaluations have contributes nothing, as in 3.1; 2.1 and 2.2 added it to the table.\n"
-         "- A tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
-         "gradient 0, and so do the copies that "
-         "Scale and Gather make: each counts.\n"
-         "- BatchNorm corrects its running averages for their start at 0, so that they are right from the first batch "
-         "on, and "
-         "loads them again. A regularizer does not apply to gamma and beta, nor to their part of the loss.\n"
-         "- ReLU passes no gradient at 0, as in 3.0; 2.x in fp32 passed it. The last column of Interaction is 0.\n"
-         "- `max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is no error.\n"
-         "- Sums have a fixed order, also with `atomic_update`.\n";
+         "\nOther differences, which no word changes:\n\n- Random numbers differ. Dense weights start as in 2.2.1 "
+         "to 3.1; `weight_init: XavierUniform` and `bias_init: Zero` are the start of 2.1.\n- `iteration` counts "
+         "finished updates: snapshot n contains n updates, and training ends with a snapshot.\n- A key that occurs "
+         "only in evaluation data contributes nothing, as in 3.1; 2.1 and 2.2 added such keys to the table.\n- A "
+         "tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
+         "gradient 0. The gradients of all copies that Scale and Gather make are summed.\n- BatchNorm corrects its "
+         "running averages for the start at 0, which makes them exact from the first batch on, and loads saved "
+         "averages. A regularizer does not apply to gamma and beta, nor to their part of the loss.\n- ReLU passes "
+         "no gradient at 0, as in 3.0; 2.x in fp32 passed the gradient. The last column of Interaction is 0.\n- "
+         "`max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is not an error.\n- "
+         "Sums have a fixed order, also with `atomic_update`.\n";
 }
 
 /// The name and manual entry of every config section, in manual order.
@@ -108,16 +107,18 @@ std::vector<std::pair<std::string, std::string>> sections() {
       {"compatibility", compatibility_entry()},
       {"optimizer",
        entry(optimizer_schema(), "optimizer",
-             "The rule for dense weights, and for every embedding without its own section. The schedule of the rate: n "
-             "/ warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
-             "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least; `decay` names "
-             "other kinds. A share of the run is one of max_iter, or of the steps of num_epochs passes, which are "
-             "counted from the estimate of the samples where a text has no num_samples.")},
+             "The rule for dense weights, and for every embedding without its own optimizer section. In step n the "
+             "learning rate is multiplied by n / warmup_steps while n <= warmup_steps, afterwards by 1. With "
+             "decay_start, the factor from decay_start on is ((decay_start + decay_steps - n) / "
+             "decay_steps)^decay_power, and the rate is at least end_lr; `decay` selects other schedules. A "
+             "fraction of the run refers to max_iter, or to the steps of num_epochs passes; for text files without "
+             "num_samples the number of samples is estimated.")},
       {"Data",
        entry(data_schema(), "Data", "The first layer: the location of the samples and the content of a sample.")}};
   for (const std::string& type : embedding_types())
-    all.emplace_back(type,
-                     entry(embedding_schema(type), type, "Looks up keys and pools them to one vector for each slot."));
+    all.emplace_back(type, entry(embedding_schema(type), type,
+                                 "Looks up keys and pools their vectors to one vector for "
+                                 "each slot."));
   return all;
 }
 
@@ -152,14 +153,14 @@ bool contains(const std::vector<std::string>& names, const std::string& name, Sa
 
 std::string config_manual() {
   std::string page =
-      "# Config\n\nWritten by `huge_ctr --explain config` from the program's declarations; a test fails when this page "
-      "is out of date.\n\nA JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; embeddings "
-      "and dense layers ([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A "
-      "second name in a line below is an older or newer spelling of the field.\n\nAn unknown key of `solver` is an "
-      "error, unless it starts with `_` or `//`. In other sections an unknown key close to a field that is not set is "
-      "an error, any other one a warning (`--strict`: an error). Files may [include others and name variables of the "
-      "environment](config_files.md). `iteration` counts finished updates; evaluations and snapshots also happen at "
-      "the end.\n";
+      "# Config\n\nWritten by `huge_ctr --explain config` from the program's declarations; a test fails when this "
+      "page is out of date.\n\nA JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; "
+      "embeddings and dense layers ([layers.md](layers.md)) follow in any order, connected by the names in "
+      "`bottom` and `top`. A second name in a table row is an older or newer spelling of the field.\n\nAn unknown "
+      "key of `solver` is an error, unless it starts with `_` or `//`. In other sections an unknown key that "
+      "resembles an unset field is an error, and any other unknown key is a warning (`--strict`: an error). Files "
+      "may [include other files and use environment variables](config_files.md). `iteration` counts finished "
+      "updates; evaluations and snapshots also happen at the end.\n";
   for (const auto& [name, text] : sections()) page += "\n" + text;
   return page;
 }

@@ -76,26 +76,25 @@ void check_placement(const EmbeddingSection& e, const std::string& pointer, cons
     problems.error(word, cat("ranks can replicate all rows of '", e.top(),
                              "' only if the keys are known: \"index\": \"direct\" with \"slot_size_array\""));
   if ((rule == PlacementRule::hybrid || rule == PlacementRule::data_parallel) && h.count_keys)
-    problems.error(
-        word,
-        cat("the owner rank of a row counts its key, and replicated rows have no owner: remove \"count_keys\" of '",
-            e.top(), "', or use \"localized\" or \"distributed\""));
+    problems.error(word,
+                   cat("\"count_keys\" needs an owner rank for every row, and replicated rows have no owner: remove "
+                       "\"count_keys\" of '",
+                       e.top(), "', or use \"localized\" or \"distributed\""));
   if (rule == PlacementRule::hybrid && (h.policy().any() || h.limited()))
-    problems.error(word, cat("replicated rows exclude eviction, admission and row limits: remove the fields of '",
-                             e.top(), "' for these, or use \"localized\" or \"distributed\""));
+    problems.error(word, cat("eviction, admission and row limits are not possible for replicated rows: remove "
+                             "these fields of '",
+                             e.top(), "', or use \"localized\" or \"distributed\""));
   else if (e.type == kHybridEmbedding && rule == PlacementRule::automatic)
-    problems.note(
-        pointer,
-        "hot keys are placed like all others, since this table has eviction, admission, counts or a row limit");
+    problems.note(pointer,
+                  "hot keys are not replicated, because this table has eviction, admission, counts or a row limit");
   const std::string place = pointer + "/sparse_embedding_hparam/";
   const bool hybrid = e.replication().of == Replication::Of::frequent;
-  if (!h.frequent_keys.empty() && !hybrid)
-    problems.error(place + "frequent_keys", "names keys for \"placement\": \"hybrid\", which this table does not have");
+  if (!h.frequent_keys.empty() && !hybrid) problems.error(place + "frequent_keys", "needs \"placement\": \"hybrid\"");
   const auto finds = [&](const char* field, bool given) {
     if (given && !(hybrid && h.frequent_keys.empty()))
       problems.note(place + field, cat("\"", field,
-                                       "\" is accepted and has no effect: hot keys are searched only with "
-                                       "\"placement\": \"hybrid\" and without a file"));
+                                       "\" is accepted and has no effect: training searches hot keys only with "
+                                       "\"placement\": \"hybrid\" and without \"frequent_keys\""));
   };
   finds("num_iterations_statistics", h.num_iterations_statistics.has_value());
   finds("max_num_frequent_categories", h.max_num_frequent_categories.has_value());
@@ -187,7 +186,7 @@ TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
   spec.replication = replication(in.batch);
   if (everywhere) spec.replication.of = Replication::Of::all;
   HCTR_EXPECT(in.ranks == 1 || everywhere == (spec.replication.of == Replication::Of::all), "table '", spec.name,
-              "' has owners and is replicated");
+              "' has both a placement with owners and replicated rows");
   spec.policy = hparam.policy();
   spec.marks_changes = in.marks_changes;
   spec.memory = in.memory;

@@ -31,7 +31,7 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
 std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) {
   const Sizes& own = entry.section.hparam.slot_size_array;
   if (const Sizes other = sizes_of(config, input, &entry); !other.empty() && other != own)
-    return cat("its sizes differ from those that another part of the config gives the slots of \"",
+    return cat("its sizes differ from the sizes in another section of the config for the slots of \"",
                config.data.sparse[input].top, "\"");
   int64_t first = 0;
   for (size_t before = 0; before < input; ++before) {
@@ -39,7 +39,7 @@ std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) 
     if (sizes.empty())
       return cat("the keys of \"", config.data.sparse[input].top, "\" follow those of \"",
                  config.data.sparse[before].top,
-                 "\", whose number is unknown; set \"slot_size_array\" of the Data layer");
+                 "\", and the number of the latter is unknown; set \"slot_size_array\" of the Data layer");
     first = std::accumulate(sizes.begin(), sizes.end(), first);
   }
   entry.section.first_key = first;
@@ -62,7 +62,7 @@ void place_keys(Config& config, Problems& problems) {
     if (entry.section.hparam.index == IndexKind::direct)
       problems.error(place, cat("a direct index is not possible: ", why));
     else
-      problems.note(place, cat("rows are found by hash: ", why));
+      problems.note(place, cat("the table uses a hash index: ", why));
     entry.section.hparam.index = IndexKind::hash;
   }
 }

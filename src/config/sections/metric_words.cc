@@ -19,7 +19,7 @@ Misfit read_metric(const Json& value, Metric& out) {
   if (!out.type) return cat("a metric", metric_hint(name));
   if (colon == word.npos) return {};
   if (out.type->better == MetricType::Better::near_one)
-    return cat(name, " without a threshold: the best value is 1, and both larger and smaller values are worse");
+    return cat(name, " without a threshold: the best value is 1, so no threshold can end training");
   double threshold = 0;
   const char* const number = word.data() + colon + 1;
   const char* const last = word.data() + word.size();
@@ -58,10 +58,10 @@ Json to_json(const MetricList& list) {
 
 Schema<GroupBy> group_schema() {
   return Schema<GroupBy>("group_by")
-      .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
+      .need("input", &GroupBy::input, "name (top) of the sparse input that contains the group of a sample")
       .opt("slot", &GroupBy::slot,
-           "the slot that holds the groups, starting at 0; its first value is the group, even if several values share "
-           "a key; a sample without a value is in no group",
+           "number of the slot that contains the group, starting at 0. The slot's first value is the group; a "
+           "sample without a value has no group",
            at_least(0))
       .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
 }
@@ -84,7 +84,7 @@ void check_metrics(const MetricList& list, const GroupBy& group_by, const std::s
   if (grouped != metrics.end() && !group_by.given)
     problems.error(cat(pointer, "/eval_metrics/", grouped - metrics.begin()),
                    cat(grouped->type->name,
-                       " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
+                       " needs \"group_by\" in the solver: the sparse input that contains the group of a sample"));
   if (grouped == metrics.end() && group_by.given)
     problems.note(pointer + "/group_by", "has no effect: no metric in eval_metrics uses groups");
 }

@@ -46,8 +46,9 @@ Schema<OptimizerSection> optimizer_schema() {
   Schema<O> schema("optimizer");
   schema.need("type", &O::type, "the update rule: " + one_of(names))
       .opt("update_type", &O::update_type,
-           "which embedding rows a step changes. Local: the batch's (AdamW decays only these); Global: all, absent "
-           "ones with gradient 0; LazyGlobal: the batch's, which first catch up on missed steps (Adam); default: Local")
+           "which embedding rows a step updates. Local: rows of the batch (AdamW decays only these rows); Global: "
+           "all rows, with gradient 0 for rows outside of the batch; LazyGlobal: rows of the batch, after applying "
+           "the steps that they missed (Adam only); default: Local")
       .opt("global_update", &O::global_update, "older spelling: true is Global, false is Local");
   for (const OptimizerType& type : optimizer_catalog())
     schema.part(type.object, &O::hyper, type.schema(), cat("constants of ", type.name, ": ", type.formula), false)
@@ -111,7 +112,7 @@ void resolve_schedule(HyperParameters& h, int64_t steps_of_run) {
 
 double scheduled_rate(const HyperParameters& h, int64_t n) {
   HCTR_EXPECT(!h.warmup_steps.share && !h.decay_start.share && !h.decay_steps.value_or(1).share,
-              "a fraction of a run of unknown length");
+              "a fraction of the run needs the number of steps");
   const int64_t warmup = h.warmup_steps.steps, start = h.decay_start.steps, steps = h.decay_steps.value_or(1).steps;
   const Decay decay = h.decay.value_or(Decay::polynomial);
   const double base = h.learning_rate;

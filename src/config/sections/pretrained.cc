@@ -29,7 +29,7 @@ using VectorSink = std::function<void(const VectorBlock&)>;
 void read_npy(const Pretrained& from, int64_t dim, const VectorSink& sink) {
   NpyFile keys(from.keys), vectors(from.vectors);
   if (keys.columns() != 1)
-    throw Error(Kind::data, cat("'", from.keys, "' has ", keys.columns(), " keys in a row; expected one"));
+    throw Error(Kind::data, cat("'", from.keys, "' has ", keys.columns(), " columns; expected one key per row"));
   if (vectors.columns() != dim)
     throw Error(Kind::data, cat("'", from.vectors, "' has vectors of ", vectors.columns(), " numbers, and table '",
                                 from.table, "' has embedding_vec_size ", dim));
@@ -119,8 +119,8 @@ Schema<Pretrained> pretrained_schema() {
   return Schema<P>("pretrained")
       .need("table", &P::table, "the top of the embedding")
       .opt("file", &P::file, "a Parquet file with the columns key, of integers, and vector, of lists of floats")
-      .opt("keys", &P::keys, "instead of file: an npy file of integers")
-      .opt("vectors", &P::vectors, "with keys: an npy file with as many rows of floats")
+      .opt("keys", &P::keys, "instead of file: an npy file of integer keys")
+      .opt("vectors", &P::vectors, "with keys: an npy file of floats, one row per key")
       .opt("slot", &P::slot, "the slot of the keys, if rows belong to slot and key", between(0, INT32_MAX))
       .together([](P& p, const std::string& pointer, Problems& problems) {
         const bool npy = !p.keys.empty() && !p.vectors.empty();

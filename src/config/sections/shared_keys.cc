@@ -31,9 +31,10 @@ std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
     if (!embedding.section.identity_by_slot()) return "";
     by_slot = embedding.pointer;
   }
-  return by_slot.empty() ? "no embedding reads two of its slots; these must be slots of one sparse input"
+  return by_slot.empty() ? "no embedding reads two of its slots; put the slots into one sparse input"
                          : cat("rows of the embedding ", by_slot,
-                               " belong to slot and key; \"identity\": \"key\" of sparse_embedding_hparam shares them");
+                               " belong to slot and key; set \"identity\": \"key\" in sparse_embedding_hparam to "
+                               "share rows");
 }
 
 /// Marks the slots whose keys are hashed or numbered in a key space of their own, so that no other slot has the same
@@ -55,8 +56,8 @@ void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, P
         end > static_cast<int64_t>(own.size()) || !std::all_of(own.begin() + first, own.begin() + end, std::identity()))
       continue;
     problems.note(embedding.pointer + "/sparse_embedding_hparam/identity",
-                  "equal values of two slots do not share a vector, since each slot hashes or numbers its values "
-                  "separately; give both slots the same \"key_space\" to share them");
+                  "equal values of two slots do not share a vector, because each slot hashes or numbers its values "
+                  "separately; set the same \"key_space\" in both slots to share vectors");
   }
 }
 

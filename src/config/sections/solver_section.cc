@@ -43,7 +43,9 @@ std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   for (const auto& list : out.per_process)
     for (const int64_t gpu : list)
       if (gpu < 0) return "GPU numbers from 0";
-  return out.count() > 0 ? "" : "an array of GPU numbers such as [0], one such array per process, or \"all\"";
+  return out.count() > 0 ? ""
+                         : "an array of GPU numbers such as [0], an array of such arrays with one per "
+                           "process, or \"all\"";
 }
 
 int64_t GpuLists::count() const {
@@ -73,7 +75,7 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
 
 namespace {
 
-constexpr const char* kOfOptimizer = "it belongs to the optimizer section";
+constexpr const char* kOfOptimizer = "this field belongs to the optimizer section";
 
 /// Copies fields with spellings of other HugeCTR versions to the fields that this program reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
@@ -109,20 +111,20 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   if (s.algorithm_search == false) s.algorithm_search.reset();
   if (s.algorithm_search && !s.cuda_graph)
     problems.note(pointer + "/algorithm_search",
-                  "algorithm_search has no effect: it measures the products of recorded steps, and \"cuda_graph\" is "
-                  "false");
+                  "algorithm_search has no effect with \"cuda_graph\": false: only GEMMs of recorded steps are "
+                  "measured");
   if (s.algorithm_file && !s.algorithm_search)
     problems.note(pointer + "/algorithm_file", "algorithm_file has no effect without algorithm_search");
   if (s.scaler && !s.use_mixed_precision.value_or(false))
     problems.note(pointer + "/scaler",
-                  "\"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; \"mixed_precision\" "
-                  "takes the loss scale itself");
+                  "\"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; set the loss "
+                  "scale as the value of \"mixed_precision\"");
   if (s.auc_threshold) {
     auto& metrics = s.eval_metrics.metrics;
     const auto auc =
         std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->name == "AUC"; });
     if (auc == metrics.end())
-      problems.error(pointer + "/auc_threshold", "this is a threshold of AUC, which \"eval_metrics\" does not contain");
+      problems.error(pointer + "/auc_threshold", "auc_threshold needs AUC in \"eval_metrics\"");
     else if (auc->stop_at && *auc->stop_at != *s.auc_threshold)
       differ("auc_threshold", "eval_metrics");
     else
@@ -143,9 +145,8 @@ void check_best(const SolverSection& s, const std::string& pointer, Problems& pr
   check_measured(s.early_stopping.metric, s.eval_metrics, here + "/metric", problems);
   if (!keep.empty() && keep != s.early_stopping.metric)
     problems.error(here + "/metric", cat("is \"", s.early_stopping.metric,
-                                         "\", and \"keep_best\" of \"checkpoint\" is \"", keep, "\": name one metric"));
-  if (s.eval_interval == 0)
-    problems.error(here, "needs evaluations: \"eval_interval\" is 0, so there is none before the end");
+                                         "\", but \"keep_best\" of \"checkpoint\" is \"", keep, "\": name one metric"));
+  if (s.eval_interval == 0) problems.error(here, "needs evaluations during training, but \"eval_interval\" is 0");
 }
 
 /// Checks that each file of optimizer states has a file with the matching weights or rows.
@@ -155,21 +156,24 @@ void check_opt_states(SolverSection& s, const std::string& pointer, Problems& pr
   if (std::all_of(tables.begin(), tables.end(), empty)) tables.clear();
   if (std::all_of(s.sparse_model_file.begin(), s.sparse_model_file.end(), empty)) s.sparse_model_file.clear();
   if (!s.load_layers.empty() && s.dense_model_file.empty())
-    problems.error(pointer + "/load_layers", "these are layers of \"dense_model_file\", which is not set");
+    problems.error(pointer + "/load_layers",
+                   "load_layers needs \"dense_model_file\", the file to load the layers "
+                   "from");
   if (!s.load_layers.empty() && !s.dense_opt_states_file.empty())
     problems.error(pointer + "/dense_opt_states_file",
-                   "these states are of all weights, but \"load_layers\" selects some; remove one of the two");
+                   "dense_opt_states_file contains states of all weights, but \"load_layers\" selects some layers; "
+                   "remove one of the two fields");
   for (size_t e = 0; e < tables.size() && tables.size() == s.sparse_model_file.size(); ++e)
     if (s.sparse_model_file[e].empty() && !tables[e].empty())
       problems.error(cat(pointer, "/sparse_opt_states_file/", e),
-                     "these states are of rows in \"sparse_model_file\", which is \"\" for this table");
+                     "the states need the rows of the table, but \"sparse_model_file\" is \"\" for this table");
   if (!s.dense_opt_states_file.empty() && s.dense_model_file.empty())
     problems.error(pointer + "/dense_opt_states_file",
-                   "these states are of weights in \"dense_model_file\", which is not set");
+                   "dense_opt_states_file needs \"dense_model_file\", the file of the weights");
   if (!tables.empty() && tables.size() != s.sparse_model_file.size())
     problems.error(pointer + "/sparse_opt_states_file",
                    cat("names ", tables.size(), tables.size() == 1 ? " file" : " files", " for ",
-                       s.sparse_model_file.size(), " of \"sparse_model_file\"; expected one for each"));
+                       s.sparse_model_file.size(), " of \"sparse_model_file\"; expected one file of states for each"));
 }
 
 }  // namespace
@@ -183,64 +187,69 @@ std::optional<int64_t> SolverSection::eval_batches() const {
 Schema<SolverSection> solver_schema() {
   using S = SolverSection;
   return Schema<S>("solver")
-      .opt("lr_policy", &S::lr_policy, "the learning rate schedule is in the optimizer section")
+      .opt("lr_policy", &S::lr_policy, "the optimizer section contains the learning rate schedule")
       .opt("display", &S::display, "iterations between progress lines; 0: none", at_least(0))
       .opt("tensorboard", &S::tensorboard,
            "also write the numbers of metrics.jsonl to TensorBoard event files in the run folder")
       .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
-      .opt("num_epochs", &S::num_epochs, "passes over the data; replaces max_iter", at_least(1))
-      .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
+      .opt("num_epochs", &S::num_epochs, "number of passes over the training data; replaces max_iter", at_least(1))
+      .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: one snapshot at the end", at_least(0))
       .opt("snapshot_delta", &S::snapshot_delta,
-           "iterations between deltas: what has changed since the last snapshot or delta; 0: none", at_least(0))
+           "iterations between deltas, the changes since the last snapshot or delta; 0: no deltas", at_least(0))
       .part("publish", &S::publish, publish_schema(),
-            "publishes each delta, and each whole model that deltas build on, through Kafka: see [publish]"
-            "(continuous_training.md#publish)",
+            "publishes each delta, and each full model that deltas build on, through Kafka: see "
+            "[publish](continuous_training.md#publish)",
             false)
       .opt("snapshot_prefix", &S::snapshot_prefix,
            "prefix of the names of model files; default: models/ in the run folder")
       .opt("replace_models", &S::replace_models,
-           "allow overwriting other runs' models at snapshot_prefix even if their run folders have no copy; else that "
-           "is an error")
-      .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
+           "true: models of other runs at snapshot_prefix may be overwritten even if their run folders have no "
+           "copy; false: an error")
+      .opt("final_snapshot", &S::final_snapshot,
+           "save the model at the end; false: for runs that only measure "
+           "speed or metrics")
       .opt("snapshot_opt_states", &S::snapshot_opt_states,
-           "save optimizer states with each model, for dense_opt_states_file and sparse_opt_states_file. Checkpoints "
-           "always contain them")
+           "save optimizer states with each model, to load with dense_opt_states_file and sparse_opt_states_file. "
+           "Checkpoints always contain optimizer states")
       .opt("model_format", &S::model_format,
-           "layout of the tables in model files: \"v2\" is a file, for HugeCTR 2.x and 3.0, \"v3\" a folder, for later "
-           "versions. Both can be loaded")
+           "layout of tables in model files: \"v2\", one file per table, for HugeCTR 2.x and 3.0; \"v3\", one "
+           "folder per table, for later versions. Both layouts can be loaded")
       .part("checkpoint", &S::checkpoint, checkpoint_schema(),
-            "saves everything that --resume needs to continue bit for bit", false)
+            "when and where to save checkpoints, from which --resume continues bit for bit", false)
       .need("batchsize", &S::batchsize, "samples of one iteration over all GPUs", between(1, 1 << 30))
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; default: batchsize",
            between(1, 1 << 30))
-      .opt(
-          "gpu", &S::gpu,
-          "GPUs to train on, each a rank: [0, 1] for one process, [[0, 1], [0, 1]] for two that mpirun starts. A flat "
-          "list for several processes names the GPUs of each host, which its processes share equally. \"all\": every "
-          "GPU of one process, or one for each process of a host. On the CPU as many ranks are threads; \"all\" is one")
+      .opt("gpu", &S::gpu,
+           "GPUs to train on, one rank per GPU: [0, 1] for one process, [[0, 1], [0, 1]] for two processes started "
+           "by mpirun. A flat list with several processes names the GPUs of each host, divided equally among its "
+           "processes. \"all\": all GPUs for a single process, or one GPU for each process of a host. On the CPU "
+           "each listed GPU stands for a rank, run by a thread; \"all\" means one rank")
       .alias("vvgpu")
-      .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
+      .opt("dense_model_file", &S::dense_model_file, "file of the dense weights to start from")
       .alias("dense model_file")
       .alias("model_file")
       .opt("sparse_model_file", &S::sparse_model_file,
-           "embedding tables to start from, one file for each embedding; \"\" for initial values")
+           "files of the embedding tables to start from, one per embedding; \"\": initial values")
       .opt("dense_opt_states_file", &S::dense_opt_states_file,
-           "the optimizer's states of the dense weights in dense_model_file")
+           "file of optimizer states of the dense weights in dense_model_file")
       .opt("sparse_opt_states_file", &S::sparse_opt_states_file,
-           "the optimizer's states of the rows in sparse_model_file, one file for each embedding")
+           "files of optimizer states of the rows in sparse_model_file, one per embedding")
       .opt("load_layers", &S::load_layers,
-           "the layers, by their first top, to load from dense_model_file, which may be of another network; default: "
-           "all")
+           "layers to load from dense_model_file, named by their first top; the file may come from another "
+           "network; default: all layers")
       .opt("combine_models", &S::combine_models,
-           "allow the files to start from to belong to several models; else that is an error")
-      .list("pretrained", &S::pretrained, pretrained_schema(), "vectors trained elsewhere, for rows of tables", false)
+           "true: the files to start from may belong to different models; false: an error")
+      .list("pretrained", &S::pretrained, pretrained_schema(), "pretrained vectors for rows of tables", false)
       .opt("frozen", &S::frozen,
-           "layers, by their first top, and embeddings that are not trained: weights and rows keep their initial or "
-           "loaded values")
+           "layers, named by their first top, and embeddings that are not trained: their weights and rows keep the "
+           "initial or loaded values")
       .opt("eval_interval", &S::eval_interval, "iterations between evaluations; 0: none", at_least(0))
-      .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; default: the whole set", at_least(0))
+      .opt("max_eval_batches", &S::max_eval_batches, "number of batches of one evaluation; default: the whole set",
+           at_least(0))
       .alias("eval_batches")
-      .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation; replaces max_eval_batches",
+      .opt("max_eval_samples", &S::max_eval_samples,
+           "number of samples of one evaluation; replaces "
+           "max_eval_batches",
            at_least(0))
       .opt("eval_metrics", &S::eval_metrics, "the metrics of an evaluation: see [eval_metrics](#eval_metrics)")
       .opt("auc_threshold", &S::auc_threshold, "another spelling of the threshold in \"AUC:<threshold>\"",
@@ -248,84 +257,89 @@ Schema<SolverSection> solver_schema() {
       .part("group_by", &S::group_by, group_schema(),
             "the sparse input that holds the group of a sample, for GroupedAUC", false)
       .part("early_stopping", &S::early_stopping, early_stopping_schema(),
-            "ends training when a metric stops improving, with the model of the best evaluation", false)
+            "ends training when a metric stops improving, and keeps the model of the best evaluation", false)
       .opt("export_predictions_prefix", &S::export_predictions_prefix,
-           "each evaluation writes its predictions and labels to <prefix>_prediction_<iteration> and "
-           "<prefix>_label_<iteration>, numbers with blanks between them, in the order of the samples")
+           "prefix of files to which each evaluation writes its predictions and labels: "
+           "<prefix>_prediction_<iteration> and <prefix>_label_<iteration>, numbers separated by blanks, in the "
+           "order of the samples")
       .opt("input_key_type", &S::input_key_type,
-           "width of keys in data and model files; default: detected from the data files, and models get the width of "
-           "the data's keys: I32 for Norm, Raw and Parquet data with keys of 32 bits, else I64")
+           "width of keys in data and model files. Default: detected from the data files; model files use the "
+           "width of the data's keys: I32 for Norm, Raw and Parquet data with 32-bit keys, otherwise I64")
       .opt("i64_input_key", &S::i64_input_key, "another spelling of input_key_type: true is I64, false is I32")
       .opt("seed", &S::seed, "seed of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph,
-           "record the step as a CUDA graph; false runs it unrecorded, with the same results")
+           "true: record the step as a CUDA graph; false: launch each kernel separately, with the same results")
       .alias("use_cuda_graph")
       .opt("mixed_precision", &S::mixed_precision,
-           "type of activations: \"fp16\" or true with a dynamic loss scale, a number with that loss scale; \"bf16\"; "
-           "or "
-           "\"fp8\", which is bf16 with the large GEMMs of training in FP8. Weights, rows and optimizer states stay "
-           "fp32. See [mixed precision](mixed_precision.md)")
+           "type of activations: \"fp16\" or true: fp16 with a dynamic loss scale; a number: fp16 with this loss "
+           "scale; \"bf16\"; or \"fp8\": bf16 with the large GEMMs of training in FP8. Weights, rows and optimizer "
+           "states stay fp32. See [mixed precision](mixed_precision.md)")
       .opt("fp8_least_width", &S::fp8_least_width,
-           "with mixed_precision \"fp8\", the minimum number of inputs and of outputs of a fully connected layer with "
-           "FP8 GEMMs; default: 2048",
+           "with mixed_precision \"fp8\": minimum number of inputs and minimum number of outputs of a fully "
+           "connected layer that uses FP8 GEMMs; default: 2048",
            at_least(16))
       .opt("use_mixed_precision", &S::use_mixed_precision,
-           "another spelling of mixed_precision, whose loss scale is in scaler")
+           "another spelling of mixed_precision; the loss scale is in scaler")
       .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; default: a dynamic one", more_than(0))
       .opt("exchange_precision", &S::exchange_precision,
            "type in which GPUs exchange embedding vectors and their gradients; default: the type of activations. With "
            "fp16 the gradients have a dynamic loss scale, and steps whose gradients overflow are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "run GEMMs on a GPU in TF32 instead of fp32")
       .opt("fp32_products", &S::fp32_products,
-           "how a GPU computes fp32 GEMMs: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which splits each "
-           "number into two of TF32 and adds three products, within 2^-21 of each product's size, if that is faster. "
-           "The CPU always computes in fp32")
+           "how a GPU computes fp32 GEMMs: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which splits "
+           "each operand into two TF32 numbers and adds three GEMMs if that is faster; each product of two "
+           "elements has a relative error below 2^-21. The CPU always computes in fp32")
       .opt("algorithm_search", &S::algorithm_search,
-           "on a GPU, measure up to eight library algorithms for each GEMM at the start and use the fastest. Choices "
-           "are kept in a file, so that later runs use the same and measure nothing; default: the library's first "
-           "choice")
+           "on a GPU, measure up to eight library algorithms for each GEMM at the start and use the fastest. "
+           "Choices are stored in a file, and later runs use them without measuring. false, the default: use the "
+           "library's first choice")
       .alias("use_algorithm_search")
       .opt("algorithm_file", &S::algorithm_file,
-           "the file of algorithm_search; default: one file for each kind of GPU and version of the library in "
-           "~/.cache/huge_ctr")
+           "file for the choices of algorithm_search; default: a file in ~/.cache/huge_ctr for each GPU model and "
+           "library version")
       .opt("on_nan", &S::on_nan,
-           "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training before such a model is "
-           "saved; \"skip\" skips and counts the step, as steps are skipped whose fp16 gradients overflow")
+           "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training without saving the "
+           "model; \"skip\" skips and counts the step, like a step whose fp16 gradients overflow")
       .opt("clip_gradient_norm", &S::clip_gradient_norm,
-           "maximum norm of all dense gradients together: larger ones are scaled down to it, after the sum over ranks. "
-           "Excludes tables; default: no limit",
+           "maximum norm of the vector of all dense gradients, summed over ranks; gradients with a larger norm are "
+           "scaled down. Excludes gradients of tables; default: no limit",
            more_than(0))
       .opt("clip_gradient_value", &S::clip_gradient_value,
-           "maximum magnitude of each element of a gradient: of dense weights, after clip_gradient_norm, and of the "
-           "table rows of a batch, summed over the batch; default: no limit",
+           "maximum absolute value of each element of a gradient. Applies to gradients of dense weights, after "
+           "clip_gradient_norm, and to row gradients, summed over the batch; default: no limit",
            more_than(0))
-      .opt("compatibility", &S::compatibility, "computes as HugeCTR did: see [compatibility](#compatibility)")
-      .opt("placement", &S::placement, "on several ranks, the placement of rows of embeddings without \"placement\"")
+      .opt("compatibility", &S::compatibility,
+           "selects HugeCTR's arithmetic where it differs: see "
+           "[compatibility](#compatibility)")
+      .opt("placement", &S::placement,
+           "with several ranks: the placement of rows for embeddings without "
+           "\"placement\"")
       .opt("placement_file", &S::placement_file,
-           "the plan.json of an earlier run on the same number of ranks, with the placement of rows. Default: a plan "
-           "is made at the start and written to the run folder")
+           "the plan.json of an earlier run on the same number of ranks, which contains the placement of rows. "
+           "Default: training makes a plan at the start and writes it to the run folder")
       .part("table_memory", &S::table_memory, table_memory_schema(),
-            "limits of the memory for table rows on a GPU and, when it is full, on its host", false)
+            "memory limits for table rows: on a GPU, and for rows that do not fit there in host memory and on disk",
+            false)
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
-      .ignored("plan_file", "the program makes its own plan, which \"placement_file\" can load")
-      .ignored("device_layout", "the order of ranks is that of \"gpu\"")
-      .ignored("enable_overlap", "the next batch is always prepared while this one is computed")
+      .ignored("plan_file", "the program makes its own plan, and \"placement_file\" can load a plan")
+      .ignored("device_layout", "ranks have the order of \"gpu\"")
+      .ignored("enable_overlap", "the next batch is always prepared during the current step")
       .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
       .ignored("grouped_all_reduce", "the program chooses how gradients are summed")
-      .ignored("train_intra_iteration_overlap", "work that can run at the same time does")
-      .ignored("train_inter_iteration_overlap", "work that can run at the same time does")
-      .ignored("eval_intra_iteration_overlap", "work that can run at the same time does")
-      .ignored("eval_inter_iteration_overlap", "work that can run at the same time does")
+      .ignored("train_intra_iteration_overlap", "independent work always runs concurrently")
+      .ignored("train_inter_iteration_overlap", "independent work always runs concurrently")
+      .ignored("eval_intra_iteration_overlap", "independent work always runs concurrently")
+      .ignored("eval_inter_iteration_overlap", "independent work always runs concurrently")
       .ignored("num_iterations_statistics", "\"frequent_keys\" of an embedding selects the replicated rows")
       .ignored("repeat_dataset", "\"max_iter\" repeats the data as needed, \"num_epochs\" sets the number of passes")
-      .ignored("use_embedding_collection", "embeddings that can share their work do")
+      .ignored("use_embedding_collection", "similar embeddings always share kernel launches")
       .ignored("gen_loss_summary", "losses are in the log and in metrics.jsonl")
       .ignored("perf_logging", "the log is the same for all models")
       .ignored("is_dlrm", "the layers define the model")
       .ignored("model_name", "models are named by their files")
-      .refused("metrics_spec", "\"eval_metrics\": [\"AUC:0.8\"] names metrics and the value that ends training")
-      .refused("kafka_brokers", "\"publish\": {\"brokers\": ...} publishes what changes")
-      .refused("kafka_brockers", "\"publish\": {\"brokers\": ...} publishes what changes")
+      .refused("metrics_spec", "\"eval_metrics\": [\"AUC:0.8\"] names a metric and the value at which training ends")
+      .refused("kafka_brokers", "\"publish\": {\"brokers\": ...} publishes deltas")
+      .refused("kafka_brockers", "\"publish\": {\"brokers\": ...} publishes deltas")
       .refused("learning_rate", kOfOptimizer)
       .refused("lr", kOfOptimizer)
       .refused("warmup_steps", kOfOptimizer)
@@ -346,14 +360,18 @@ Schema<SolverSection> solver_schema() {
                          "enable_tf32_compute is for fp32 GEMMs, which mixed_precision replaces; keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
         if (s.publish.given && s.snapshot_delta == 0)
-          problems.error(pointer + "/publish", "publishes deltas: \"snapshot_delta\" says every how many iterations");
+          problems.error(pointer + "/publish",
+                         "needs \"snapshot_delta\": the number of iterations between the "
+                         "deltas to publish");
         if (s.compatibility.evaluation_continues && !s.eval_batches())
           problems.note(
               pointer + "/compatibility",
-              "evaluation_continues has no effect: without max_eval_batches an evaluation reads the whole set");
+              "evaluation_continues has no effect: max_eval_batches is not set, so each evaluation reads the whole "
+              "set");
         if (s.compatibility.drop_partial_batches && s.max_iter)
           problems.note(pointer + "/compatibility",
-                        "drop_partial_batches has no effect: with max_iter batches span the end of the set");
+                        "drop_partial_batches has no effect with max_iter: a batch at the end of the set continues "
+                        "at its start");
         check_metrics(s.eval_metrics, s.group_by, pointer, problems);
         check_best(s, pointer, problems);
         check_opt_states(s, pointer, problems);

@@ -11,17 +11,20 @@ namespace {
 template <class S>
 Schema<S> stream_schema(const char* title) {
   return Schema<S>(title)
-      .need("brokers", &S::brokers, "brokers of Kafka: \"host:port\", several with commas")
-      .opt("topic", &S::topic, "the topic, which must exist; of format hps the topics are hps_et.<model>.<table>")
+      .need("brokers", &S::brokers, "Kafka brokers as \"host:port\", separated by commas")
+      .opt("topic", &S::topic,
+           "the topic, which must exist; with format hps the topics are named "
+           "hps_et.<model>.<table>")
       .opt("format", &S::format,
-           "messages: \"deltas\", or \"hps\", those of HugeCTR's parameter server, which have no deltas, removed keys "
-           "or dense weights")
-      .opt("key_bytes", &S::key_bytes, "of format hps: bytes of a key, 8 or 4", between(4, 8))
-      .opt("queue_bytes", &S::queue_bytes, "messages that the client keeps in memory", at_least(65536))
+           "format of messages: \"deltas\", or \"hps\" for HugeCTR's parameter server, whose messages contain rows "
+           "only: no removed keys and no dense weights")
+      .opt("key_bytes", &S::key_bytes, "with format hps: bytes of a key, 8 or 4", between(4, 8))
+      .opt("queue_bytes", &S::queue_bytes, "bytes of messages that the client keeps in memory", at_least(65536))
       .opt("librdkafka", &S::librdkafka,
-           "other settings of the client, each \"name=value\", such as \"security.protocol=ssl\"")
+           "further librdkafka settings, each \"name=value\", such as \"security.protocol=ssl\"")
       .opt("librdkafka_file", &S::librdkafka_file,
-           "a file with such settings, one a line: passwords belong there, since configs are stored with models");
+           "a file with librdkafka settings, one per line; put passwords here, because configs are stored with "
+           "models");
 }
 
 void check_stream(StreamSection& s, const std::string& pointer, Problems& problems) {
@@ -43,7 +46,7 @@ StreamOptions options_of(const StreamSection& s) {
     options.librdkafka[std::string(setting.substr(0, at))] = setting.substr(at + 1);
   };
   if (!s.librdkafka_file.empty()) {
-    const std::string text = read_text(s.librdkafka_file, "file of settings of librdkafka");
+    const std::string text = read_text(s.librdkafka_file, "file of librdkafka settings");
     size_t number = 0;
     for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
       end = std::min(text.find('\n', begin), text.size());
@@ -70,15 +73,18 @@ const std::vector<std::pair<std::string, StreamFormat>>& EnumWords<StreamFormat>
 Schema<PublishSection> publish_schema() {
   using P = PublishSection;
   return stream_schema<P>("publish")
-      .opt("message_bytes", &P::message_bytes, "the most bytes of a message", between(4 << 10, 16 << 20))
-      .opt("whole", &P::whole, "publish whole models too, which deltas build on; false: servers get those from files")
-      .opt("wait_at_end", &P::wait_at_end, "seconds that the end of training waits for a broker at most", at_least(0))
-      .opt("hps_model", &P::hps_model, "of format hps: the model in the names of topics")
+      .opt("message_bytes", &P::message_bytes, "maximum size of a message in bytes", between(4 << 10, 16 << 20))
+      .opt("whole", &P::whole,
+           "also publish the full models that deltas build on; false: servers read full models "
+           "from files")
+      .opt("wait_at_end", &P::wait_at_end, "maximum number of seconds that the end of training waits for a broker",
+           at_least(0))
+      .opt("hps_model", &P::hps_model, "with format hps: the model's name in the names of topics")
       .together([](P& p, const std::string& pointer, Problems& problems) {
         check_stream(p, pointer, problems);
         if (p.hps_model.empty() == (p.format == StreamFormat::hps))
           problems.error(pointer + "/hps_model",
-                         "format \"hps\" needs the name of the model, and no other format does");
+                         "set hps_model with format \"hps\" only: it is the model's name in the names of topics");
       })
       .closed();
 }
@@ -93,8 +99,11 @@ Schema<ConsumeSection> consume_schema() {
   using C = ConsumeSection;
   return stream_schema<C>("stream")
       .opt("group", &C::group,
-           "gets offsets too, so that tools of Kafka show the lag; the store continues from its own")
-      .opt("held_bytes", &C::held_bytes, "the most bytes of deltas that are not whole yet, or whose base is missing",
+           "Kafka consumer group to which offsets are also committed, so that Kafka's tools show the lag; the "
+           "store resumes from the offsets in its own commits")
+      .opt("held_bytes", &C::held_bytes,
+           "maximum number of bytes of deltas that are incomplete or whose base is "
+           "missing",
            at_least(1 << 20))
       .together([](C& c, const std::string& pointer, Problems& problems) { check_stream(c, pointer, problems); })
       .closed();

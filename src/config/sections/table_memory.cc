@@ -85,22 +85,22 @@ Schema<TableMemory> table_memory_schema() {
   using T = TableMemory;
   return Schema<T>("table_memory")
       .opt("gpu", &T::gpu,
-           "limit for all tables of a rank on its GPU: rows with their optimizer states, keys, index and statistics; "
-           "\"auto\": its free memory minus a thirty-second of the GPU's memory and 512 MiB")
+           "limit for all tables of a rank on its GPU: rows with their optimizer states, keys, index and "
+           "statistics; \"auto\": the free GPU memory minus 1/32 of all GPU memory and 512 MiB")
       .opt("host", &T::host,
-           "limit for tables in host memory, for all ranks of the host together: rows that do not fit on GPUs, "
-           "page-locked, and the map of rows on disk; on the CPU without \"gpu\" also keys, index and statistics; "
-           "\"auto\": 0.8 of the free memory when the run starts")
+           "limit for tables in host memory, for all ranks of the host together: page-locked rows that do not fit "
+           "on GPUs, and the map of rows on disk; on the CPU without \"gpu\" also keys, index and statistics; "
+           "\"auto\": 0.8 of the memory that is free when the run starts")
       .opt("move_every", &T::move_every,
-           "interval in steps at which often used rows in host memory are swapped with rarely used rows on the GPU; 0: "
-           "rows are not moved",
+           "number of steps after which often used rows in host memory are swapped with rarely used rows on the "
+           "GPU; 0: rows are not moved",
            between(0, 1e9))
       .opt("disk", &T::disk,
-           "folder on a local disk for rows that do not fit in memory; each rank has a file there, which disappears "
-           "with the run; empty: no disk")
+           "folder on a local disk for rows that do not fit in memory; each rank writes a file, which is deleted "
+           "when the run ends; empty: no rows on disk")
       .opt("disk_limit", &T::disk_limit,
-           "limit for rows in \"disk\", for all ranks of a host together; \"auto\": 0.9 of the free space when the run "
-           "starts")
+           "limit for the files in \"disk\", for all ranks of a host together; \"auto\": 0.9 of the space that is "
+           "free when the run starts")
       .closed();
 }
 
@@ -117,8 +117,10 @@ Schema<OwnTableMemory> own_table_memory_schema() {
   return Schema<T>("table_memory")
       .opt("gpu", &T::gpu, "limit for this table on the GPU of a rank")
       .opt("host", &T::host, "limit for this table in host memory, for all ranks of the host together")
-      .opt("disk", &T::disk, "folder on a local disk for its rows that do not fit in memory; empty: none")
-      .opt("disk_limit", &T::disk_limit, "limit for its rows there, for all ranks of a host together")
+      .opt("disk", &T::disk,
+           "folder on a local disk for rows of this table that do not fit in memory; empty: no "
+           "rows on disk")
+      .opt("disk_limit", &T::disk_limit, "limit for the files in \"disk\", for all ranks of a host together")
       .closed();
 }
 
@@ -126,9 +128,8 @@ void check_table_memory(const OwnTableMemory& own, const TableMemory& of_solver,
                         Problems& problems) {
   if (own.disk_limit && own.with(of_solver).disk.empty())
     problems.error(pointer + "/disk_limit",
-                   own.disk
-                       ? "limits rows on disk, but \"disk\": \"\" keeps this table's rows in memory"
-                       : "limits rows on disk, but no \"disk\" is set, here or in the \"table_memory\" of the solver");
+                   own.disk ? "has no meaning with \"disk\": \"\", which keeps this table's rows in memory"
+                            : "needs \"disk\", here or in the \"table_memory\" of the solver");
 }
 
 RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64_t ranks_of_host) {

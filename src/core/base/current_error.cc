@@ -18,7 +18,7 @@ Error current_error() {
   } catch (const std::system_error& error) {
     return Error(
         Kind::device,
-        cat("the system refused a thread or a lock: ", error.code().message(),
+        cat("the system could not create a thread or a lock: ", error.code().message(),
             "; `ulimit -u` and `ulimit -v` limit them; --threads and num_workers set how many the program starts"));
   } catch (const std::exception& error) {
     return Error(Kind::bug, error.what());

@@ -60,7 +60,7 @@ FileChecksum checksum_of(const fs::path& path, std::string_view what) {
         const auto wanted = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(piece.size()), last - at));
         const ssize_t count = ::pread(::fileno(file.get()), piece.data(), wanted, at);
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) fail(count < 0 ? std::strerror(errno) : "it was truncated while being read");
+        if (count <= 0) fail(count < 0 ? std::strerror(errno) : "the file was truncated while being read");
         uint32_t& crc = crcs[static_cast<size_t>(part)];
         crc = crc32_of(std::span(piece).first(static_cast<size_t>(count)), crc);
         at += count;
@@ -80,11 +80,11 @@ FileChecksum checksum_of(const fs::path& path, std::string_view what) {
 void expect_checksum(const fs::path& path, std::string_view what, const FileChecksum& expected) {
   const FileChecksum found = checksum_of(path, what);
   if (found.bytes != expected.bytes)
-    throw Error(Kind::data, cat("'", path.string(), "' is damaged: it has ", found.bytes,
-                                " bytes, and the manifest says ", expected.bytes));
+    throw Error(Kind::data, cat("'", path.string(), "' is damaged: the file has ", found.bytes,
+                                " bytes, but the manifest states ", expected.bytes));
   if (found.crc != expected.crc)
     throw Error(Kind::data, cat("'", path.string(), "' is damaged: its checksum is ", crc_text(found.crc),
-                                ", and the manifest says ", crc_text(expected.crc)));
+                                ", but the manifest states ", crc_text(expected.crc)));
 }
 
 }  // namespace hctr

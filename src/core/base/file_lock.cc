@@ -64,8 +64,8 @@ FileLock::FileLock(const fs::path& prefix, const std::string& what)
       const std::string holder = holder_in(descriptor_);
       ::close(std::exchange(descriptor_, -1));
       if (!taken) return;
-      throw Error(Kind::io, cat("another process writes to ", what, " '", prefix.string(), "' now", holder,
-                                ": wait until it ends, or name another place"));
+      throw Error(Kind::io, cat("another process is writing to ", what, " '", prefix.string(), "' now", holder,
+                                ": wait until that process ends, or name another path"));
     }
     if (has_name()) {
       note_holder(path_);

@@ -74,7 +74,7 @@ std::string read_text(const fs::path& path, std::string_view what, int64_t most)
     text.append(block, count);
   if (const int64_t size = std::max(expected, static_cast<int64_t>(text.size())); size > most)
     throw Error(Kind::io, cat("cannot read ", what, what.empty() ? "" : " ", "'", path.string(), "': it has ", size,
-                              expected > most ? "" : " or more", " bytes, and at most ", most, " are read"));
+                              expected > most ? "" : " or more", " bytes, but at most ", most, " are read"));
   if (std::ferror(file.get())) fail("read", what, path);
   return text;
 }

@@ -21,7 +21,7 @@ constexpr Known kPackings[] = {{"BZh"sv, "bzip2", "bunzip2"},          {"\xFD\x3
                                {"LZIP\x01"sv, "lzip", "lzip -d"}};
 
 constexpr Known kOthers[] = {
-    {"PK\x03\x04"sv, "a spreadsheet or another zip file", "save the table as CSV, or unpack it"},
+    {"PK\x03\x04"sv, "a spreadsheet or another zip file", "save the table as CSV, or unpack the zip file"},
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv, "a document of Excel or Office", "save the table as CSV"},
     {"PAR1"sv, "a Parquet file", "set \"format\": \"Parquet\""},
     {"Obj\x01"sv, "an Avro file", "write the rows as CSV or Parquet"},
@@ -57,7 +57,7 @@ std::string foreign_packing(std::string_view start) {
   if (start.starts_with("BZh") && !start.substr(std::min<size_t>(4, start.size())).starts_with("1AY&SY")) return {};
   for (const Known& known : kPackings)
     if (start.starts_with(known.start))
-      return cat("is packed with ", known.name, ", which is not supported; unpack it: ", known.remedy);
+      return cat("is packed with ", known.name, ", which is not supported; unpack the file: ", known.remedy);
   return {};
 }
 
@@ -65,25 +65,27 @@ std::string why_no_rows(std::string_view start) {
   if (const std::string packing = foreign_packing(start); !packing.empty()) return "it " + packing;
   for (const Known& known : kOthers)
     if (start.starts_with(known.start)) return sentence(known.name, known.remedy);
-  if (is_tar(start)) return sentence("a tar archive", "unpack it: tar xf");
+  if (is_tar(start)) return sentence("a tar archive", "unpack the archive: tar xf");
   if (start.starts_with("\xFF\xFE\0\0"sv) || start.starts_with("\0\0\xFE\xFF"sv))
-    return sentence("UTF-32", "save it as UTF-8");
+    return sentence("UTF-32", "save the file as UTF-8");
   const auto [even, odd] = zeros(start);
   if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF") || (even + odd >= 4 && (even == 0 || odd == 0)))
-    return sentence("UTF-16", "save it as UTF-8");
+    return sentence("UTF-16", "save the file as UTF-8");
   if (even + odd >= 8) return sentence("binary data", "name a text file of rows");
   if (start.starts_with("\xEF\xBB\xBF")) start.remove_prefix(3);
   const std::string_view line = start.substr(0, std::min(start.find_first_of("\r\n"), start.size()));
   if (begins_with(line, "<!doctype html") || begins_with(line, "<html"))
-    return sentence("an HTML page, perhaps a server's answer instead of the file", "download it again");
+    return sentence("an HTML page, perhaps an error page of the server", "download it again");
   if ((line.starts_with("{\"") || line.starts_with("[{\"")) &&
       (line.ends_with('}') || line.ends_with("},") || line.ends_with("}]")))
     return sentence("JSON", "write the rows as CSV or Parquet");
   if (begins_with(line, "sep=") && line.size() <= 6)
-    return cat("its first line '", line, "' sets Excel's delimiter and is not a row; remove it: tail -n +2 OLD > NEW");
+    return cat("its first line '", line,
+               "' sets Excel's delimiter and is not a row; remove the line: tail -n +2 "
+               "OLD > NEW");
   if (start.find('\n') == start.npos && start.find('\r') < start.size() - 1)
-    return "its lines end with only a carriage return, as on an old Macintosh, which is not supported; write line "
-           "feeds: tr '\\r' '\\n' < OLD > NEW";
+    return "its lines end with a single carriage return (old Macintosh), which is not supported; write line feeds: "
+           "tr '\\r' '\\n' < OLD > NEW";
   return {};
 }
 

@@ -41,7 +41,7 @@ void expect_not_among(const FilesById& inputs, const fs::path& out, std::string_
   if (input == inputs.end()) return;
   const std::string other = out == input->second ? "" : cat(" (as '", input->second.string(), "')");
   throw Error(kind, cat(named_by, " '", out.string(), "' is a file that this command reads", other,
-                        ": writing there would overwrite it; name another place"));
+                        ", so it cannot be the output; name another path"));
 }
 
 }  // namespace

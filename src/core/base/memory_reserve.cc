@@ -17,7 +17,7 @@ void MemoryReserve::add(size_t bytes) {
   if (more == MAP_FAILED)
     throw Error(Kind::device,
                 cat("out of memory on the CPU: the ", bytes_ + bytes,
-                    " bytes needed to save the model cannot be reserved; `ulimit -v` or `-d` may limit them"));
+                    " bytes needed to save the model cannot be reserved; `ulimit -v` or `-d` may limit the memory"));
   data_ = more;
   bytes_ += bytes;
 }

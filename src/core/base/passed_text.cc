@@ -19,7 +19,7 @@ std::string read_text_until(const fs::path& path, std::string_view what, const s
   std::string text;
   char block[1 << 16];
   for (;;) {
-    if (*stop != 0) throw Error(Kind::interrupted, cat("stopped while ", name, " was read, before it ended"));
+    if (*stop != 0) throw Error(Kind::interrupted, cat("stopped while ", name, " was being read"));
     pollfd ready{.fd = ::fileno(file.get()), .events = POLLIN, .revents = 0};
     if (::poll(&ready, 1, kBetweenLooksMs) <= 0) continue;  // timeout, or interrupted by a signal
     const ssize_t got = ::read(ready.fd, block, sizeof block);
@@ -28,7 +28,8 @@ std::string read_text_until(const fs::path& path, std::string_view what, const s
     if (got == 0) return text;
     text.append(block, static_cast<size_t>(got));
     if (static_cast<int64_t>(text.size()) > kMostTextBytes)
-      throw Error(Kind::io, cat("cannot read ", name, ": it is longer than the ", kMostTextBytes, " bytes allowed"));
+      throw Error(Kind::io,
+                  cat("cannot read ", name, ": the text is longer than the ", kMostTextBytes, " bytes allowed"));
   }
 }
 

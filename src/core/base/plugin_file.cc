@@ -41,11 +41,12 @@ void* plugin_entry(const PluginLibrary& of) {
   if (there)
     throw Error(Kind::io,
                 cat(of.user, " needs '", beside.string(), "', which cannot be loaded: ", why, "; if ", of.library,
-                    " was removed or replaced, install ", of.packages, ", or configure and build again"));
-  throw Error(Kind::io, cat(of.user, " needs ", of.file, " next to the program, which is missing (", why,
-                            "). Was the program copied without it? Otherwise ", of.library,
-                            " was not found when this was built: install ", of.packages,
-                            ", then configure and build again; CMake prints what it found after \"", of.label, ":\""));
+                    " was removed or replaced, reinstall ", of.packages, ", or configure and build again"));
+  throw Error(Kind::io,
+              cat(of.user, " needs ", of.file, " next to the program, and the file is missing (", why,
+                  "). Was the program copied without this file? Otherwise ", of.library,
+                  " was not found when the program was built: install ", of.packages,
+                  ", then configure and build again; CMake prints the result of its search after \"", of.label, ":\""));
 }
 
 void fail_on_version(const PluginLibrary& of) {

@@ -15,7 +15,7 @@ inline std::byte* element(const Tensor& tensor, int64_t i) {
 inline void expect_ranges(const Tensor& in, const RankRanges& send, const Tensor& out, const RankRanges& receive,
                           int ranks) {
   expect_alike("all_to_all", {in, out});
-  HCTR_EXPECT(in.dense() && out.dense(), "all_to_all of strided rows");
+  HCTR_EXPECT(in.dense() && out.dense(), "all_to_all() needs dense rows, found strided rows");
   const auto expect_within = [&](const RankRanges& ranges, const Tensor& tensor) {
     HCTR_EXPECT(ranges.begin.size() == static_cast<size_t>(ranks) && ranges.count.size() == ranges.begin.size(),
                 "all_to_all of ", ranges.begin.size(), " ranges on ", ranks, " ranks");
@@ -23,7 +23,7 @@ inline void expect_ranges(const Tensor& in, const RankRanges& send, const Tensor
       HCTR_EXPECT(
           ranges.begin[r] >= 0 && ranges.count[r] >= 0 && ranges.begin[r] + ranges.count[r] <= tensor.elements(),
           "all_to_all: range ", r, " begins at ", ranges.begin[r], " and has ", ranges.count[r],
-          " elements, of a tensor of ", tensor.elements());
+          " elements, but the tensor has ", tensor.elements());
   };
   expect_within(send, in);
   expect_within(receive, out);

@@ -57,7 +57,7 @@ bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind
   socket.receive_bytes(challenge, end);
   const std::string_view text(challenge.data(), challenge.size());
   if (!text.starts_with(kProtocol))
-    throw Error(Kind::comm, "another program, or another version of this one, answered");
+    throw Error(Kind::comm, "another program, or another version of this program, answered");
   const std::string_view theirs = text.substr(kProtocol.size());
   const Digest mine = unpredictable_bytes();
   socket.send_bytes(answer_to(text, key, kind, mine), end);
@@ -66,7 +66,7 @@ bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind
   if (verdict[0] != kAccepted) return false;
   const std::string_view proof(verdict.data() + 1, verdict.size() - 1);
   if (!equal_in_constant_time(proof, view_of(proof_of(key, Side::accepting, kind, theirs, view_of(mine)))))
-    throw Error(Kind::comm, "a program answered that does not know the job's secret");
+    throw Error(Kind::comm, "the program that answered does not know the job's secret");
   return true;
 }
 
@@ -90,15 +90,16 @@ TcpSocket connect_as_member(const std::string& host, int port, const std::string
     if (accepted) return socket;
     throw Error(
         Kind::comm,
-        cat(place(), key.secret.empty() ? "it expects a secret, or belongs to another job; set HCTR_JOB_SECRET or "
-                                          "HCTR_JOB_SECRET_FILE for all processes: otherwise they make a secret when "
-                                          "they first join, which a restarted process does not know"
+        cat(place(), key.secret.empty() ? "the other process expects a secret, or belongs to another job; set "
+                                          "HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE for all processes: otherwise "
+                                          "the processes create a secret when they first join, which a restarted "
+                                          "process does not know"
                      : key.made
-                         ? "it does not know the secret that the processes made when they first joined, or belongs to "
-                           "another job: it was restarted; with HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the same for "
-                           "all processes, it could join again"
-                         : "it has another secret or none, or belongs to another job; HCTR_JOB_SECRET must be the "
-                           "same for all processes"));
+                         ? "the other process does not know the secret that the processes created when they first "
+                           "joined: it was restarted, or belongs to another job; set HCTR_JOB_SECRET or "
+                           "HCTR_JOB_SECRET_FILE, the same for all processes, so that restarted processes can join"
+                         : "the other process has a different secret or none, or belongs to another job; "
+                           "HCTR_JOB_SECRET must be the same for all processes"));
   }
 }
 

@@ -143,7 +143,7 @@ void HostComm::reduce_range(Tensor in, int64_t each, std::byte* out, Reduce how,
 }
 
 void HostComm::all_reduce(Context&, Tensor inout, Reduce how) {
-  HCTR_EXPECT(inout.dense(), "all_reduce of strided rows");
+  HCTR_EXPECT(inout.dense(), "all_reduce() needs dense rows, found strided rows");
   const int64_t n = inout.elements();
   if (n <= kSmall) {
     const auto bytes = static_cast<size_t>(n) * size_of(inout.dtype());

@@ -16,7 +16,7 @@ namespace hctr {
 namespace {
 
 constexpr const char *kSecretVariable = "HCTR_JOB_SECRET", *kSecretFile = "HCTR_JOB_SECRET_FILE";
-constexpr const char* kMakesSecret = "openssl rand -hex 32 makes one";
+constexpr const char* kMakesSecret = "create one with: openssl rand -hex 32";
 constexpr size_t kFewestCharacters = 16;
 
 class Descriptor {
@@ -43,7 +43,7 @@ std::string secret_in(const std::string& path) {
   if (file.number() < 0 || ::fstat(file.number(), &about) != 0) throw failed(Kind::io, std::strerror(errno));
   if (!S_ISREG(about.st_mode)) throw failed(Kind::usage, "is not a file");
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    throw failed(Kind::usage, "users other than its owner can read or change it: use chmod 600");
+    throw failed(Kind::usage, "users other than the owner can read or change the file: use chmod 600");
   std::array<char, 4097> text{};
   const ssize_t size = ::read(file.number(), text.data(), text.size());
   if (size < 0) throw failed(Kind::io, std::strerror(errno));
@@ -57,7 +57,8 @@ std::string find_job_secret(const Environment& environment) {
   const auto value = environment(kSecretVariable), file = environment(kSecretFile);
   if (!value && !file) return "";
   if (value && file)
-    throw Error(Kind::usage, cat("the environment has ", kSecretVariable, " and ", kSecretFile, ": set one of them"));
+    throw Error(Kind::usage,
+                cat("the environment has ", kSecretVariable, " and ", kSecretFile, ": set only one of the two"));
   std::string secret = value ? *value : secret_in(*file);
   secret.erase(secret.find_last_not_of(" \t\r\n") + 1);
   if (secret.size() < kFewestCharacters)

@@ -87,25 +87,25 @@ std::string text_of(const std::vector<Whereabout>& table) {
 std::vector<Whereabout> table_from(std::string_view text, int self, int processes) {
   const std::vector<std::string_view> lines = lines_of(text);
   const auto expect = [](bool holds, size_t line, std::string_view why) {
-    if (!holds) throw Error(Kind::comm, cat("the table of processes cannot be read: line ", line + 1, " ", why));
+    if (!holds) throw Error(Kind::comm, cat("the table of processes cannot be read: line ", line + 1, ": ", why));
   };
-  expect(!lines.empty() && lines[0] == kTableTitle, 0, "is not the title");
+  expect(!lines.empty() && lines[0] == kTableTitle, 0, "expected the title");
   std::vector<Whereabout> table;
   bool has_self = false;
   for (size_t i = 1; i < lines.size(); ++i) {
     std::string_view line = lines[i];
     const int least = table.empty() ? 0 : table.back().launched + 1;
     const auto launched = whole_number(take_word(line), least, table.empty() ? 0 : processes - 1);
-    expect(launched.has_value(), i, "has no number of a process, or not the next one");
+    expect(launched.has_value(), i, "expected a process number in ascending order");
     const auto port = whole_number(take_word(line), *launched == 0 ? 0 : 1, 65535);
-    expect(port.has_value(), i, "has no port");
+    expect(port.has_value(), i, "expected a port");
     const std::string_view address = take_word(line);
-    expect(is_name(address) && is_name(line), i, "has no address or no host");
+    expect(is_name(address) && is_name(line), i, "expected an address and a host");
     table.push_back({*launched, *port, std::string(address), std::string(line)});
     has_self = has_self || *launched == self;
   }
-  expect(!table.empty(), lines.size(), "is missing");
-  expect(has_self, lines.size(), cat("is missing, that of process ", self));
+  expect(!table.empty(), lines.size(), "expected process 0");
+  expect(has_self, lines.size(), cat("expected process ", self));
   return table;
 }
 

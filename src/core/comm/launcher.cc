@@ -40,7 +40,7 @@ std::optional<int> any_number(const Environment& environment, std::initializer_l
 
 int needed(const Environment& environment, const char* name, const char* set) {
   const auto value = number(environment, name);
-  if (!value) throw Error(Kind::usage, cat("the environment has ", set, " but not ", name, ", which belongs to it"));
+  if (!value) throw Error(Kind::usage, cat("the environment has ", set, " but not ", name, ", which must be set too"));
   return *value;
 }
 
@@ -65,7 +65,7 @@ void set_meeting_point(const Environment& environment, Launch& launch) {
   if (port) launch.port = *port;
   if (launch.address.empty())
     throw Error(Kind::usage, cat("the environment has ", launch.launcher,
-                                 " but not MASTER_ADDR, the host of process 0, which the other processes connect to"));
+                                 " but not MASTER_ADDR, the host of process 0, to which all processes connect"));
   if (launch.port < 1 || launch.port > 65535)
     throw Error(Kind::usage, cat("MASTER_PORT ", port ? cat("is ", *port) : "is not set",
                                  ": expected a free TCP port of ", launch.address, ", from 1 to 65535"));

@@ -58,7 +58,7 @@ Loaded load_mpi() {
   const fs::path file = plugin_file(kMpiPluginFile);
   if (!fs::exists(file, none)) {
     if (!kMpiBuild)
-      return {.why_not = "this build contains no MPI (configure with -DHCTR_MPI=ON to see why it is not found)"};
+      return {.why_not = "this build contains no MPI (configure with -DHCTR_MPI=ON to see why MPI is not found)"};
     return {.why_not = cat(kMpiPluginFile, ", expected next to the program, is missing")};
   }
   // RTLD_GLOBAL: MPI loads components that look up MPI symbols in the whole program.
@@ -168,9 +168,9 @@ class MpiProcesses : public Processes {
     if (!all_watched_ && process_ == 0)
       Log(around.log)
           .warning("no heartbeat from ", watches.missing,
-                   ". Does a firewall block connections between the hosts, at ports that the system chooses? "
-                   "MASTER_ADDR sets another address of process 0. Training continues; a lost host is detected only "
-                   "within a step (--comm-timeout)");
+                   ". Does a firewall block connections between the hosts at ports that the system chooses? "
+                   "MASTER_ADDR sets another address of process 0. Training continues, but a lost host is detected "
+                   "only by the timeout of a step (--comm-timeout)");
     watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence, around);
   }
   /// Throws the watch's error if a process is lost.

@@ -80,7 +80,7 @@ class NcclComm : public Communicator {
   int host_of(int rank) const override { return host_.host_of(rank); }
 
   void all_reduce(Context& ctx, Tensor inout, Reduce how) override {
-    HCTR_EXPECT(inout.dense(), "all_reduce of strided rows");
+    HCTR_EXPECT(inout.dense(), "all_reduce() needs dense rows, found strided rows");
     call(ctx, "all_reduce", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllReduce(inout.bytes(), inout.bytes(), count(inout), nccl_type(inout.dtype()), nccl_op(how), comm,
                            stream);
@@ -244,7 +244,7 @@ class NcclComm : public Communicator {
       throw_if_failed(name);
       if (std::chrono::steady_clock::now() - begin > kToConnect)
         throw Error(Kind::comm, cat("NCCL: ", name, ": no connection within ", kToConnect.count(),
-                                    " s; NCCL_DEBUG=INFO says more"));
+                                    " s; NCCL_DEBUG=INFO prints details"));
       if (std::chrono::steady_clock::now() - begin < kToQueue)
         std::this_thread::yield();
       else
@@ -260,7 +260,7 @@ class NcclComm : public Communicator {
     if (status == ncclSuccess) return;
     const char* more = comm ? ncclGetLastError(comm) : nullptr;
     throw Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(status), " in ", name,
-                                more && *more ? cat(" (", more, ")") : "", "; NCCL_DEBUG=INFO says more"));
+                                more && *more ? cat(" (", more, ")") : "", "; NCCL_DEBUG=INFO prints details"));
   }
 
   void throw_if_failed(const char* name) const {
@@ -310,8 +310,7 @@ class NcclComm : public Communicator {
       if (group_.failure()) return abort_communicators();
       if (stuck()) {
         group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has ended for ", longest_step(),
-                                                  " s: its GPU, another one, a link between them or the disk of its "
-                                                  "rows hangs; ",
+                                                  " s: a GPU, a link between GPUs or the disk of rows hangs; ",
                                                   group_.limit_setting(), " sets a longer limit")));
         return abort_communicators();
       }
@@ -323,7 +322,7 @@ class NcclComm : public Communicator {
         }
         if (state == ncclSuccess || state == ncclInProgress) continue;
         group_.fail(rank(), Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(state),
-                                                  ": the link to another rank broke; NCCL_DEBUG=INFO says more")));
+                                                  ": the link to another rank broke; NCCL_DEBUG=INFO prints details")));
         return abort_communicators();
       }
     }

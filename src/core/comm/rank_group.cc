@@ -153,7 +153,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     if (!over() && BarrierClock::now() >= end && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
                        cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,
-                           " waits: it or its disk hangs; ", limit_setting_, " sets a longer limit"));
+                           " waits: a rank or its disk hangs; ", limit_setting_, " sets a longer limit"));
       lock.unlock();
       fail(rank, late);
       throw late;

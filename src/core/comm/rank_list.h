@@ -39,8 +39,9 @@ inline void check_rank_counts(const std::vector<int>& of_each, const std::vector
   for (size_t p = 0; p < of_each.size(); ++p) {
     total += of_each[p];
     if (of_each[p] < 1 || total > kMostRanksOfJob)
-      throw Error(Kind::comm, cat("process ", p, " on ", hosts.at(p), " says that it has ", of_each[p],
-                                  " ranks; a process has at least one, and a job at most ", kMostRanksOfJob));
+      throw Error(Kind::comm,
+                  cat("process ", p, " on ", hosts.at(p), " reports ", of_each[p],
+                      " ranks; expected at least one rank per process, and in total at most ", kMostRanksOfJob));
   }
 }
 

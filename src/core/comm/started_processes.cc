@@ -34,7 +34,7 @@ std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Sur
   if (processes->count() == launch->processes) return processes;
   throw Error(Kind::usage,
               cat("started as ", launch->processes, " processes, but this program's MPI sees ", processes->count(),
-                  ": mpirun belongs to another MPI than the one that the program was built with"));
+                  ": mpirun belongs to a different MPI than the program was built with"));
 }
 
 }  // namespace hctr

@@ -119,21 +119,22 @@ class Host {
     const bool this_host_only = is_loopback(launch_.address) && !listener_.at_all_interfaces();
     if (open_ && !this_host_only && !lost_after_)
       log.warning("any process that reaches port ", listener_.port(), " of ", host_name(), all,
-                  " can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
-                  "same for all processes (openssl rand -hex 32 makes one)");
+                  " can join this job or end it, because the job has no secret. Set HCTR_JOB_SECRET or "
+                  "HCTR_JOB_SECRET_FILE, the same for all processes (openssl rand -hex 32 creates a secret)");
     else if (!all.empty())
-      log.info("Process 0 waits for the others at port ", listener_.port(), all, ".");
+      log.info("Process 0 waits for the other processes at port ", listener_.port(), all, ".");
   }
   std::string refused_connections() const {
     const int64_t refused = acceptor_.refused();
     return cat(refused, refused == 1 ? " connection, from " : " connections, the first from ",
                acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " peer ",
-               "is another program, belongs to another job, ",
+               "runs another program, belongs to another job, ",
                open_ ? "or has a secret, while this process has none"
                : launch_.secret.empty()
-                   ? "or does not know the secret that the processes made when they first joined, like a restarted "
-                     "one: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
-                   : "or has another secret or none");
+                   ? "or was restarted and does not know the secret that the processes created when they first "
+                     "joined: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that restarted processes "
+                     "can join"
+                   : "or has a different secret or none");
   }
   /// The job cannot start: sends the reason to the connected processes, and for up to 10 s to processes that connect
   /// later. These processes then fail before their own time limit.
@@ -188,11 +189,11 @@ class Host {
     if (greeting->version != version_) {
       const std::string runs = cat("runs ", greeting->version, " and process 0 "), all = ": all must run one program";
       refuse(cat(runs, "on ", host_name(), " runs ", version_, all),
-             cat(runs, "runs another version, which its own messages state", all));
+             cat(runs, "runs another version (see the log of process 0)", all));
     }
     if (greeting->processes != launch_.processes) {
       const std::string counts =
-          cat("was started as one of ", greeting->processes, " and process 0 as one of ", launch_.processes);
+          cat("was started as one of ", greeting->processes, ", but process 0 as one of ", launch_.processes);
       refuse(counts, counts);
     }
     if (process < 1 || process >= launch_.processes) {
@@ -202,7 +203,8 @@ class Host {
     Member& member = members_[static_cast<size_t>(process)];
     const bool is_control = accepted.kind == ConnectionKind::control;
     TcpSocket& place = is_control ? member.control : member.data;
-    if (place.connected()) refuse(cat("was started twice; the first is on ", member.host), "was started twice");
+    if (place.connected())
+      refuse(cat("was started twice; the first process runs on ", member.host), "was started twice");
     member.host = greeting->host;
     // Other hosts cannot reach a loopback address of this host.
     const std::string address = accepted.socket.peer_address();
@@ -227,7 +229,9 @@ class Host {
     for (size_t p = 1; p < members_.size(); ++p)
       in_context(
           [&] {
-            return cat("telling process ", members_[p].launched, " on ", members_[p].host, " where the others are");
+            return cat("sending process ", members_[p].launched, " on ", members_[p].host,
+                       " the addresses of the other "
+                       "processes");
           },
           [&] {
             if (launch_.secret.empty()) members_[p].data.send_text(text_of_secret(agreed_.text()), end_);
@@ -240,7 +244,7 @@ class Host {
           [&] { return cat("waiting for the answer of process ", members_[p].launched, " on ", members_[p].host); },
           [&] {
             if (members_[p].data.receive_text(std::string_view(kKept).size(), end_) != kKept)
-              throw Error(Kind::comm, "it does not confirm the job's secret");
+              throw Error(Kind::comm, "the process does not confirm the job's secret");
           });
     agreed_.set_known_to_all();
   }
@@ -308,7 +312,7 @@ class Guest {
   }
   void keep_secret(const std::string& message) {
     const auto secret = secret_from(message);
-    if (!secret) throw Error(Kind::comm, cat(at_host(), ": it sends no secret for later joins"));
+    if (!secret) throw Error(Kind::comm, cat(at_host(), ": process 0 sends no secret for later joins"));
     if (*secret != agreed_.text()) agreed_.set(*secret);
   }
   std::string greeting() const {
@@ -334,7 +338,7 @@ class Guest {
     while (!std::all_of(behind, job.data.end(), [](const TcpSocket& socket) { return socket.connected(); })) {
       auto accepted = acceptor.next(std::min(end_, TcpClock::now() + kLookAtHost));
       if (!accepted && has_ended(job.data[0]))
-        throw Error(Kind::comm, cat(at_host(), ": it ended while the processes were connecting to each other"));
+        throw Error(Kind::comm, cat(at_host(), ": process 0 ended while the processes were connecting to each other"));
       if (!accepted && TcpClock::now() < end_) continue;
       if (!accepted)
         throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_->port(),

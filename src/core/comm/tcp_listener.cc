@@ -37,14 +37,14 @@ TcpListener::TcpListener(int port, const std::string& address) {
   const auto list = address.empty() ? nullptr : addresses_of(address, port, why);
   for (const addrinfo* each = list.get(); each && descriptor_ < 0; each = each->ai_next) {
     if (means_this_host_only(*each) && !is_loopback(address)) {
-      why = "here it means this host only";
+      why = "on this host the name resolves to the loopback address";
       continue;
     }
     descriptor_ = open_listener(each->ai_family);
     if (descriptor_ < 0) continue;
     if (::bind(descriptor_, each->ai_addr, each->ai_addrlen) == 0) break;
     if (errno != EADDRNOTAVAIL) fail(port, errno);
-    why = "no interface of this host has it";
+    why = "no interface of this host has this address";
     ::close(std::exchange(descriptor_, -1));
   }
   if (descriptor_ < 0) {

@@ -79,7 +79,7 @@ std::unique_ptr<addrinfo, FreeAddresses> addresses_of(const std::string& host, i
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (status != 0) why = cat("the name is not known (", ::gai_strerror(status), ")");
+  if (status != 0) why = cat("the host name is unknown (", ::gai_strerror(status), ")");
   return std::unique_ptr<addrinfo, FreeAddresses>(found);
 }
 
@@ -159,7 +159,7 @@ void TcpSocket::send_text(std::string_view text, TcpClock::time_point end) const
 std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const {
   uint64_t size = 0;
   receive_bytes({reinterpret_cast<char*>(&size), sizeof size}, end);
-  if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the peer is another program"));
+  if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the peer runs another program"));
   std::string text(size, '\0');
   receive_bytes(text, end);
   return text;
@@ -173,7 +173,7 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
     throw Error(
         Kind::comm,
         cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why, " (tried for ", seconds,
-            " s). Has it been started, does the address belong to its host, and does a firewall block the port?"));
+            " s). Was the process started, does the address belong to its host, and does a firewall block the port?"));
   };
   std::string why = "no answer";
   for (;;) {

@@ -122,7 +122,7 @@ void Watch::run() {
     for (Peer& peer : peers_)
       if (!failed && !peer.left && now - peer.heard > silence_)
         fail(peer, cat("has sent no heartbeat for ", silence_.count(),
-                       " s: it was stopped, or its host or the network does not answer"));
+                       " s: the process was stopped, or its host or the network does not answer"));
   }
 }
 
@@ -132,7 +132,7 @@ void Watch::read_from(Peer& peer) {
     text = peer.socket.receive_text(kMostWatchText, TcpClock::now() + kToSend);
   } catch (const Error&) {
     has_left(peer);
-    return fail(peer, "ended before the others: its own messages say why");
+    return fail(peer, "ended before the other processes: the log of that process states the reason");
   }
   peer.heard = TcpClock::now();
   if (text == kBye) {
@@ -144,7 +144,7 @@ void Watch::read_from(Peer& peer) {
     say_failure();
     end_if_possible(exit_code_from(text.substr(kAbort.size())));
     fail_with(cat("process ", peer.process, " on ", hosts_.at(static_cast<size_t>(peer.process)),
-                  " ended the others: its own messages give the reason"));
+                  " ended the other processes: the log of that process states the reason"));
   }
 }
 

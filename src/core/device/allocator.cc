@@ -19,8 +19,8 @@ std::byte* DeviceAllocator::take(size_t wanted) {
   bytes += static_cast<int64_t>(wanted);
   try {
     if (reinterpret_cast<uintptr_t>(memory) % kCallersAlignment != 0)
-      throw Error(Kind::usage, cat("the caller's allocator returned ", wanted, " bytes that are not aligned to ",
-                                   kCallersAlignment));
+      throw Error(Kind::usage, cat("the caller's allocator returned a block of ", wanted,
+                                   " bytes that are not aligned to ", kCallersAlignment));
     zero_bytes({device, stream}, memory, wanted);
   } catch (...) {
     give_back(memory, wanted);

@@ -162,8 +162,8 @@ ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes, RowMemory* budg
     void* range = ::mmap(nullptr, most_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
       throw Error(Kind::device, cat("cannot reserve ", most_bytes_, " bytes of addresses: ", std::strerror(errno),
-                                    "; a table reserves addresses for all rows to which it may grow, but uses memory "
-                                    "only for existing rows: raise the limit of addresses (`ulimit -v`)"));
+                                    "; a table reserves addresses for the maximum number of rows, but memory only "
+                                    "for existing rows: raise the address space limit (`ulimit -v`)"));
     data_ = static_cast<std::byte*>(range);
   }
 }
@@ -207,7 +207,8 @@ void ReservedBuffer::grow(size_t wanted) {
     bytes_ = device_bytes_ = wanted;
     return;
   }
-  HCTR_EXPECT(device_bytes_ == bytes_, "memory of the device follows ", bytes_ - device_bytes_, " bytes of the host");
+  HCTR_EXPECT(device_bytes_ == bytes_, "the buffer cannot grow on the device after it has grown by ",
+              bytes_ - device_bytes_, " bytes on the host");
   constexpr size_t kMostMoved = size_t{64} << 20;
   const size_t before = bytes_, few = rounded_up(wanted / 16, granularity_of(device_)),
                piece = budget_ && budget_->has_host() ? std::min(few, kMostMoved) : wanted - before;
@@ -229,7 +230,7 @@ void ReservedBuffer::grow(size_t wanted) {
 }
 
 void ReservedBuffer::grow_on_host(size_t wanted) {
-  HCTR_EXPECT(!allocator_, "memory of the caller's allocator, and rows on the host");
+  HCTR_EXPECT(!allocator_, "a buffer from the caller's allocator cannot have rows in host memory");
   constexpr size_t kMostAtOnce = size_t{1} << 30;  // larger page-locked allocations fail more often
   wanted = rounded_up(wanted, granularity_of(device_));
   if (wanted > bytes_) expect_growth(wanted);
@@ -269,7 +270,7 @@ size_t ReservedBuffer::border_at(size_t first) const {
 
 void ReservedBuffer::move_to_host(StreamRef stream, size_t first) {
   if (first >= device_bytes_) return;
-  HCTR_EXPECT(!allocator_, "memory of the caller's allocator, and rows on the host");
+  HCTR_EXPECT(!allocator_, "a buffer from the caller's allocator cannot have rows in host memory");
   if (!device_.is_cuda()) return set_device_bytes(border_at(first));
   if constexpr (kCudaBuild) {
     std::vector<std::byte> values;

@@ -11,7 +11,7 @@ namespace hctr {
 void copy_bytes(StreamRef stream, void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
   HCTR_EXPECT(!in_host_part(to, bytes) && !in_host_part(from, bytes), bytes,
-              " bytes of rows in host memory, which ReservedBuffer::read() and write() copy");
+              " bytes of rows in host memory: use ReservedBuffer::read() or write() to copy them");
   if (stream.device.is_cuda()) {
     if constexpr (kCudaBuild) cuda::copy(stream, to, from, bytes);
   } else {
@@ -27,7 +27,9 @@ bool is_page_locked(Device device, const void* at) {
 
 void zero_bytes(StreamRef stream, void* at, size_t bytes) {
   if (bytes == 0) return;
-  HCTR_EXPECT(!in_host_part(at, bytes), bytes, " bytes of rows in host memory, which ReservedBuffer::zero() sets");
+  HCTR_EXPECT(!in_host_part(at, bytes), bytes,
+              " bytes of rows in host memory: use ReservedBuffer::zero() to clear "
+              "them");
   if (stream.device.is_cuda()) {
     if constexpr (kCudaBuild) cuda::zero(stream, at, bytes);
   } else {
@@ -36,7 +38,7 @@ void zero_bytes(StreamRef stream, void* at, size_t bytes) {
 }
 
 void zero(StreamRef stream, Tensor tensor) {
-  HCTR_EXPECT(tensor.dense(), "zero of strided rows of ", to_string(tensor.shape()));
+  HCTR_EXPECT(tensor.dense(), "zero() needs dense rows, found strided rows of ", to_string(tensor.shape()));
   zero_bytes(stream, tensor.bytes(), tensor.spec().bytes());
 }
 

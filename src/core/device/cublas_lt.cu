@@ -16,7 +16,7 @@ void* cublas_lt() {
     if (!found)
       throw hctr::Error(hctr::Kind::device,
                         hctr::cat("cannot load ", file, ", which multiplies matrices on GPUs: ", ::dlerror(),
-                                  "; it is part of CUDA: set LD_LIBRARY_PATH to its folder"));
+                                  "; the library is part of CUDA: set LD_LIBRARY_PATH to its folder"));
     return found;
   }();
   return library;

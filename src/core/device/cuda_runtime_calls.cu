@@ -41,7 +41,9 @@ void fail(cudaError_t status, const char* call, const char* file, int line) {
   (void)cudaGetLastError();  // Clear a non-sticky error; the next check would report it again.
   std::string hint;
   if (status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure)
-    hint = "; a kernel started earlier failed: --sync-launches with \"cuda_graph\": false names it";
+    hint =
+        "; a kernel started earlier failed: run with --sync-launches and \"cuda_graph\": false to find the "
+        "kernel";
   throw Error(Kind::device, cat("CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ") in ",
                                 location_of(call, file, line), hint));
 }
@@ -60,7 +62,7 @@ GpuSearch find_gpus() {
   if (status == cudaSuccess && count > 0) return {count, ""};
   (void)cudaGetLastError();
   if (status == cudaErrorInsufficientDriver)
-    return {0, "no NVIDIA driver, or one that is too old for this program's CUDA version"};
+    return {0, "no NVIDIA driver, or a driver that is too old for this program's CUDA version"};
   if (status == cudaErrorNoDevice || count == 0)
     return {0, "the CUDA driver found no GPU (is CUDA_VISIBLE_DEVICES set?)"};
   return {0, cat("the CUDA driver reports: ", cudaGetErrorString(status))};

@@ -52,7 +52,7 @@ void* find_cupti(std::string& reason) {
   for (const std::string& file : files)
     if (void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   reason = cat(name, " was not found next to the CUDA runtime (", runtime.dli_fname ? runtime.dli_fname : "",
-               "), in /usr/local/cuda or in LD_LIBRARY_PATH; it is part of the CUDA toolkit (cuda-cupti)");
+               "), in /usr/local/cuda or in LD_LIBRARY_PATH; the library is part of the CUDA toolkit (cuda-cupti)");
   return nullptr;
 }
 

@@ -13,7 +13,7 @@ constexpr size_t kAlignment = 256;
 }  // namespace
 
 void HeldMemory::hold(Device device, size_t bytes) {
-  HCTR_EXPECT(takers_ == 0, "memory that is in use cannot be exchanged");
+  HCTR_EXPECT(takers_ == 0, "memory that is in use cannot be replaced");
   memory_ = Buffer(device, bytes);
 }
 

@@ -103,7 +103,7 @@ class Tensor {
 
   template <class T, int Rank>
   View<T, Rank> view() const {
-    HCTR_EXPECT(rank() == Rank, "tensor of shape ", to_string(shape()), " used as one of rank ", Rank);
+    HCTR_EXPECT(rank() == Rank, "tensor of shape ", to_string(shape()), " used as a tensor of rank ", Rank);
     View<T, Rank> v{data<T>(), {}, spec_.row_stride};
     for (int i = 0; i < Rank; ++i) v.sizes[i] = dim(i);
     return v;

@@ -132,15 +132,16 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
   const MapGrowth growth = map_growth(count);
   const int64_t more = disk_growth(count) + growth.on_disk;
   if (more > disk_room())
-    throw Error(
-        Kind::io,
-        cat(label_, ": ", map_.rows() + count, " rows",
-            growth.on_disk > 0 ? cat(", and their map, for which ", budget_.limits().host_setting, " has no room,")
-                               : "",
-            " need ", more, " bytes more in '", file_.folder().string(), "', and ", std::max<int64_t>(0, disk_room()),
-            " of ", budget_.limits().disk, " are left; ", setting_words(budget_.limits()).disk_limit,
-            ", or what is free there at the start, must be at least ", budget_.limits().disk - disk_room() + more,
-            " bytes for each rank, and ", record_bytes_, " more for each row that comes after these"));
+    throw Error(Kind::io, cat(label_, ": ", map_.rows() + count, " rows",
+                              growth.on_disk > 0 ? cat(" and the map of these rows, for which ",
+                                                       budget_.limits().host_setting, " is too small,")
+                                                 : "",
+                              " need ", more, " more bytes in '", file_.folder().string(), "', but ",
+                              std::max<int64_t>(0, disk_room()), " of ", budget_.limits().disk, " are left; ",
+                              setting_words(budget_.limits()).disk_limit,
+                              ", or the space that is free there when the run starts, must be at least ",
+                              budget_.limits().disk - disk_room() + more, " bytes for each rank, and ", record_bytes_,
+                              " more bytes for each further row"));
   in_context([&] { return cat("the map of ", map_.rows() + count, " rows of ", label_, " on the disk"); },
              [&] { grow_map(growth); });
   const auto bytes = static_cast<size_t>(record_bytes_);

@@ -90,8 +90,8 @@ void DiskSnapshot::read(std::span<const DiskRows::Row> rows, std::byte* records)
 void expect_record(const DiskRows::Row& row, std::span<const std::byte> record, int64_t byte, const ScratchFile& file) {
   if (record_checksum(row.key, row.slot, record) == row.crc) return;
   throw Error(Kind::io, cat("the row of key ", row.key, ", at byte ", byte, " of a file in '", file.folder().string(),
-                            "', is not as it was written: its checksum differs. The disk, or a ",
-                            "program that writes to it, has changed it; checkpoints do not depend on this file"));
+                            "', is damaged: its checksum does not match. The disk, or a program ",
+                            "that writes to the disk, has changed the file; checkpoints do not depend on this file"));
 }
 
 std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
@@ -158,14 +158,14 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   const int64_t more_on_disk = disk_growth(map_.rows()) + (map_.in_file() ? 2 * map_.bytes() : 0);
   const int64_t map_growth = never_waits && 2 * map_bytes() <= memory ? 2 * map_bytes() : 0;
   if (snapshot_)
-    why_not = cat(label_, ": the checkpoint before still reads them");
+    why_not = cat(label_, ": the previous checkpoint is still reading its rows");
   else if (bytes + map_growth > memory)
-    why_not = cat(label_, ": a copy of the map of ", map_.rows(), " rows needs ", bytes + map_growth, " bytes, and ",
-                  memory, " are left for it of ", budget_.limits().host_setting);
+    why_not = cat(label_, ": a copy of the map of ", map_.rows(), " rows needs ", bytes + map_growth,
+                  " bytes, but only ", memory, " are left of ", budget_.limits().host_setting);
   else if (never_waits && more_on_disk > disk_room())
-    why_not =
-        cat(label_, ": rows evicted until then may need ", more_on_disk, " bytes more in '", file_.folder().string(),
-            "', and ", disk_room(), " of ", setting_words(budget_.limits()).disk_limit, " are left");
+    why_not = cat(label_, ": rows evicted while the checkpoint is written may need ", more_on_disk, " more bytes in '",
+                  file_.folder().string(), "', but only ", disk_room(), " of ",
+                  setting_words(budget_.limits()).disk_limit, " are left");
   else
     why_not.clear();
   if (!why_not.empty()) return nullptr;

@@ -9,7 +9,7 @@
 namespace hctr {
 
 void MissingKeys::start(Context& ctx, const ops::HashIndex& index, const ops::KeyBatch& batch, int32_t* rows) {
-  HCTR_EXPECT(!ctx.queue(), "the host reads what kernels find, and they wait for Lockstep::run()");
+  HCTR_EXPECT(!ctx.queue(), "missing keys cannot be read inside a Lockstep: its kernels start only in Lockstep::run()");
   const size_t scratch = ops::missing_scratch_bytes(ctx.device(), batch.key_capacity),
                bytes = (static_cast<size_t>(batch.key_capacity) + 1) * sizeof(ops::MissingKey);
   if (scratch_.bytes() < scratch) scratch_ = Buffer(ctx.device(), scratch);

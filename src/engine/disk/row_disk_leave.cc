@@ -156,7 +156,7 @@ int64_t RowDiskTier::remove_lowest(Context& ctx, const ops::RowRanks& ranks, int
     all.push_back({ops::RowRanks{&row.key, &row.slot, &score}.of(0), static_cast<int64_t>(i)});
   }
   HCTR_EXPECT(count <= static_cast<int64_t>(all.size()), arrays_.label(), ": ", count, " rows of ", all.size(),
-              " are to leave memory and disk");
+              " must be evicted");
   std::nth_element(all.begin(), all.begin() + count, all.end(), [](const Ranked& a, const Ranked& b) {
     return std::pair(a.rank.high, a.rank.low) < std::pair(b.rank.high, b.rank.low);
   });

@@ -120,7 +120,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
     if (from == From::new_keys) entered_.insert(entered_.end(), places.begin(), places.end());
   } else {
     HCTR_EXPECT(before.rows + rows.size() <= static_cast<size_t>(arrays_.capacity()), arrays_.label(), ": ",
-                before.rows, " rows and ", rows.size(), " of the disk, capacity ", arrays_.capacity());
+                before.rows, " rows and ", rows.size(), " rows from disk exceed the capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
   // Running steps use neither the free row numbers nor row numbers after their own rows.

@@ -176,7 +176,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (may_be_written_by_owners()) {
     const std::string stride =
         std::to_string(shape_.y->row_stride());  // owners compute addresses with their own stride
-    HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "vectors ", stride, " elements apart, and others on rank 0");
+    HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "vectors ", stride,
+                " elements apart: the stride on rank 0 differs");
     to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
   }
   straight_ = to_samples_ != nullptr;
@@ -347,11 +348,11 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   if (!straight_) {
     if (!at.mine.keys)  // null if pieces of a step are recorded, which cannot use data that depends on keys
       throw Error(Kind::config,
-                  "steps in pieces need vectors that GPUs write directly to their destination: bags of one key, "
-                  "vectors of a multiple of 16 bytes, GPUs that can access each other's memory");
+                  "steps recorded in pieces need vectors that GPUs write directly to their destination: bags of "
+                  "one key, vectors of a multiple of 16 bytes, and GPUs that can access each other's memory");
     return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
   }
-  HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");
+  HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "the owner ranks wrote the vectors to another buffer");
 }
 
 void Exchange::add_received_vectors(Context& ctx, int buffer, Tensor y) {

@@ -23,8 +23,8 @@ FrequentKeys read_frequent_keys(const std::filesystem::path& path, bool by_slot,
   const Json* hottest = file.find("hottest");
   if (!hottest || !hottest->array())
     throw Error(Kind::data, cat("'", path.string(),
-                                "' lists no hot keys: expected {\"hottest\": [{\"slot\": 0, \"key\": 7}, ...]}, as "
-                                "table_inspect --count writes it with --json"));
+                                "' contains no hot keys: expected {\"hottest\": [{\"slot\": 0, \"key\": 7}, ...]}, "
+                                "as table_inspect --count --json writes it"));
   std::vector<std::pair<int32_t, int64_t>> all;
   for (size_t i = 0; i < hottest->array()->size(); ++i) {
     const Json& entry = (*hottest->array())[i];

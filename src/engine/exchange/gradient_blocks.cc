@@ -37,7 +37,7 @@ void GradientBlocks::add_blocks(const OwnerColumns& owner, const std::byte* dy,
 }
 
 void GradientBlocks::send(Context& ctx, Tensor dy) {
-  HCTR_EXPECT(!ctx.queue(), "gradients that are sent by copy engines, in a Lockstep");
+  HCTR_EXPECT(!ctx.queue(), "copy engines cannot send gradients inside a Lockstep");
   std::vector<ops::VectorBlock> others, own;
   for (size_t r = 0; r < layout_.owners.size(); ++r)
     add_blocks(layout_.owners[r], dy.bytes(), r == static_cast<size_t>(layout_.own) ? own : others);

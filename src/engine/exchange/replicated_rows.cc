@@ -195,7 +195,7 @@ ReplicatedRows::Keys ReplicatedRows::saved_keys(const StateReader& from) const {
   if (static_cast<int64_t>(keys) > rows_)
     throw Error(Kind::data, cat(has, ", but this run has memory for only ", rows_));
   if (slots != keys && (slots > 0 || table_.spec().identity_by_slot))
-    throw Error(Kind::data, cat(has, ", but slots of ", slots, " of them"));
+    throw Error(Kind::data, cat(has, ", but slots for only ", slots, " of them"));
   for (size_t i = 1; i < keys; ++i)
     if (std::pair(slots > 0 ? saved.slots[i - 1] : 0, saved.keys[i - 1]) >=
         std::pair(slots > 0 ? saved.slots[i] : 0, saved.keys[i]))
@@ -207,8 +207,8 @@ void ReplicatedRows::expect_rows_of(const Keys& saved, const StateReader& from) 
   const std::string& name = table_.spec().name;
   if (has_rows() && (saved.keys != keys_ || saved.slots != slots_))
     throw Error(Kind::data,
-                cat("table '", name, "': the checkpoint has ", saved.keys.size(), " hot keys, but this run has ",
-                    keys_.size(), ", some of which differ: the file that lists them has changed"));
+                cat("table '", name, "': the checkpoint has ", saved.keys.size(), " hot keys, and this run has ",
+                    keys_.size(), ", of which some differ: the file of hot keys has changed"));
   const auto list_of = [&]<class T>(const char* array, std::vector<T>& values) {
     if (!from.has(array)) return;
     const StateArray& column = from.at(array);
@@ -220,7 +220,7 @@ void ReplicatedRows::expect_rows_of(const Keys& saved, const StateReader& from) 
   list_of("slots", slots);
   if (keys != saved.keys || (!slots.empty() && slots != saved.slots))
     throw Error(Kind::data, cat("table '", name, "': the checkpoint has ", keys.size(),
-                                " replicated rows, which differ from those of its ", saved.keys.size(), " keys"));
+                                " replicated rows, which differ from the rows of its ", saved.keys.size(), " keys"));
 }
 
 std::vector<int32_t> ReplicatedRows::saved_seen(const StateReader& from) {

@@ -109,11 +109,11 @@ void UniqueExchange::expect_countable() const {
     const int64_t bags = messages.all.all_bags(), words = messages.most_words;
     if (std::max({keys, bags, words}) > most)
       throw Error(Kind::config,
-                  cat("a batch may have ", keys, " keys of ", bags, " bags, in ", words, " words, that rank ",
-                      comm_.rank(), what, ", and can have ", most, " of each: set a smaller \"batchsize\""));
+                  cat("a batch may need ", keys, " keys of ", bags, " bags, in ", words, " words that rank ",
+                      comm_.rank(), what, "; expected at most ", most, " of each: set a smaller \"batchsize\""));
   };
-  expect(asked_, most_keys_, " gathers for other hosts");
-  expect(answered_, layout_.owned_key_capacity, " is asked for by all hosts");
+  expect(asked_, most_keys_, " may gather for other hosts");
+  expect(answered_, layout_.owned_key_capacity, " may receive from all hosts");
 }
 
 ops::HostColumn UniqueExchange::column_of(int32_t c, size_t message, int64_t ranks, bool answered) const {

@@ -47,7 +47,8 @@ void UniqueExchange::throw_if_refused() const {
     if (refused[m] != 0)
       throw Error(Kind::comm,
                   cat(name_of(answered_.ranks[m]), " has sent ", name_of(comm_.rank()),
-                      " the keys of a batch in an inconsistent message: it was damaged in transit or in memory"));
+                      " the keys of a batch in an inconsistent message: the message was damaged in transit or in "
+                      "memory"));
 }
 
 void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows,

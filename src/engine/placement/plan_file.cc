@@ -34,7 +34,7 @@ void expect_slots_on_every_rank(const Placement& placement, const PlanTable& tab
   for (size_t s = 0; s < placement.owners.size(); ++s) {
     const auto first = static_cast<int64_t>(s) / placement.pieces * placement.pieces;
     if (placement.replicated(first) != placement.replicated(static_cast<int64_t>(s)))
-      refuse(file, cat("replicates some pieces of slot ", first / placement.pieces, " of table '", table.name,
+      refuse(file, cat("replicates only some pieces of slot ", first / placement.pieces, " of table '", table.name,
                        "', but not all"));
     all = all && placement.replicated(static_cast<int64_t>(s));
   }
@@ -49,16 +49,16 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
     refuse(file,
            cat("replicates the rows of table '", table.name, "', which its \"placement\" or its index does not allow"));
   if (!everywhere && table.rule == PlacementRule::data_parallel)
-    refuse(file, cat("has the rows of table '", table.name,
-                     "' not replicated, but the config's \"placement\" is \"data_parallel\""));
+    refuse(file, cat("does not replicate the rows of table '", table.name,
+                     "', but the config's \"placement\" is \"data_parallel\""));
   if (everywhere) return {};
   Placement placement{ranks, {}, part(json, "pieces", &Json::integer, file)};
   const int64_t pieces = placement.pieces;
   if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
     refuse(file, cat("cuts the rows of table '", table.name, "' into ", pieces, " pieces, and ",
                      pieces > 0 && table.may_be_cut
-                         ? cat("its ", table.dim, " elements cannot be divided into that many multiples of 4")
-                         : "they cannot be cut"));
+                         ? cat("its ", table.dim, " elements cannot be divided into this number of multiples of 4")
+                         : "these rows cannot be cut"));
   const Json::Array& owners = part(json, "owners", &Json::array, file);
   if (const size_t wanted = table.slots.size() * static_cast<size_t>(pieces); owners.size() != wanted)
     refuse(file,
@@ -72,20 +72,22 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
     else if (rank && 0 <= *rank && *rank < ranks)
       placement.owners.push_back(static_cast<int32_t>(*rank));
     else
-      refuse(file, cat("gives a slot of table '", table.name, "' to ", owner.text(), "; an owner is a rank from 0 to ",
-                       ranks - 1, ", or \"all\", or \"every rank\""));
+      refuse(file, cat("assigns a slot of table '", table.name, "' to ", owner.text(),
+                       "; an owner is a rank from 0 to ", ranks - 1, ", or \"all\", or \"every rank\""));
   }
   expect_slots_on_every_rank(placement, table, file);
   if (!table.identity_by_slot && std::any_of(placement.owners.begin(), placement.owners.end(),
                                              [&](int32_t o) { return o != placement.owners[0]; }))
-    refuse(file, cat("gives the slots of table '", table.name, "' to different owners, although they share rows"));
+    refuse(file, cat("assigns the slots of table '", table.name,
+                     "' to different owners, although the slots share "
+                     "rows"));
   const Placement without =
       Placement::without_plan(table.rule, table.identity_by_slot, static_cast<int64_t>(table.slots.size()), ranks);
   for (int64_t s = 0; table.as_without_plan && s < static_cast<int64_t>(table.slots.size()); ++s)
     if (placement.spread(s) != without.spread(s) ||
         (!without.spread(s) && placement.owners[static_cast<size_t>(s)] != without.owners[static_cast<size_t>(s)]))
       refuse(file, cat("moves slot ", s, " of table '", table.name,
-                       "', whose row limit applies to a placement without a plan"));
+                       "', but the table's row limit requires the placement without a plan"));
   return placement;
 }
 

@@ -36,15 +36,16 @@ int64_t StorePolicy::most_after(int64_t at_most, int64_t batch_keys) const {
 
 void StorePolicy::check(int64_t rows) const {
   if (!beyond(rows)) return;
-  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", limit_, " rows that \"", setting_,
-                              "\" allows (", rows - rules_.shares_row(), " or more); raise it, ", words_.full));
+  throw Error(Kind::data, cat(label_, ": the data contain more keys than the ", limit_, " rows that \"", setting_,
+                              "\" allows (", rows - rules_.shares_row(), " or more); raise the limit, ", words_.full));
 }
 
 void StorePolicy::check_batch(int64_t different_keys) const {
   if (different_keys <= limit_) return;
-  throw Error(Kind::data, cat(label_, ": one batch holds ", different_keys, " different keys, more than the ", limit_,
-                              " rows that \"", setting_,
-                              "\" allows, so no other row could leave for them; raise it, or ", words_.smaller_batch));
+  throw Error(
+      Kind::data,
+      cat(label_, ": one batch holds ", different_keys, " different keys, more than the ", limit_, " rows that \"",
+          setting_, "\" allows, and rows of the batch cannot be evicted; raise the limit, or ", words_.smaller_batch));
 }
 
 int64_t StorePolicy::rows_to_evict(const RowCounts& rows, int64_t admitted, int64_t staying) const {

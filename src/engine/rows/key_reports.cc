@@ -9,8 +9,8 @@ namespace hctr {
 
 void throw_key_outside(const std::string& label, bool evaluation, const std::string& what, const SettingWords& words) {
   throw Error(Kind::data, cat(label, ": ", evaluation ? "evaluation" : "training", " data: ", what,
-                              ". Keys are counted through all slots, those of a slot after those of the slots before "
-                              "it. Correct the sizes, or have rows found whatever their keys: ",
+                              ". Keys are numbered across all slots: the keys of each slot follow those of the "
+                              "previous slot. Correct the sizes, or use a hash index, which accepts any key: ",
                               words.hash));
 }
 

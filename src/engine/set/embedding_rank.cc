@@ -17,18 +17,20 @@ constexpr int kMostThreadRanks = 1024;
 
 void check_waits(const RankWaits& waits) {
   if (waits.call_seconds < 0 || waits.join_seconds < 1 || waits.silence_seconds < 1)
-    refuse_ranks(cat("ranks that wait ", waits.call_seconds, " s in a call, ", waits.join_seconds, " s to join and ",
-                     waits.silence_seconds, " s for a sign of life: at least 0, 1 and 1"));
+    refuse_ranks(cat("expected waits of at least 0 s in a call, 1 s to join and 1 s for a heartbeat, found ",
+                     waits.call_seconds, " s, ", waits.join_seconds, " s and ", waits.silence_seconds, " s"));
 }
 
 std::unique_ptr<Processes> join_by_address(const JoinOptions& options, const JoinLimits& limits) {
   if (options.processes < 1 || options.process < 0 || options.process >= options.processes)
-    refuse_ranks(cat("process ", options.process, " of ", options.processes, ": from 0 to one less than that"));
+    refuse_ranks(cat("process ", options.process, " of ", options.processes,
+                     ": expected a number from 0 to one "
+                     "less than the number of processes"));
   if (options.port < 1 || options.port > 65535)
-    refuse_ranks(cat("port ", options.port, " of process 0: from 1 to 65535"));
+    refuse_ranks(cat("port ", options.port, " of process 0: expected 1 to 65535"));
   if (!options.secret.empty() && options.secret.size() < kShortestSecret)
-    refuse_ranks(
-        cat("the secret of the processes has ", options.secret.size(), " characters, and needs ", kShortestSecret));
+    refuse_ranks(cat("the secret of the processes has ", options.secret.size(), " characters; expected at least ",
+                     kShortestSecret));
   if (options.processes == 1) return nullptr;
   return start_tcp({.launcher = "JoinOptions",
                     .process = options.process,
@@ -49,12 +51,12 @@ EmbeddingRank::State::Group::Group(int count, std::unique_ptr<Processes> joined,
 
 EmbeddingRank::State::~State() {
   if (group->ranks.local_ranks().total > 1)
-    group->ranks.fail(rank, Error(Kind::comm, "it ended, together with its embedding sets"));
+    group->ranks.fail(rank, Error(Kind::comm, "the rank and its embedding sets were destroyed"));
 }
 
 std::vector<EmbeddingRank> EmbeddingRank::of_threads(int ranks, const RankWaits& waits) {
   if (ranks < 1 || ranks > kMostThreadRanks)
-    refuse_ranks(cat(ranks, " ranks of a process: from 1 to ", kMostThreadRanks));
+    refuse_ranks(cat(ranks, " ranks of a process: expected 1 to ", kMostThreadRanks));
   check_waits(waits);
   return of_processes({.ranks = ranks, .waits = waits});
 }
@@ -64,7 +66,7 @@ std::vector<EmbeddingRank> EmbeddingRank::of_processes(const JoinOptions& option
     refuse_ranks(cat(options.ranks, " ranks of a process: expected 1 to ", kMostThreadRanks));
   check_waits(options.waits);
   if (options.address.empty() && options.processes > 1)
-    refuse_ranks(cat(options.processes, " processes without an address of process 0"));
+    refuse_ranks(cat(options.processes, " processes need the address of process 0"));
   const JoinLimits limits{.step = std::chrono::seconds(options.waits.call_seconds),
                           .join = std::chrono::seconds(options.waits.join_seconds),
                           .silence = std::chrono::seconds(options.waits.silence_seconds),

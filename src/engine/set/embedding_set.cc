@@ -38,7 +38,9 @@ EmbeddingSet::~EmbeddingSet() {
   const CurrentDevice keep(state_->options.gpu >= 0);
   // Other ranks may be in a call, or enter one later, that would wait for this rank.
   if (state_->on_several() && !state_->all_threw && std::uncaught_exceptions() > 0)
-    state_->comms.device->abort(Error(Kind::comm, "it ended with an error, together with its embedding set"));
+    state_->comms.device->abort(Error(Kind::comm,
+                                      "the rank ended with an error, and its embedding set was "
+                                      "destroyed"));
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
     } catch (const Error&) {                           // ignore an error of that work
@@ -117,8 +119,8 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
   const State::Call call(*state_);
   if (state_->on_several())
     refuse_call(
-        "reserve() of a set on several ranks: their steps wait for each other on the host, so a CUDA graph cannot "
-        "record them");
+        "reserve() needs a set on one rank: steps of several ranks wait for each other on the host, which a CUDA "
+        "graph cannot record");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
   // A replay must use the buffer of its recording.
@@ -129,7 +131,9 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
 void EmbeddingSet::reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features) {
   const State::Call call(*state_);
   if (state_->on_several())
-    refuse_call("reserve_lookup() of a set on several ranks: they wait for each other, so look-ups cannot be recorded");
+    refuse_call(
+        "reserve_lookup() needs a set on one rank: several ranks wait for each other in a look-up, which a "
+        "CUDA graph cannot record");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve_lookup() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
   state_->reserve_lookup(samples, keys_of_features);
@@ -143,7 +147,7 @@ void EmbeddingSet::weight_gradients(Batch batch, std::span<const FeatureVectors<
   State::Under& one = state_->at(batch);
   check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
   if (dw.size() != state_->options.features.size())
-    refuse_call(cat("gradients of weights of ", dw.size(), " features; the set has ", state_->options.features.size()));
+    refuse_call(cat("weight gradients of ", dw.size(), " features, but the set has ", state_->options.features.size()));
   if (one.empty) return;
   if (state_->shared) {
     Context ctx = state_->context();
@@ -186,11 +190,11 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
     const State::Under& one = state_->to_end(batch, "row_gradients()");
     check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
     if (const size_t tables = state_->options.tables.size(); to.size() != tables)
-      refuse_call(cat("gradients of the rows of ", to.size(), " tables; the set has ", tables));
+      refuse_call(cat("row gradients of ", to.size(), " tables, but the set has ", tables));
     const std::vector<int64_t> keys = keys_of_batch(batch);
     for (size_t t = 0; t < to.size(); ++t)
       if ((!to[t].keys || !to[t].values) && (keys[t] > 0 || !state_->on_several()))
-        refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for gradients"));
+        refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for its row gradients"));
   });
   const State::Under& one = state_->at(batch);
   std::vector<int64_t> rows(to.size(), 0);
@@ -225,7 +229,7 @@ void EmbeddingSet::lookup(int64_t samples, std::span<const FeatureKeys> keys,
     for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
     check_vectors(state_->options, state_->table_of, samples, counts, placed(outputs));
     if (state_->on_several() && state_->runtime.compute_stream().is_capturing())
-      refuse_call("a look-up cannot be recorded on several ranks, which wait for each other in it");
+      refuse_call("a look-up on several ranks cannot be recorded: the ranks wait for each other on the host");
   });
   if (state_->shared) {
     Context ctx = state_->context();

@@ -78,7 +78,7 @@ void EmbeddingSet::State::export_rows(const std::string& table, RowsToExport wan
   agreed([&] {
     t = idle_number(table);
     if (wanted.changed && !spec(t).marks_changes)
-      refuse_call(cat("table '", table, "' does not mark changes: set marks_changes"));
+      refuse_call(cat("table '", table, "' does not record changed rows: set marks_changes"));
   });
   const auto pass = passing(wanted.states ? spec(t).optimizer.states() : 0, sink);
   if (shared)
@@ -171,7 +171,7 @@ void EmbeddingSet::save(const std::filesystem::path& folder) {
 
 void EmbeddingSet::load(const std::filesystem::path& folder) {
   const State::Call call(*state_);
-  if (state_->last_batch != 0) refuse_call("load() of an embedding set that already had a batch: load into a new one");
+  if (state_->last_batch != 0) refuse_call("load() needs an embedding set without earlier batches: create a new set");
   const SetProgress progress =
       load_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comms.host.get());
   state_->host_step = progress.steps;

@@ -10,21 +10,26 @@ namespace hctr {
 void refuse_call(const std::string& what) { throw Error(Kind::usage, what); }
 
 void check_options(const EmbeddingOptions& options) {
-  if (options.tables.empty() || options.features.empty()) refuse_call("an embedding set without tables or features");
+  if (options.tables.empty() || options.features.empty())
+    refuse_call(
+        "an embedding set needs at least one table "
+        "and one feature");
   if (options.threads < 1) refuse_call(cat("threads of an embedding set: ", options.threads, ", at least 1"));
   if (options.batches < 1 || options.batches > 64)
     refuse_call(cat("batches of an embedding set: ", options.batches, ", from 1 to 64"));
   if (options.most_keys < 1 || options.most_keys > int64_t{1} << 30)
     refuse_call(cat("most_keys of an embedding set: ", options.most_keys, ", from 1 to 2^30"));
   if (options.host_bytes < 0 || options.disk_bytes < 0 || options.device_bytes.value_or(0) < 0)
-    refuse_call("negative number of bytes of an embedding set");
+    refuse_call("host_bytes, disk_bytes and device_bytes of an embedding set must not be negative");
   std::set<std::string> tables, features;
   for (const EmbeddingTableOptions& table : options.tables)
     if (!tables.insert(table.name).second) refuse_call(cat("two embedding tables are named '", table.name, "'"));
   for (const EmbeddingFeature& feature : options.features) {
     if (!features.insert(feature.name).second) refuse_call(cat("two features are named '", feature.name, "'"));
     if (!tables.contains(feature.table))
-      refuse_call(cat("feature '", feature.name, "' is of table '", feature.table, "', which does not exist"));
+      refuse_call(cat("feature '", feature.name, "' is of table '", feature.table,
+                      "', and this table does not "
+                      "exist"));
     if (feature.weighted && (feature.pooling == Pooling::max || feature.pooling == Pooling::none))
       refuse_call(cat("feature '", feature.name, "' has weights, which ",
                       feature.pooling == Pooling::max ? "the largest elements" : "keys that are not pooled",
@@ -72,7 +77,7 @@ void check_offsets(const EmbeddingFeature& feature, const ops::FeatureBags& bags
       refuse_call(
           cat("offsets of feature '", feature.name, "' decrease at sample ", b, ": ", at(b), ", then ", at(b + 1)));
   if (const int64_t keys = at(bags.bags) - at(0); keys != bags.most)
-    refuse_call(cat("offsets of feature '", feature.name, "' are of ", keys, " keys, but there are ", bags.most));
+    refuse_call(cat("offsets of feature '", feature.name, "' cover ", keys, " keys, but the feature has ", bags.most));
 }
 
 int64_t key_at(const ops::FeatureBags& bags, int64_t i) {
@@ -100,7 +105,7 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std:
                                            int64_t samples, std::span<const FeatureKeys> keys) {
   if (samples < 0) refuse_call(cat("a batch of ", samples, " samples"));
   if (keys.size() != options.features.size())
-    refuse_call(cat("keys of ", keys.size(), " features; the set has ", options.features.size()));
+    refuse_call(cat("keys of ", keys.size(), " features, but the set has ", options.features.size()));
   std::vector<ops::FeatureBags> all;
   std::vector<int64_t> of_table(options.tables.size());
   for (size_t f = 0; f < keys.size(); ++f) {
@@ -109,11 +114,11 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std:
     if (of.count < 0 || (of.count > 0 && !of.keys)) refuse_call(cat("feature '", feature.name, "' has no keys"));
     if (!of.offsets && of.count != samples)
       refuse_call(
-          cat("feature '", feature.name, "' has ", of.count, " keys without offsets, and ", samples, " samples"));
+          cat("feature '", feature.name, "' has ", of.count, " keys without offsets, but ", samples, " samples"));
     if (of.offsets && of.offsets_type != ElementType::i32 && of.offsets_type != ElementType::i64)
       refuse_call(cat("offsets of feature '", feature.name, "': i32 or i64"));
     if (of.weights && !feature.weighted)
-      refuse_call(cat("feature '", feature.name, "' is given weights, but is not weighted"));
+      refuse_call(cat("feature '", feature.name, "' has weights in this batch, but its option weighted is false"));
     of_table[table_of[f]] += of.count;
     if (of_table[table_of[f]] > options.most_keys)
       refuse_call(cat("a batch has ", of_table[table_of[f]], " keys of table '", feature.table, "', but most_keys is ",
@@ -131,7 +136,7 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std:
 void check_vectors(const EmbeddingOptions& options, std::span<const size_t> table_of, int64_t samples,
                    std::span<const int64_t> counts, std::span<const PlacedVectors> vectors) {
   if (vectors.size() != options.features.size())
-    refuse_call(cat("vectors of ", vectors.size(), " features; the set has ", options.features.size()));
+    refuse_call(cat("vectors of ", vectors.size(), " features, but the set has ", options.features.size()));
   for (size_t f = 0; f < vectors.size(); ++f) {
     const EmbeddingFeature& feature = options.features[f];
     const int64_t dim = options.tables[table_of[f]].dim;
@@ -139,7 +144,7 @@ void check_vectors(const EmbeddingOptions& options, std::span<const size_t> tabl
     if (rows > 0 && !vectors[f].data) refuse_call(cat("feature '", feature.name, "' has no memory for its vectors"));
     if (vectors[f].stride != 0 && vectors[f].stride < dim)
       refuse_call(
-          cat("vectors of feature '", feature.name, "' are ", vectors[f].stride, " elements apart, and have ", dim));
+          cat("vectors of feature '", feature.name, "' are ", vectors[f].stride, " elements apart, but have ", dim));
   }
 }
 

@@ -159,8 +159,8 @@ struct EmbeddingSet::State {
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t)
       if (!tables[t]->lookup_reserved(samples, keys[t]))
-        refuse_call(cat("a look-up is recorded of ", samples, " samples and ", keys[t], " keys of table '",
-                        options.tables[t].name, "' without reserve_lookup() for that many"));
+        refuse_call(cat("reserve_lookup() must precede the recording of a look-up with ", samples, " samples and ",
+                        keys[t], " keys of table '", options.tables[t].name, "'"));
   }
   /// Reserves memory for the rows of the next batch. Runs on the host.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
@@ -179,11 +179,11 @@ struct EmbeddingSet::State {
     const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
     if (under_way.size() >= most)
       refuse_call(cat(under_way.size(), " batches are between forward() and update(), expected at most ", most,
-                      one_at_a_time ? " where rows may be removed or leave the GPU" : " (batches)"));
+                      one_at_a_time ? " if rows may be removed or evicted from the GPU" : " (batches)"));
     const bool recorded = runtime.compute_stream().is_capturing();
     if (recorded && on_several())
-      refuse_call("a batch cannot be recorded on several ranks, which wait for each other in it");
-    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve(): call it before");
+      refuse_call("a batch on several ranks cannot be recorded: the ranks wait for each other on the host");
+    if (recorded && !reserved_buffer) refuse_call("reserve() must precede the recording of a batch");
     if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch cannot be recorded if rows may be on disk");
     return bags;
   }
@@ -222,7 +222,7 @@ struct EmbeddingSet::State {
   Under& at(Batch batch) {
     for (Under& one : under_way)
       if (one.number == batch) return one;
-    refuse_call(cat("batch ", batch, " has ended, or never existed"));
+    refuse_call(cat("batch ", batch, " has ended or never existed"));
   }
   void write_vectors(Batch batch, std::span<const FeatureVectors<float>> outputs) {
     Under& one = at(batch);
@@ -255,8 +255,7 @@ struct EmbeddingSet::State {
   Under& to_end(Batch batch, const char* call) {
     Under& one = at(batch);
     if (&one != &under_way.front())
-      refuse_call(cat(call, " of batch ", batch, ": batch ", under_way.front().number,
-                      ", which was made earlier, must end first"));
+      refuse_call(cat(call, " of batch ", batch, ": batch ", under_way.front().number, " is older and must end first"));
     return one;
   }
 

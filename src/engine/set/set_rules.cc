@@ -75,8 +75,7 @@ EmbeddingOptimizer EmbeddingOptimizer::torch(Rule rule) {
 }
 
 EmbeddingOptimizer EmbeddingOptimizer::fbgemm(Rule rule, bool row_wise) {
-  if (rule != Rule::sgd && rule != Rule::adagrad && rule != Rule::adam)
-    return none_of("this variant of FBGEMM's", rule);
+  if (rule != Rule::sgd && rule != Rule::adagrad && rule != Rule::adam) return none_of("this FBGEMM variant", rule);
   return {.rule = rule, .formula = Formula::torch, .epsilon = 1e-8f, .row_wise = row_wise};
 }
 
@@ -105,10 +104,10 @@ EmbeddingOptimizer EmbeddingOptimizer::keras(Rule rule) {
 ops::Optimizer rule_of(const EmbeddingTableOptions& table) {
   const EmbeddingOptimizer& o = table.optimizer;
   const auto share = [&](const char* name, float value) {
-    if (!(value >= 0 && value < 1)) refuse(table, cat(name, " is ", value, ", and must be from 0 to below 1"));
+    if (!(value >= 0 && value < 1)) refuse(table, cat(name, " is ", value, "; expected at least 0 and below 1"));
   };
   const auto not_negative = [&](const char* name, float value) {
-    if (!(value >= 0 && std::isfinite(value))) refuse(table, cat(name, " is ", value, ", and must not be negative"));
+    if (!(value >= 0 && std::isfinite(value))) refuse(table, cat(name, " is ", value, "; expected at least 0"));
   };
   share("beta1", o.beta1);
   share("beta2", o.beta2);
@@ -123,7 +122,7 @@ ops::Optimizer rule_of(const EmbeddingTableOptions& table) {
   not_negative("most_gradient", o.most_gradient);
   if (o.row_wise && o.rule != Rule::adagrad)
     refuse(table, cat("row_wise with ", name_of(o.rule), ": only adagrad supports it"));
-  if (o.row_wise && o.formula == Formula::keras) refuse(table, "row_wise is not supported with the formula of Keras");
+  if (o.row_wise && o.formula == Formula::keras) refuse(table, "row_wise is not supported with formula keras");
   ops::Optimizer rule{.kind = kind_of(o),
                       .beta1 = o.beta1,
                       .beta2 = o.beta2,
@@ -147,8 +146,7 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   using When = EmbeddingTableOptions::WhenFull;
   if (table.name.empty()) throw Error(Kind::usage, "an embedding table has no name");
   const auto refuse_below = [&](const char* name, int64_t value, int64_t least, int64_t most) {
-    if (value < least || value > most)
-      refuse(table, cat(name, " is ", value, ", and must be from ", least, " to ", most));
+    if (value < least || value > most) refuse(table, cat(name, " is ", value, "; expected ", least, " to ", most));
   };
   refuse_below("dim", table.dim, 1, 1 << 16);
   refuse_below("rows", table.rows, 0, kMostRows);
@@ -156,16 +154,16 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   refuse_below("min_count", table.min_count, 1, int64_t{1} << 31);
   refuse_below("expire_after", table.expire_after, 0, int64_t{1} << 31);
   if (!(table.admit_probability > 0 && table.admit_probability <= 1))
-    refuse(table, cat("admit_probability is ", table.admit_probability, ", and must be above 0 and at most 1"));
+    refuse(table, cat("admit_probability is ", table.admit_probability, "; expected above 0 and at most 1"));
   const bool policy = table.most_rows > 0 || table.min_count > 1 || table.admit_probability < 1 ||
                       table.expire_after > 0 || table.when_full != When::error;
   if (table.rows > 0 && policy)
     refuse(table,
-           "row numbers (rows) with most_rows, when_full, min_count, admit_probability or expire_after: every row "
-           "exists, so remove those, or remove rows");
+           "with rows every row exists from the start: remove most_rows, when_full, min_count, admit_probability "
+           "and expire_after, or remove rows");
   if (table.when_full != When::error && table.most_rows == 0)
-    refuse(table, "when_full needs most_rows: otherwise only memory limits its rows");
-  if (table.rows > 0 && table.marks_changes) refuse(table, "marks_changes with row numbers");
+    refuse(table, "when_full needs most_rows, the limit at which it acts");
+  if (table.rows > 0 && table.marks_changes) refuse(table, "marks_changes is not supported for a table with rows");
 
   TableSpec spec;
   spec.name = table.name;
@@ -183,7 +181,10 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   if (!std::isfinite(initial.value)) refuse(table, "the initial value is not a finite number");
   spec.init_bound = initial.value;
   if (initial.kind == EmbeddingStart::Kind::by_rows) {
-    if (table.rows == 0) refuse(table, "initial values by_rows need the number of rows: set rows, or a bound");
+    if (table.rows == 0)
+      refuse(table,
+             "initial values by_rows need the number of rows: set rows, or use initial "
+             "values with a bound");
     spec.init_bound = 1.0f / std::sqrt(static_cast<float>(table.rows));
   }
   spec.init_kind = initial.kind == EmbeddingStart::Kind::normal     ? ops::InitialKind::normal
@@ -223,15 +224,15 @@ Device device_of(const EmbeddingOptions& options) {
   const Device device{DeviceKind::cuda, options.gpu};
   expect_built(device);
   if (const GpuSearch found = find_gpus(); options.gpu >= found.count)
-    throw Error(Kind::device, cat("GPU ", options.gpu, " of an embedding set: there are ", found.count,
-                                  found.why_none.empty() ? "" : cat(" (", found.why_none, ")")));
+    throw Error(Kind::device, cat("GPU ", options.gpu, " of an embedding set does not exist: the number of GPUs is ",
+                                  found.count, found.why_none.empty() ? "" : cat(" (", found.why_none, ")")));
   return device;
 }
 
 std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions& options) {
   const EmbeddingAllocator& given = options.allocator;
   if (!given.allocate != !given.free)
-    throw Error(Kind::usage, "an allocator of an embedding set has only one of allocate and free: set both or none");
+    throw Error(Kind::usage, "the allocator of an embedding set needs both allocate and free, or neither");
   if (!given.allocate) return nullptr;
   auto allocator = std::make_shared<DeviceAllocator>();
   allocator->device = device_of(options);

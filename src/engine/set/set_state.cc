@@ -63,7 +63,7 @@ int ranks_of(const Communicator* comm) { return comm ? comm->size() : 1; }
 /// The first difference between a saved set (`there`) and this set (`here`); nullopt if they match.
 std::optional<std::string> difference(const Json& there, const Json& here) {
   const auto differ = [](const std::string& what, const Json* other, const Json* ours) {
-    return cat(what, " is ", other ? other->text() : "not there", ", and here ", ours ? ours->text() : "not there");
+    return cat(what, " is ", other ? other->text() : "not there", ", but here ", ours ? ours->text() : "not there");
   };
   for (const auto& [key, value] : *here.object()) {
     const Json* const other = there.find(key);
@@ -71,7 +71,7 @@ std::optional<std::string> difference(const Json& there, const Json& here) {
     return differ(key == "seed" ? "the seed" : cat("'", key, "'"), other, &value);
   }
   const Json::Array &others = *there.find("tables")->array(), &ours = *here.find("tables")->array();
-  if (others.size() != ours.size()) return cat("the number of tables is ", others.size(), ", and here ", ours.size());
+  if (others.size() != ours.size()) return cat("the number of tables is ", others.size(), ", but here ", ours.size());
   for (size_t t = 0; t < ours.size(); ++t)
     for (const auto& [key, value] : *ours[t].object()) {
       const Json* const other = others[t].find(key);
@@ -83,9 +83,9 @@ std::optional<std::string> difference(const Json& there, const Json& here) {
 
 void expect_alike(const std::filesystem::path& folder, const Json& saved, const Json& here) {
   if (const Json* const what = saved.find("what"); !what || what->text() != Json(kWhat).text())
-    throw Error(Kind::data, cat("'", folder.string(), "' is not of an embedding set"));
+    throw Error(Kind::data, cat("'", folder.string(), "' is not a checkpoint of an embedding set"));
   if (const auto differs = difference(saved, here))
-    throw Error(Kind::data, cat("'", folder.string(), "' belongs to another set: ", *differs));
+    throw Error(Kind::data, cat("'", folder.string(), "' belongs to another embedding set: ", *differs));
 }
 
 /// The path where the complete older set is kept while a newer set replaces it.
@@ -160,7 +160,7 @@ void expect_alike_on_all_ranks(Communicator& comm, const EmbeddingOptions& optio
   const Json first = Json::parse(comm.broadcast(all.text(), 0), "the options of rank 0");
   const auto check = [&] {
     if (const auto differs = difference(first, all))
-      throw Error(Kind::usage, cat("rank 0 has another set: on rank 0 ", *differs));
+      throw Error(Kind::usage, cat("the embedding sets of the ranks differ: on rank 0 ", *differs));
   };
   run_on_all_ranks(comm, check, kUsingEmbeddings);
 }
@@ -174,7 +174,9 @@ void save_set(const std::filesystem::path& folder, const EmbeddingOptions& optio
     if (!first) return;
     there = std::filesystem::exists(folder);
     if (there && !std::filesystem::exists(folder / kManifestName) && !std::filesystem::is_empty(folder))
-      throw Error(Kind::io, cat("'", folder.string(), "' exists and is not an embedding set: name another folder"));
+      throw Error(Kind::io, cat("'", folder.string(),
+                                "' exists and is not a saved embedding set: name another "
+                                "folder"));
     remove_folder(part);
     std::error_code problem;
     std::filesystem::create_directories(part, problem);
@@ -211,7 +213,7 @@ SetProgress load_set(const std::filesystem::path& folder, const EmbeddingOptions
     if (rank_in(comm) == 0) verify_files(folder, manifest);
     const Json *const updates = manifest.progress.find("updates"), *const steps = manifest.progress.find("steps");
     if (!updates || !updates->integer() || !steps || !steps->integer())
-      throw Error(Kind::data, cat("'", folder.string(), "' lacks the number of updates"));
+      throw Error(Kind::data, cat("'", folder.string(), "' does not state the number of updates"));
     progress = {*updates->integer(), *steps->integer()};
     const Json* const places = manifest.about.find("places");
     const bool alike = places ? comm && places->text() == places_json(tables).text() : !comm;

@@ -30,7 +30,7 @@ TableSpec owner_spec(const TableSpec& whole, const Placement& placement, const O
 
 TableSpec replicated_slots_spec(const TableSpec& whole, const Placement& placement) {
   HCTR_EXPECT(!whole.direct.empty() && whole.identity_by_slot, "table '", whole.name,
-              "': slots on every rank, whose keys are not known");
+              "': slots can be replicated only if their keys are known");
   TableSpec spec = whole;
   spec.direct = replicated_keys(whole.direct, placement);
   return spec;

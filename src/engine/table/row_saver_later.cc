@@ -70,9 +70,8 @@ bool RowSaver::fits_later(int64_t rows_in_memory, int64_t rows) const {
   for (const RowColumn& column : arrays_.columns())
     if (column.saved) bytes += rows_in_memory * column.bytes_per_row;
   if (bytes > to_.later()->memory) {
-    to_.later()->refused =
-        cat(arrays_.label(), ": ", bytes, " bytes of rows in memory that lie between them do not fit the ",
-            to_.later()->memory, " bytes that are free for it");
+    to_.later()->refused = cat(arrays_.label(), ": ", bytes, " bytes for a copy of the rows in memory exceed the ",
+                               to_.later()->memory, " bytes available for the copy");
     return false;
   }
   to_.later()->memory -= bytes;

@@ -46,7 +46,7 @@ void RowSaver::save_changes_by_place() const {
     indices.push_back(static_cast<int32_t>(i));
     changed.push_back(row);
   }
-  HCTR_EXPECT(next == others.end(), arrays_.label(), ": two rows have one place in a checkpoint");
+  HCTR_EXPECT(next == others.end(), arrays_.label(), ": two rows have the same position in a checkpoint");
   std::vector<int64_t> added(order.begin() + of_base, order.end());
   order = {};
   if (!indices.empty()) to_.list(RowChanges::kList, indices);

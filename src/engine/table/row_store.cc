@@ -155,7 +155,7 @@ void RowStore::confirm_capacity() const {
 void RowStore::assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) {
   const auto rows = static_cast<int64_t>(keys.size());
   HCTR_EXPECT(rows_.index().state().rows == 0 && !rows_.direct(), rows_.arrays().label(), ": ", rows,
-              " keys to be held");
+              " keys can be assigned only to an empty hash index");
   if (rows > rows_.arrays().capacity())
     in_context([&] { return cat("reserving memory for ", rows, " frequent rows of ", rows_.arrays().label()); },
                [&] { tiers_.get_memory(rows); });

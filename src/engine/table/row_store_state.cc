@@ -33,7 +33,7 @@ void check_rows(const RowStore& store, int64_t rows, int64_t of_direct_keys) {
                                               : store.rows().most_rows();
   if (of_direct_keys > 0 ? rows != of_direct_keys : rows > most)
     throw Error(Kind::data, cat(store.rows().arrays().label(), ": the checkpoint has ", rows,
-                                " rows, and this table has ", of_direct_keys > 0 ? of_direct_keys : most));
+                                " rows, but this table has ", of_direct_keys > 0 ? of_direct_keys : most));
 }
 
 /// Reserves memory and index entries for the rows of a checkpoint. `in_memory`: how many of them are loaded to memory.
@@ -92,7 +92,7 @@ void load_rows(RowStore& store, const StateReader& from) {
   tiers.start_over();
   if (!in_rows.direct()) {
     HCTR_EXPECT(ranges || now.rows == index.shared_rows() || now.rows == rows, arrays.label(), " has ", now.rows,
-                " rows before a checkpoint of ", rows, " is loaded");
+                " rows, expected none before loading a checkpoint of ", rows, " is loaded");
     reserve_loaded(store, rows, in_memory);
     now = index.state();
   }

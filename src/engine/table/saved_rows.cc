@@ -39,8 +39,8 @@ DirectKeys direct_keys_of(const StateReader& table) {
             !__builtin_add_overflow(rows, span.count, &rows);
   }
   if (const int64_t saved = table.number("rows"); !right || rows != saved)
-    throw Error(Kind::data, cat("a checkpoint has ", saved, " rows of direct keys, whose ", keys.spans.size(),
-                                " ranges are not those of as many"));
+    throw Error(Kind::data, cat("a checkpoint has ", saved, " rows of direct keys, but its ", keys.spans.size(),
+                                " ranges of keys describe another number of rows"));
   return keys;
 }
 
@@ -82,7 +82,7 @@ void SavedRows::read(const StateReader& table, std::span<const int32_t> seen) {
   const bool all_seen = seen.empty() || static_cast<int64_t>(seen.size()) > last;
   if (first_row < 1 || last < 0 || last > saved || first_row > last + 1 || !all_seen)
     throw Error(Kind::data, cat("a checkpoint has rows ", first_row, " to ", last, " of table '", spec_.name, "', and ",
-                                saved, " vectors", all_seen ? "" : ", but marks for fewer of them as seen or unseen"));
+                                saved, " vectors", all_seen ? "" : ", but fewer marks of seen rows"));
   TableSpec of_pieces = spec_;
   of_pieces.pieces = pieces;
   of_pieces.dim = spec_.dim / pieces;

@@ -23,12 +23,12 @@ std::vector<T> read_rows(const StateReader& table, const StateArray& array, int6
   const int64_t rows = array.shape.empty() ? 0 : array.shape[0];
   if (state_type_bytes(array.type) != static_cast<int64_t>(sizeof(T)))
     throw Error(Kind::data, cat("a checkpoint has elements of type ", array.type, " in '", array.name,
-                                "', where its table has ", sizeof(T), " bytes an element"));
+                                "', but the table has ", sizeof(T), " bytes an element"));
   if (first + count > rows)
-    throw Error(Kind::data, cat("a checkpoint has ", rows, " rows in '", array.name, "', fewer than its table"));
+    throw Error(Kind::data, cat("a checkpoint has ", rows, " rows in '", array.name, "', fewer rows than its table"));
   if (rows > 0 && array.elements() / rows != width)
     throw Error(Kind::data, cat("a checkpoint has rows of ", array.elements() / rows, " elements in '", array.name,
-                                "', and this run has ", width));
+                                "', but this run has ", width));
   std::vector<T> values(static_cast<size_t>(count * width));
   table.read(array, first * width * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(std::span(values)));
   return values;

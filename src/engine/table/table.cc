@@ -179,7 +179,9 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
   batch.keys.gradients = gradients.of_keys;
   batch.gradients = batch.keys;
   if (gradients.of_keys) {
-    HCTR_EXPECT(spec_.combiner == ops::Combiner::sum, "table '", spec_.name, "': gradients of keys, but weighted bags");
+    HCTR_EXPECT(spec_.combiner == ops::Combiner::sum, "table '", spec_.name,
+                "': gradients per key need combiner "
+                "sum");
     batch.gradients.slots = batch.gradients.columns = 1;
     batch.gradients.samples = gradients.count;
   }

@@ -60,7 +60,7 @@ class OwnReader : public TableReader {
 std::unique_ptr<TableReader> EmbeddingTable::reader(Runtime& runtime, int64_t samples, int64_t key_capacity) const {
   if (disk_rows())
     throw Error(Kind::config, cat("table '", spec_.name, "': rows on a disk cannot be read by several threads"));
-  HCTR_EXPECT(!spec_.batch_slots, "table '", spec_.name, "': a reader of some slots");
+  HCTR_EXPECT(!spec_.batch_slots, "table '", spec_.name, "': a reader needs all slots");
   const bool shares = admission_ && spec_.policy.shares_row();
   return std::make_unique<OwnReader>(runtime, store_, spec_, shares ? admission_.get() : nullptr, columns_of_slots_,
                                      samples, key_capacity);

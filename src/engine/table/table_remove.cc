@@ -11,10 +11,13 @@ namespace hctr {
 
 int64_t EmbeddingTable::remove_rows(std::span<const int64_t> keys) {
   if (store_.rows().direct())
-    throw Error(Kind::usage,
-                cat("rows of table '", spec_.name, "' are removed, whose keys are row numbers: all exist"));
+    throw Error(Kind::usage, cat("rows of table '", spec_.name,
+                                 "' cannot be removed: its keys are row numbers, and every row "
+                                 "exists"));
   if (may_be_on_disk())
-    throw Error(Kind::usage, cat("rows of table '", spec_.name, "' are removed by key, and rows may be on a disk"));
+    throw Error(Kind::usage, cat("rows of table '", spec_.name,
+                                 "' cannot be removed by key, because rows may be "
+                                 "on disk"));
   const StreamRef stream = runtime_.compute_stream();
   Context ctx(runtime_, stream);
   constexpr size_t kAtOnce = size_t{1} << 20;

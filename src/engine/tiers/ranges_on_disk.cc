@@ -45,8 +45,8 @@ void RangesOnDisk::create() {
                 cat(arrays_.label(), ": the ", rows, " rows of ", setting_words(budget_.limits()).row_numbers,
                     " take up to ", bytes, " bytes in '", budget_.limits().disk_folder, "', and ", budget_.disk_room(),
                     " of ", budget_.limits().disk, " are left; ", setting_words(budget_.limits()).disk_limit,
-                    ", or the free memory there, must be at least ",
-                    budget_.limits().disk - budget_.disk_room() + bytes, " bytes for each rank"));
+                    ", or the free space there, must be at least ", budget_.limits().disk - budget_.disk_room() + bytes,
+                    " bytes for each rank"));
   Context ctx(runtime_, runtime_.compute_stream());
   ops::IndexState now = index_.state();
   const auto make = [&](int64_t first, int64_t count) {

@@ -131,15 +131,15 @@ int64_t RowAccount::missing_on_device(int64_t rows, bool moving) const {
 void RowAccount::throw_missing_on_device(int64_t rows, int64_t missing, int64_t movable) const {
   const int64_t room = budget_.device_room();
   std::string text =
-      cat(arrays_.label(), ": ", rows, " rows need ", missing + room, " bytes more on ", to_string(device_),
-          budget_.has_host() ? " for their keys, index and statistics" : "", ", and ", room);
+      cat(arrays_.label(), ": ", rows, " rows need ", missing + room, " more bytes on ", to_string(device_),
+          budget_.has_host() ? " for their keys, index and statistics" : "", ", but ", room);
   if (const auto& limit = budget_.limits().device)
-    text +=
-        cat(" of ", *limit, " are left", movable > 0 ? cat(" (", room + movable, " if rows leave for the host)") : "",
-            "; ", budget_.limits().device_setting, " must be at least ", *limit + missing - movable, " bytes");
+    text += cat(" of ", *limit, " are left",
+                movable > 0 ? cat(" (", room + movable, " if rows are evicted to the host)") : "", "; ",
+                budget_.limits().device_setting, " must be at least ", *limit + missing - movable, " bytes");
   else
-    text += " are free there but for a reserve; more GPUs, or fewer rows, need less on each";
-  if (!budget_.has_disk()) text += cat("; or ", setting_words(budget_.limits()).disk, ", and rows leave memory for it");
+    text += " are free there, besides a reserve; use more GPUs or fewer rows";
+  if (!budget_.has_disk()) text += cat("; or ", setting_words(budget_.limits()).disk, ", to which rows are evicted");
   throw Error(Kind::device, text);
 }
 
@@ -170,11 +170,11 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
   int64_t least = budget_.limits().host - budget_.host_room() + more;
   if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // the map gets a quarter of the sum
   throw Error(Kind::device,
-              cat(arrays_.label(), ": ", rows, " rows need ", more, " bytes more in host memory, and ",
+              cat(arrays_.label(), ": ", rows, " rows need ", more, " more bytes in host memory, but ",
                   std::max<int64_t>(0, budget_.host_room()), " of ", budget_.limits().host, " are left",
-                  kept > 0 ? cat(", ", kept, " of them for the map of rows on the disk") : std::string(), "; ",
-                  budget_.limits().host_setting, " must be at least ", least, " bytes for each rank, and about ",
-                  host_bytes_of_row(rows, moving), " more for each row that comes after these",
+                  kept > 0 ? cat(", ", kept, " of these for the map of rows on disk") : std::string(), "; ",
+                  budget_.limits().host_setting, " must be at least ", least, " bytes for each rank, plus about ",
+                  host_bytes_of_row(rows, moving), " more bytes for each further row",
                   one_memory_ ? std::string() : cat(", or ", setting_words(budget_.limits()).larger_device)));
 }
 

@@ -91,7 +91,7 @@ void RowChanges::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk,
   const int64_t base_rows = base_->rows;
   if (!changed.empty() && (changed.front() < 0 || changed.back() >= base_rows))
     throw Error(Kind::data, cat(arrays_.label(), ": rows ", changed.front(), " to ", changed.back(),
-                                " of a checkpoint are to have changed since its base of ", base_rows, " rows"));
+                                " of a checkpoint are listed as changed, but its base has only ", base_rows, " rows"));
   const auto place_of = [&](int64_t number) { return number <= base_rows ? number : 0; };
   std::vector<int32_t> places(static_cast<size_t>(rows));
   for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int32_t>(place_of(static_cast<int64_t>(i) + 1));
@@ -132,8 +132,9 @@ void RowChanges::mark_base_rows(std::span<const int32_t> indices) {
   for (size_t i = 0; i < indices.size();) {
     const int64_t first = indices[i];  // index `first` belongs to row first + 1
     if (first < 0 || first >= base_->rows)
-      throw Error(Kind::data, cat(arrays_.label(), ": row ", first,
-                                  " of a checkpoint is to have changed since its base of ", base_->rows, " rows"));
+      throw Error(Kind::data,
+                  cat(arrays_.label(), ": row ", first, " of a checkpoint is listed as changed, but its base has only ",
+                      base_->rows, " rows"));
     marks.assign(static_cast<size_t>(std::min(kMarksAtATime, base_->rows - first)), 0);
     for (; i < indices.size() && indices[i] >= first && indices[i] - first < static_cast<int64_t>(marks.size()); ++i)
       marks[static_cast<size_t>(indices[i] - first)] = ops::kRowChanged;

@@ -21,7 +21,7 @@ void refuse_where_all_rows_change(const RowMemoryLimits& limits, const TableSpec
   const SettingWords& words = setting_words(limits);
   throw Error(limits.of_options ? Kind::usage : Kind::config,
               cat("table '", spec.name, "': its optimizer with ", words.global,
-                  " changes every row in every step, so no row can be on a disk: ", words.not_global));
+                  " updates every row in every step, so rows cannot be on disk: ", words.not_global));
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ bool RowTiers::grow(int64_t needed, int64_t ample, int64_t have, const std::func
 
 void RowTiers::get_memory(int64_t rows) {
   if (rows > arrays_.most_rows())
-    throw Error(Kind::device, cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ",
+    throw Error(Kind::device, cat(rows, " rows are needed, but the memory of ", to_string(runtime_.device()), " holds ",
                                   arrays_.most_rows()));
   const bool moves = account_.rows_on_device(rows) < rows && rows_move_;
   account_.check_host_room(rows, account_.rows_on_device(rows, moves), moves);

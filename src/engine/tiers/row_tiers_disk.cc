@@ -63,7 +63,7 @@ void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch&
 
 void RowTiers::check_finished(const ops::IndexState& now) const {
   HCTR_EXPECT(now.rows == now.finished, arrays_.label(),
-              ": a batch is looked up before the step of the one before is queued");
+              ": the step of the previous batch must be queued before the next batch is looked up");
 }
 
 void RowTiers::close_gaps(const RowsOfBatch& batch) {

@@ -80,7 +80,7 @@ int64_t all_direct_rows(Runtime& runtime, const TableSpec& spec) {
                                 : runtime.device().is_cuda() ? cat(" (", words.host, ")")
                                                              : std::string(),
                                 "; ", words.smaller_rows, spec.ranks > 1 ? words.spread : "", "or ", words.hash,
-                                ", which takes memory for the keys that occur alone"));
+                                ", which uses memory only for keys that occur"));
 }
 
 }  // namespace hctr

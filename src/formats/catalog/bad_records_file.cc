@@ -34,7 +34,7 @@ Schema<BadRecordsSection> bad_records_schema() {
   return Schema<BadRecordsSection>("bad_records_file")
       .need("path", &BadRecordsSection::path, "the file to which lines are appended")
       .opt("most", &BadRecordsSection::most,
-           "maximum number of lines of the file; further bad records are only counted", at_least(1))
+           "maximum number of lines of the file; above it bad records are only counted", at_least(1))
       .short_form("path");
 }
 
@@ -67,7 +67,7 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
     if (static_cast<int64_t>(lines_.size()) >= section_.most) {
       ended_ = true;
       log.warning("\"bad_records_file\" '", section_.path, "' has ", section_.most,
-                  " lines, its limit: further bad records are only counted");
+                  " lines, the limit of the file: further bad records are only counted");
       break;
     }
     if (bad.record < 0 && bad.offset >= 0) find_line(bad);

@@ -20,12 +20,14 @@ std::string plural(int64_t count, const char* word) { return cat(count, " ", wor
 void check_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
   if (input.keep_first && input.keep_last)
     problems.error(pointer + "/keep_first",
-                   "a slot keeps either its first or its last keys; \"keep_last\" is also set: keep one of them");
+                   "a slot keeps either its first or its last keys, but \"keep_first\" and \"keep_last\" are both "
+                   "set: remove one of the two");
   if (!input.nnz_per_slot && !input.max_feature_num_per_sample)
     return problems.error(
         pointer,
-        "sparse input needs \"max_feature_num_per_sample\": the maximum number of keys per sample over all its slots "
-        "(or \"nnz_per_slot\"); it is optional only if every column of the input is known to hold one key");
+        "sparse input needs \"max_feature_num_per_sample\": the maximum number of keys per sample over all its "
+        "slots (or \"nnz_per_slot\"); the field is optional only if every column of the input is known to hold one "
+        "key");
   if (input.nnz_per_slot) {
     const auto numbers = static_cast<int64_t>(input.nnz_per_slot->values.size());
     if (numbers != 1 && numbers != input.slot_num)
@@ -34,11 +36,11 @@ void check_limits(SparseInput& input, const std::string& pointer, Problems& prob
     const RecordShape::Input limits = input.limits();
     if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != limits.max_keys)
       problems.note(pointer + "/max_feature_num_per_sample",
-                    cat("has no effect: \"nnz_per_slot\" decides, and adds up to ", limits.max_keys, " instead of ",
+                    cat("has no effect: \"nnz_per_slot\" sets the limit to ", limits.max_keys, " instead of ",
                         *input.max_feature_num_per_sample));
     if (input.max_nnz && *input.max_nnz != limits.max_nnz)
-      problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" decides, and is ", limits.max_nnz,
-                                              " at most instead of ", *input.max_nnz));
+      problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" sets the limit to ", limits.max_nnz,
+                                              " instead of ", *input.max_nnz));
     input.max_feature_num_per_sample = limits.max_keys;
   }
   input.max_nnz = input.limits().max_nnz;  // so that the effective config shows max_nnz, too
@@ -53,11 +55,13 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
   const auto columns = format.columns ? format.columns(section) : std::nullopt;
   const bool named = columns && !columns->labels->empty();
   if (named && weight.column.empty())
-    return problems.error(here, "needs \"column\", the column of the weights, since the labels have columns");
+    return problems.error(here,
+                          "needs \"column\", the name of the weight column, because the labels are named by "
+                          "column");
   if (!named && !weight.column.empty())
     return problems.error(
         here + "/column",
-        "the Data layer names no label columns, so the weight is the value after the labels: remove \"column\"");
+        "the weight is the value after the labels, because the Data layer names no label columns: remove \"column\"");
   if (named) {
     for (const LabelColumn& label : *columns->labels)
       if (label.column == weight.column)
@@ -82,7 +86,7 @@ void note_labels_among_features(DataSection& section, const FormatType& format, 
           if (label.column == column && column != section.sample_weight.column)
             problems.note(cat(pointer, "/", format.object.name, "/", list, "/", g),
                           cat("column '", column, "' is a label and ", what,
-                              ": the model reads the label that it predicts, which makes its metrics meaningless"));
+                              ": the model reads the label that it predicts, so its metrics are meaningless"));
   };
   note(*columns->dense, "dense", "a dense value");
   note(*columns->slots, "slots", "a slot");
@@ -92,7 +96,7 @@ void check_topic(const DataSection& section, const FormatType& format, const std
   if (!is_topic_source(section.source)) return;
   if (!section.follow) problems.error(pointer + "/source", "a topic needs \"follow\": true");
   if (format.format != kCsvFormat && format.format != kCriteoFormat)
-    problems.error(pointer + "/source", "messages of a topic are lines of text: of the formats Csv and Criteo");
+    problems.error(pointer + "/source", "messages of a topic are lines of text: expected format Csv or Criteo");
   try {
     topic_source(section.source);
   } catch (const Error& error) {
@@ -109,11 +113,10 @@ void check_following(const DataSection& section, const FormatType& format, const
   }
   if (!format.files)
     problems.error(pointer + "/follow",
-                   "a sample of a feature specification is spread over several files, which cannot be followed; use "
-                   "another format");
+                   "a feature specification cannot be followed, because each of its samples is spread over several "
+                   "files; use another format");
   if (section.num_samples > 0)
-    problems.error(pointer + "/num_samples",
-                   "with \"follow\" the number of samples is unknown; remove it: files are read completely");
+    problems.error(pointer + "/num_samples", "with \"follow\" files are read completely; remove num_samples");
 }
 
 void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
@@ -132,20 +135,25 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
       problems.note(pointer + "/" + type.object.name,
                     cat("has no effect: the format is not \"", type.format.name, "\""));
   if (section.async_param && !section.async_param->shuffle)
-    problems.note(pointer + "/async_param", "\"async_param\" is accepted and has no effect: data are read differently");
+    problems.note(pointer + "/async_param",
+                  "\"async_param\" is accepted and has no effect: this program reads "
+                  "data in another way");
   else if (section.async_param && section.shuffle == 0) {
     section.shuffle = kAsyncShuffle;
     problems.note(pointer + "/async_param/shuffle",
                   cat("taken as \"shuffle\": ", kAsyncShuffle,
-                      " of the Data layer, a window of that many samples; \"shuffle\" sets another one"));
+                      " of the Data layer, the number of samples in the shuffle window; set \"shuffle\" for "
+                      "another size"));
   }
   if (section.negative_sampling < 1 && section.labels() != 1)
     problems.error(pointer + "/negative_sampling",
-                   cat("needs a single label, which defines the negatives; there are ", section.labels(),
-                       section.sample_weight.given ? "" : " (sample weights belong into \"sample_weight\")"));
+                   cat("needs a single label to distinguish positives from negatives; the Data layer has ", section.labels(),
+                       section.sample_weight.given ? "" : " (put sample weights into \"sample_weight\")"));
   check_following(section, format, pointer, problems);
   if (section.options.find<BadRecordsSection>() && section.bad_records != BadRecordPolicy::skip)
-    problems.error(pointer + "/bad_records_file", "needs \"bad_records\": \"skip\": other bad records are errors");
+    problems.error(pointer + "/bad_records_file",
+                   "needs \"bad_records\": \"skip\": without it bad records are "
+                   "errors");
   if (section.source.empty())
     problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
@@ -183,16 +191,18 @@ Schema<DensePart> dense_schema() {
       .opt("dense_dim", &DensePart::dense_dim,
            "number of dense features per sample; may be 0; optional if the layer lists its dense columns",
            between(0, kMostPerSample))
-      .ignored("aligned", "batches are laid out as this program needs them");
+      .ignored("aligned", "the program chooses the layout of batches");
 }
 
 Schema<SparseInput> sparse_schema() {
   return Schema<SparseInput>("sparse input")
       .need("top", &SparseInput::top, "name under which an embedding reads this input")
-      .opt("type", &SparseInput::type, "accepted from v2 files; the embedding that reads the input decides")
+      .opt("type", &SparseInput::type,
+           "accepted from v2 files without effect: the embedding that reads the input "
+           "decides")
       .opt("slot_num", &SparseInput::slot_num,
-           "number of consecutive slots of the record that belong to this input; one input may omit it if the layer "
-           "lists its slot columns: it gets the remaining slots",
+           "number of consecutive slots of the record that belong to this input; if the layer lists its slot "
+           "columns, one input may omit slot_num and gets the remaining slots",
            between(1, kMostPerSample))
       .opt("max_feature_num_per_sample", &SparseInput::max_feature_num_per_sample,
            "maximum number of keys per sample over all slots of this input; optional with max_nnz, and if the layer "
@@ -201,13 +211,16 @@ Schema<SparseInput> sparse_schema() {
       .opt("max_nnz", &SparseInput::max_nnz, "maximum number of keys of one slot; default: max_feature_num_per_sample",
            between(1, kMostPerSample))
       .opt("nnz_per_slot", &SparseInput::nnz_per_slot,
-           "v3.1 spelling of the two limits: maximum number of keys of each slot", between(1, kMostPerSample))
+           "maximum number of keys of each slot; v3.1's replacement for max_feature_num_per_sample and max_nnz",
+           between(1, kMostPerSample))
       .opt("keep_first", &SparseInput::keep_first,
-           "number of keys that a slot keeps, its first ones; default: all that the limits allow",
+           "keep only this number of first keys of each slot; default: all keys that the limits allow",
            between(1, kMostPerSample))
-      .opt("keep_last", &SparseInput::keep_last, "number of keys that a slot keeps, its last ones",
+      .opt("keep_last", &SparseInput::keep_last, "keep only this number of last keys of each slot",
            between(1, kMostPerSample))
-      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; detected from the records",
+      .opt("is_fixed_length", &SparseInput::is_fixed_length,
+           "accepted from v3.1 files without effect: the records "
+           "decide",
            between(0, 1));
 }
 
@@ -215,23 +228,24 @@ Schema<SparseInput> sparse_schema() {
 
 Schema<DataSection> data_schema() {
   Schema<DataSection> schema("Data");
-  schema.opt("name", &DataSection::name, "accepted and not used")
+  schema.opt("name", &DataSection::name, "accepted without effect")
       .opt("format", &DataSection::format, "the format of the samples")
       .opt("feature_spec", &DataSection::feature_spec,
-           "a feature specification (YAML), which replaces format: source and eval_source then name mappings, by "
-           "default train and test, and slot_size_array may follow from the cardinalities")
+           "a feature specification (YAML file), instead of format. source and eval_source then name mappings, by "
+           "default train and test; slot_size_array is optional if the specification states cardinalities")
       .opt("source", &DataSection::source,
            "the training data: a file, a file list, a folder or a pattern; with follow also a topic, "
-           "\"kafka://host:port/topic\"; needed but with feature_spec")
-      .opt("eval_source", &DataSection::eval_source, "the evaluation data, named likewise; empty: no evaluation")
+           "\"kafka://host:port/topic\"; optional with feature_spec")
+      .opt("eval_source", &DataSection::eval_source, "the evaluation data, named like source; empty: no evaluation")
       .opt("follow", &DataSection::follow,
-           "source is a folder, or a list, to which files are added: each is read once, and training waits for more, "
-           "until a file or entry _END, max_iter or a signal")
+           "source is a folder or a file list to which files are added. Each file is read once, and training waits "
+           "for new files until a file or list entry _END, max_iter or a signal ends it")
       .opt("follow_idle", &DataSection::follow_idle,
-           "minutes without a new file after which the data end; default: no limit",
+           "minutes without a new file after which training ends; default: no limit",
            Range{.low = 0, .high = 1e6, .low_open = true})
       .opt("check", &DataSection::check,
-           "whether records have check sums; detected from the files, which must agree if this is set")
+           "whether records have check sums; default: detected from the files. Files that differ from a set value "
+           "are an error")
       .part("label", &DataSection::label, label_schema(), "the labels of a sample")
       .part("sample_weight", &DataSection::sample_weight, sample_weight_schema(),
             "the weight of each sample in the losses that read it", false)
@@ -241,23 +255,29 @@ Schema<DataSection> data_schema() {
       .opt("num_samples", &DataSection::num_samples, "samples in source; not needed for Norm and Parquet", at_least(0))
       .opt("eval_num_samples", &DataSection::eval_num_samples,
            "samples in eval_source; not needed for Norm and Parquet", at_least(0))
-      .opt("slot_size_array", &DataSection::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
-      .opt("float_label_dense", &DataSection::float_label_dense, "for Raw data; Norm data are always float")
-      .opt("num_workers", &DataSection::num_workers, "threads that parse the data; chosen by the program by default",
+      .opt("slot_size_array", &DataSection::slot_size_array, "number of distinct keys of each slot",
+           between(0, 1LL << 48))
+      .opt("float_label_dense", &DataSection::float_label_dense,
+           "whether labels and dense values of Raw data are "
+           "floats; Norm data are always float")
+      .opt("num_workers", &DataSection::num_workers,
+           "number of threads that parse the data; default: the program "
+           "chooses",
            between(1, 1024))
       .opt("shuffle", &DataSection::shuffle,
-           "number of samples of a window within which training samples are shuffled; the order of files is shuffled "
-           "too, in each pass; 0: the order of the files. The order depends on the solver's seed and the pass",
+           "number of samples in the window within which training samples are shuffled; each pass also shuffles "
+           "the order of files; 0: no shuffling. The order depends on the solver's seed and the pass",
            between(0, 1 << 30))
       .opt("negative_sampling", &DataSection::negative_sampling,
-           "the fraction of training samples with label 0 to keep, other ones in each pass; the loss corrects for it, "
-           "so that predictions are calibrated for all samples. For one label, 0 or 1. Evaluation reads every sample",
+           "the fraction of training samples with label 0 that each pass keeps, chosen anew in each pass. The loss "
+           "corrects for the dropped samples, so predictions stay calibrated. Needs a single label of 0 or 1. "
+           "Evaluation reads every sample",
            Range{.low = 0, .high = 1, .low_open = true})
       .opt("bad_records", &DataSection::bad_records,
            "what to do with a bad record: \"error\": stop; \"skip\": skip and count it; default: stop, but skip Norm "
            "records that fail their check sum")
       .opt("max_bad_records", &DataSection::max_bad_records,
-           "maximum number of skipped records before that is an error; default: no limit", at_least(0))
+           "maximum number of skipped records; one more is an error; default: no limit", at_least(0))
       .part_in("bad_records_file", &DataSection::options, bad_records_schema(),
                "a file for the records that \"bad_records\": \"skip\" skips: a JSON line for each, with file, record, "
                "offset and cause. A path, or an object");
@@ -265,13 +285,13 @@ Schema<DataSection> data_schema() {
     if (!type.object.name.empty()) type.object.declare(schema);
   schema
       .opt("cache_eval_data", &DataSection::cache_eval_data,
-           "number of evaluation batches to keep in device memory after the first reading, true: all; the others are "
-           "read each time",
+           "number of evaluation batches to keep in device memory after the first evaluation, or true for all "
+           "batches; other batches are read in each evaluation",
            at_least(0))
       .opt("async_param", &DataSection::async_param,
-           cat("for the format RawAsync; its \"shuffle\": true means \"shuffle\": ", kAsyncShuffle,
-               " if that is not set; the other fields have no effect"))
-      .ignored("num_iterations_statistics", "the data are not analyzed beforehand")
+           cat("settings of format RawAsync: \"shuffle\": true in async_param means \"shuffle\": ", kAsyncShuffle,
+               " of the Data layer unless that is set; other fields have no effect"))
+      .ignored("num_iterations_statistics", "data are not analyzed before training")
       .together(check_together);
   return schema;
 }

@@ -95,8 +95,8 @@ std::vector<std::string> notes_on_equal_texts(const DataSection& section, const 
       if (share < kMostlyEqual) continue;
       notes.push_back(cat(std::round(100 * share), " % of the values of slot '", item.column,
                           "' also occur in the lists of slot '", lists.column,
-                          "', but have other rows there, since each slot hashes or numbers its values separately; set "
-                          "the same \"key_space\" in both to share their vectors"));
+                          "', but the two slots use different rows, because each slot hashes or numbers its values "
+                          "separately; set the same \"key_space\" in both slots to share vectors"));
     }
   return notes;
 }

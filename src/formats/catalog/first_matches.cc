@@ -136,10 +136,11 @@ void check_vocabularies(const DataSection& section, const Source& source, KeyWid
   });
   for (const ListedSlot& one : slots) {
     if (one.listed > 0 || one.values == 0) continue;
-    const std::string text =
-        cat("'", source.path, "': the vocabulary of column '", one.column, "' has none of ",
-            one.values == 1 ? "the value" : cat("the ", one.values, " values"), " in the first ", read.rows,
-            read.rows == 1 ? " row" : " rows", ", so all share one key; is their spelling different in its file?");
+    const std::string text = cat("'", source.path, "': the vocabulary of column '", one.column, "' has none of ",
+                                 one.values == 1 ? "the value" : cat("the ", one.values, " values"), " in the first ",
+                                 read.rows, read.rows == 1 ? " row" : " rows",
+                                 ", so all these values share one key; does the vocabulary file "
+                                 "spell the values differently?");
     if (one.values >= kUnmatchedToFail && !allow_unmatched)
       throw Error(Kind::data, cat(text, " Add --unmatched allow to train anyway"));
     log.warning(text);

@@ -37,10 +37,10 @@ void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, 
   if (const double deviation = found.moments.deviation(); deviation > 0)
     one.std = deviation;
   else if (one.values == 0)
-    log.warning("column '", one.column, "' is empty in the first ", rows, " rows: it is not standardized");
+    log.warning("column '", one.column, "' is empty in the first ", rows, " rows and is not standardized");
   else if (found.varies())
     log.warning("column '", one.column, "' varies from ", Json(found.least).text(), " to ", Json(found.most).text(),
-                " in the first ", rows, " rows, too few for a standard deviation: only the mean is subtracted");
+                " in the first ", rows, " rows, too little for a standard deviation: only the mean is subtracted");
   else
     log.warning("column '", one.column, "' is ", Json(one.mean).text(), " in each of the first ", rows, " rows",
                 std::abs(one.mean) <= kExact ? "" : " as a number of 53 bits", ": only the mean is subtracted");
@@ -73,8 +73,9 @@ std::vector<ColumnStatistics> select_statistics(const DataSection& section, cons
   });
   if (!missing.empty())
     throw Error(Kind::data, cat(of, " has no mean and standard deviation of ", missing,
-                                ", which \"standardize\" takes from the model: it was trained without, or its manifest "
-                                "is missing; set \"mean\" and \"std\" next to \"transform\""));
+                                ", which \"standardize\" reads from the model: the model was trained without "
+                                "\"standardize\", or its manifest is missing; set \"mean\" and \"std\" next to "
+                                "\"transform\""));
   return all;
 }
 
@@ -107,7 +108,7 @@ std::vector<ColumnStatistics> learn_statistics(const DataSection& section, KeyWi
                rows = visit_first_rows(*set, add, true).rows;
              });
   log.info("Mean and standard deviation of ", all.size(), all.size() == 1 ? " dense column" : " dense columns",
-           " are of the first ", rows, rows == 1 ? " row" : " rows", " of '", source.path, "'",
+           " were computed from the first ", rows, rows == 1 ? " row" : " rows", " of '", source.path, "'",
            rows < kFirstRows ? "." : cat(", the maximum."));
   for (size_t c = 0; c < all.size(); ++c) settle(found[c], rows, all[c], log);
   return all;

@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr const char* kWhereItFollows = "; it is optional only if the Data layer lists the columns";
+constexpr const char* kWhereItFollows = "; the field is optional only if the Data layer lists the columns";
 
 void complete_slots(DataSection& section, int64_t slots, const std::string& pointer, Problems& problems) {
   std::vector<size_t> open;
@@ -17,11 +17,11 @@ void complete_slots(DataSection& section, int64_t slots, const std::string& poin
   const std::string place = cat(pointer, "/sparse/", open[0]);
   if (open.size() > 1)
     return problems.error(place, cat("sparse input needs \"slot_num\": there are ", slots, " slots, and ", open.size(),
-                                     " inputs without it; only one may omit it"));
+                                     " inputs without \"slot_num\"; only one input may omit the field"));
   const int64_t left = slots - section.slots();
   if (left < 1)
-    return problems.error(place, cat("sparse input needs \"slot_num\": of ", slots, " slots the other inputs have ",
-                                     section.slots(), ", and none is left"));
+    return problems.error(place, cat("sparse input needs \"slot_num\": of ", slots, " slots the other inputs use ",
+                                     section.slots(), ", so no slot is left"));
   section.sparse[open[0]].slot_num = left;
 }
 

@@ -41,7 +41,7 @@ std::optional<size_t> add_unshared_slot(DataSection& section, size_t input, int6
 std::string why_shared(const DataSection& section) {
   if (section.format != kCriteoFormat) return "";
   const auto& criteo = section.options.get<CriteoTextOptions>();
-  if (criteo.buckets > 0) return cat("\"buckets\" of \"criteo\" gives each column ", criteo.buckets, " keys");
+  if (criteo.buckets > 0) return cat("\"buckets\" of \"criteo\" limits each column to ", criteo.buckets, " keys");
   return criteo.key_bits == 32 ? "\"key_bits\" of \"criteo\" is 32" : "";
 }
 

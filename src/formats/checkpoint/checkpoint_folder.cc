@@ -129,7 +129,7 @@ FolderLock::FolderLock(const fs::path& folder) {
   ::close(std::exchange(descriptor_, -1));
   if (error == EWOULDBLOCK)
     throw Error(Kind::io, cat("another run uses the folder '", folder.string(),
-                              "': wait until it ends, or give this run another folder"));
+                              "': wait until the other run ends, or set another folder for this run"));
   throw Error(Kind::io, cat("cannot lock '", path.string(), "': ", std::strerror(error)));
 }
 

@@ -24,8 +24,9 @@ Manifest::Base base_in(const Json& json, const fs::path& path) {
   const std::optional<uint32_t> number = crc && crc->string() ? crc_of_text(*crc->string()) : std::nullopt;
   if (!name || !name->string() || name->string()->empty() || name->string()->starts_with(".") ||
       name->string()->find('/') != std::string::npos || !number)
-    throw Error(Kind::data,
-                cat("'", path.string(), "' names ", json.text(), " as its base, which is not a folder next to it"));
+    throw Error(Kind::data, cat("'", path.string(), "' names ", json.text(),
+                                " as the base of the increment; expected the name "
+                                "of a folder next to this checkpoint"));
   Manifest::Base base{.name = *name->string(), .crc = *number};
   if (const Json* increment = json.find("increment")) {  // absent in manifests of earlier versions
     if (!increment->integer() || *increment->integer() < 1)
@@ -78,8 +79,8 @@ Manifest read_manifest(const fs::path& folder) {
              [&] { base.of = std::make_shared<const Manifest>(read_own_manifest(base.folder)); });
   if (base.of->files_crc() != base.crc)
     throw Error(Kind::data, cat("'", base.folder.string(), "' is not the checkpoint that '", folder.string(),
-                                "' builds on: its files have the checksum ", crc_text(base.of->files_crc()),
-                                ", but those of the other had ", crc_text(base.crc)));
+                                "' builds on: the files there have the checksum ", crc_text(base.of->files_crc()),
+                                "; expected ", crc_text(base.crc)));
   expect_fits_base(manifest, folder);
   return manifest;
 }
@@ -96,9 +97,11 @@ void expect_fits_base(const Manifest& manifest, const fs::path& folder) {
     for (const StateArray& array : manifest.files[rank].arrays)
       if (array.from_base && !fits(rank, array))
         throw Error(Kind::data, cat("'", (folder / kManifestName).string(), "': of '", array.name, "' the first ",
-                                    array.from_base->rows, " rows are to be in ",
-                                    base ? cat("'", manifest.base->folder.string(), "', which does not have them")
-                                         : "a full checkpoint, but it does not say which"));
+                                    array.from_base->rows, " rows must come from ",
+                                    base ? cat("'", manifest.base->folder.string(),
+                                               "', which does not contain "
+                                               "these rows")
+                                         : "a full checkpoint, but the manifest names no base"));
 }
 
 std::optional<std::string> base_of(const fs::path& folder) {

@@ -83,7 +83,8 @@ void StateFileWriter::commit(StateIndex& index) {
   uint32_t crc = 0;
   int64_t bytes = 0;
   for (const auto& [offset, piece] : pieces_) {
-    HCTR_EXPECT(offset == bytes, "the file of a checkpoint has ", bytes, " bytes and continues at ", offset);
+    HCTR_EXPECT(offset == bytes, "the file of a checkpoint has ", bytes, " bytes, but its next piece starts at ",
+                offset);
     crc = joined_crc32(crc, piece.crc, piece.bytes);
     bytes += piece.bytes;
   }

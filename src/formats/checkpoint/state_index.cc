@@ -117,7 +117,7 @@ StateIndex state_index(const Json& json) {
   index.file = text(json, "file");
   if (index.file.empty() || index.file.find('/') != std::string::npos || index.file.starts_with("."))
     throw Error(Kind::data,
-                cat("the manifest of a checkpoint names '", index.file, "', which is not a file next to it"));
+                cat("the manifest of a checkpoint names '", index.file, "'; expected a file in the same folder"));
   index.bytes = natural(json, "bytes");
   const std::string& crc = text(json, "crc32");
   const std::optional<uint32_t> number = crc_of_text(crc);

@@ -17,8 +17,9 @@ void read_bytes(const fs::path& path, int64_t at, std::span<std::byte> to) {
   if (to.empty()) return;
   const File file = open_to_read(path, "checkpoint file");
   if (::fseeko(file.get(), at, SEEK_SET) != 0 || std::fread(to.data(), 1, to.size(), file.get()) != to.size())
-    throw Error(Kind::io, cat("cannot read checkpoint file '", path.string(), "': ",
-                              std::ferror(file.get()) ? std::strerror(errno) : "it was truncated while being read"));
+    throw Error(Kind::io,
+                cat("cannot read checkpoint file '", path.string(),
+                    "': ", std::ferror(file.get()) ? std::strerror(errno) : "the file was truncated while being read"));
 }
 
 /// Copies a byte range of the file, starting at offset `at`, from the pieces in memory.
@@ -76,12 +77,15 @@ bool StateReader::has(std::string_view name) const {
 
 const StateArray& StateReader::at(std::string_view name) const {
   if (const StateArray* array = index().find(scope_ + std::string(name))) return *array;
-  throw Error(Kind::data, cat(place(name), ": the checkpoint does not hold it"));
+  throw Error(Kind::data, cat(place(name), ": the checkpoint does not contain this entry"));
 }
 
 int64_t StateReader::number(std::string_view name) const {
   const Json* value = index().values.find(scope_ + std::string(name));
-  if (!value || !value->integer()) throw Error(Kind::data, cat(place(name), ": the checkpoint does not hold it"));
+  if (!value || !value->integer())
+    throw Error(Kind::data, cat(place(name),
+                                ": the checkpoint does not contain "
+                                "this entry"));
   return *value->integer();
 }
 

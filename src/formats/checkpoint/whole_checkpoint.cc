@@ -14,15 +14,16 @@ WholeCheckpoint read_checkpoint(const fs::path& folder, const CheckpointCheck& c
              [&] {
                const Json* iterations = checkpoint.manifest.progress.find("iterations");
                if (!iterations || !iterations->integer())
-                 throw Error(Kind::data, cat("a checkpoint has ", iterations ? iterations->text() : "nothing",
-                                             " as \"iterations\" of the run's progress"));
+                 throw Error(Kind::data,
+                             cat("the progress of a checkpoint has ", iterations ? iterations->text() : "nothing",
+                                 " as \"iterations\", expected an integer"));
                checkpoint.iteration = *iterations->integer();
                if (check) check(checkpoint);
              });
   if (const auto named = iteration_of(folder); named && *named != checkpoint.iteration)
-    throw Error(Kind::data, cat("'", folder.string(), "': its content belongs to iteration ", checkpoint.iteration,
-                                ": it is a copy, or was renamed; name it '",
-                                checkpoint_path({}, checkpoint.iteration).string(), "', or remove it"));
+    throw Error(Kind::data, cat("'", folder.string(), "' contains the state of iteration ", checkpoint.iteration,
+                                ": the folder is a copy or was renamed; rename the folder to '",
+                                checkpoint_path({}, checkpoint.iteration).string(), "', or remove the folder"));
   verify_files(folder, checkpoint.manifest);
   return checkpoint;
 }
@@ -33,7 +34,7 @@ std::optional<WholeCheckpoint> newest_checkpoint(const fs::path& folder, const L
   std::optional<Error> first;
   for (const CheckpointPlace& place : places) try {
       WholeCheckpoint checkpoint = read_checkpoint(place.path, check);
-      if (first) log.warning("an older checkpoint is used: '", place.path.string(), "'");
+      if (first) log.warning("using an older checkpoint instead: '", place.path.string(), "'");
       return checkpoint;
     } catch (const Error& error) {
       log.warning("checkpoint '", place.path.string(), "' cannot be used: ", error.what());

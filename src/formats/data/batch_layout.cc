@@ -57,8 +57,8 @@ void BatchView::place(std::span<const KeyForm> forms) const {
   size_t bytes = layout->packed;
   for (size_t t = 0; t < forms.size(); ++t) {
     const KeyForm& form = forms[t];
-    HCTR_EXPECT(form.count <= shape.tables[t].key_capacity, "a batch with more than ", shape.tables[t].key_capacity,
-                " keys in one input");
+    HCTR_EXPECT(form.count <= shape.tables[t].key_capacity, "a batch may not have more than ",
+                shape.tables[t].key_capacity, " keys in one input");
     PackedKeys& to = packed[t];
     to = {.count = static_cast<int32_t>(form.count),
           .rows = form.ones ? static_cast<int32_t>(form.rows) : 0,
@@ -66,7 +66,7 @@ void BatchView::place(std::span<const KeyForm> forms) const {
           .sign_extends = form.sign_extends,
           .slots = form.by_sample ? static_cast<int32_t>(shape.tables[t].slots) : 0};
     HCTR_EXPECT(!form.by_sample || (form.ones && form.count == form.rows * shape.tables[t].slots),
-                "keys by sample, but not one in each slot");
+                "keys ordered by sample need exactly one key in each slot");
     if (!form.ones) to.offsets = static_cast<int64_t>(add_part(bytes, offset_bytes(shape, shape.tables[t])));
     to.keys =
         static_cast<int64_t>(add_part(bytes, static_cast<size_t>(form.count) * static_cast<size_t>(to.key_bytes)));

@@ -148,7 +148,7 @@ bool BracketedList::read(std::string_view cell, char separator) {
     const bool one = inside->find(separator == 0 ? ',' : separator) == inside->npos && !inside->empty() &&
                      !is_quote(inside->front()) && !read_number(*inside, number);
     if (one && (separator != 0 || !is_between_blanks(*inside))) {
-      problem_ = "it may be a list of one value or a text such as <unk>; add such texts to \"missing\"";
+      problem_ = "the value may be a list of one value or a text such as <unk>; add such texts to \"missing\"";
       return false;
     }
     text = *inside;
@@ -175,8 +175,8 @@ bool BracketedList::read_values(std::string_view text, char separator) {
       text = bare(text);
       if (type > 0 && text.starts_with(')')) text = bare(text.substr(1));
       if (!text.empty() && !ends_value(text.front()) && separator != ' ') {
-        problem_ =
-            in_braces_ && text.front() == ':' ? "it is a map, not a list" : "a value continues after its closing quote";
+        problem_ = in_braces_ && text.front() == ':' ? "the value is a map; expected a list"
+                                                     : "a value continues after its closing quote";
         return false;
       }
     } else {
@@ -196,9 +196,9 @@ bool BracketedList::add_plain(std::string_view value) {
   if (value == "...")
     problem_ = "NumPy abbreviated the list with '...'";
   else if (!value.empty() && (closing_of(value.front()) != '\0' || value.back() == ']' || value.back() == '}'))
-    problem_ = "there are lists in the list";
+    problem_ = "the list contains lists";
   else if (in_braces_ && value.find(':') != value.npos)
-    problem_ = "it is a map, not a list";
+    problem_ = "the value is a map; expected a list";
   else
     add(value);
   return *problem_ == '\0';

@@ -256,8 +256,8 @@ std::string number_hint(std::string_view text, const char* options) {
     return "; dates and times must be numbers: use seconds since 1970, or the hour and weekday as columns";
   if (number_notation(text) != Notation::none)
     return cat(
-        "; expected a number without units, currency signs and thousands separators, with a decimal point, such as "
-        "1234.5, unless ",
+        "; expected a number with a decimal point and without units, currency signs and thousands separators, such "
+        "as 1234.5, unless ",
         options);
   return {};
 }

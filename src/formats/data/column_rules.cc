@@ -34,9 +34,8 @@ class VocabularyFile {
       };
       if (!splitter.problem().empty()) fail(splitter.problem());
       if (splitter.cells().size() != 1)
-        fail(
-            cat("expected one value per line, found ", splitter.cells().size(), " cells; ",
-                grammar.quote ? "write a value that holds a delimiter in quotes" : "keep only the values in the file"));
+        fail(cat("expected one value per line, found ", splitter.cells().size(), " cells; ",
+                 grammar.quote ? "put values that contain a delimiter in quotes" : "keep only the values in the file"));
       const auto [first, fresh] = numbers_.emplace(splitter.cells()[0], record);
       if (!fresh) fail(cat("'", first->first, "' is value ", first->second + 1, " already"));
       hash_ = mix64(hash_ ^ text_hash(first->first, 0));
@@ -79,8 +78,8 @@ std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
       const ColumnStatistics* learned = find_statistics(statistics, rule.column, rule.transform.log);
       if (!learned)
         throw Error(Kind::config, cat("column '", rule.column,
-                                      "': \"standardize\" without \"mean\" and \"std\" needs the statistics of "
-                                      "training data, but there are none here"));
+                                      "': \"standardize\" without \"mean\" and \"std\" needs statistics of "
+                                      "training data, which do not exist here"));
       rule.mean = learned->mean;
       rule.std = learned->std;
       if (!rule.fallback) rule.fallback = 0.0f;  // the mean

@@ -12,10 +12,10 @@ void check_dense(DenseColumns& dense, const std::string& pointer, Problems& prob
   check_notation(dense.notation(), pointer, problems);
   for (const auto& [name, values] : {std::pair{"/mean", &dense.mean}, {"/std", &dense.std}}) {
     if (dense.learned()) continue;
-    if (!standardise && !values->empty()) problems.error(pointer + name, "only \"transform\": \"standardize\" uses it");
+    if (!standardise && !values->empty()) problems.error(pointer + name, "needs \"transform\": \"standardize\"");
     if (standardise && values->size() != 1 && values->size() != dense.columns.size())
       problems.error(pointer + name, cat("expected one number for all columns or ", dense.columns.size(),
-                                         ", one for each; found ", values->size()));
+                                         ", one for each column; found ", values->size()));
   }
   for (const double std : dense.std)
     if (!(std > 0)) problems.error(pointer + "/std", cat("expected positive numbers, found ", std));
@@ -24,13 +24,13 @@ void check_dense(DenseColumns& dense, const std::string& pointer, Problems& prob
 void check_slots(SlotColumns& slots, const std::string& pointer, Problems& problems) {
   check_one_character(slots.separator, true, pointer + "/separator", problems);
   if (slots.brackets && slots.separator.find_first_of("[](){}'\"\\") != slots.separator.npos)
-    problems.error(pointer + "/separator", "is a bracket or a quote of the list itself");
+    problems.error(pointer + "/separator", "cannot be a separator: lists use brackets and quotes themselves");
   if (slots.buckets != 0 && slots.keys.value_or(KeyRule::hash) != KeyRule::hash)
-    problems.error(pointer + "/buckets", "only \"keys\": \"hash\" uses it");
+    problems.error(pointer + "/buckets", "needs \"keys\": \"hash\"");
   if (slots.vocabulary.empty() == (slots.keys == KeyRule::vocabulary))
     problems.error(pointer + "/vocabulary",
                    slots.vocabulary.empty() ? "\"keys\": \"vocabulary\" needs the file with the values, one per line"
-                                            : "only \"keys\": \"vocabulary\" uses it");
+                                            : "needs \"keys\": \"vocabulary\"");
 }
 
 template <class Group>
@@ -66,9 +66,11 @@ Schema<DenseColumns> dense_columns_schema(const char* fallback) {
            "the transform of the numbers: none, ln(1 + max(x, 0)), (x - mean) / std, or both in this order: [\"log\", "
            "\"standardize\"]")
       .opt("mean", &DenseColumns::mean,
-           "for standardize: one number, or one for each column; without mean and std both are computed from the "
-           "training data and saved with the model")
-      .opt("std", &DenseColumns::std, "for standardize: one number, or one for each column")
+           "for standardize: the mean, one number for all columns or one for each column; without mean and std "
+           "both are computed from the training data and saved with the model")
+      .opt("std", &DenseColumns::std,
+           "for standardize: the standard deviation, one number for all columns or one "
+           "for each column")
       .opt("default", &DenseColumns::fallback, fallback)
       .opt("number_format", &DenseColumns::number_format, kNumberFormatHelp)
       .opt("unit", &DenseColumns::unit, kUnitHelp)
@@ -86,13 +88,14 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
            between(0, 1LL << 48))
       .opt("vocabulary", &SlotColumns::vocabulary, "for vocabulary: a text file with one value per line")
       .opt("key_space", &SlotColumns::key_space,
-           "a name: slots with the same name give equal values equal keys, so that they share the vectors of a table, "
-           "for example an item and a list of items; default: each slot has its own keys")
-      .opt("separator", &SlotColumns::separator, "the character between several values in a text; empty: one value")
-      .opt(
-          "brackets", &SlotColumns::brackets,
-          "a text holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
-          "dropped; without separator: commas, or blanks between numbers and values in quotes")
+           "a name; slots with the same name map equal values to equal keys and can share vectors, for example an "
+           "item and a list of items; default: each slot has its own keys")
+      .opt("separator", &SlotColumns::separator,
+           "the separator of several values in a text; empty: a text is one "
+           "value")
+      .opt("brackets", &SlotColumns::brackets,
+           "a text holds a list in brackets, such as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around "
+           "values are dropped; without separator: commas, or blanks between numbers and values in quotes")
       .together(check_slots);
 }
 
@@ -100,10 +103,10 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
 
 Schema<SlotColumns> slot_columns_schema() {
   return common_slot_columns(
-             "how a value is converted to a key: by a hash; by its line in a file; or as a decimal or hexadecimal "
-             "number; default: hash")
+             "how a value is converted to a key. hash: by a hash; vocabulary: by its line in a file; number or "
+             "hex: as a decimal or hexadecimal number; default: hash")
       .opt("default", &SlotColumns::fallback,
-           "the value that replaces an empty cell; \"\" or not set: a slot without keys");
+           "the value that replaces an empty cell; \"\", the default: an empty cell gives no key");
 }
 
 Schema<SlotColumns> parquet_slot_columns_schema() {
@@ -111,7 +114,7 @@ Schema<SlotColumns> parquet_slot_columns_schema() {
              "how a value is converted to a key, as for Csv; numbers are hashed and looked up as decimal digits; "
              "default: integers are the keys, text is hashed")
       .opt("default", &SlotColumns::fallback,
-           "the value that replaces a null, \"\" for none, so that it gives no key; default: default_key");
+           "the value that replaces a null; \"\": a null gives no key; default: default_key");
 }
 
 Misfit read_value(const Json& value, const Range& range, DenseTransforms& out) {
@@ -187,14 +190,14 @@ void check_key_spaces(const std::vector<SlotColumns>& groups, bool by_type, cons
     };
     if (by_type && !group->keys)
       problems.error(here + "keys",
-                     "slots with a \"key_space\" need \"keys\", such as \"hash\": without it the type of each column "
-                     "decides, and columns of integers and of text make different keys");
+                     "slots with a \"key_space\" need \"keys\", such as \"hash\": without \"keys\" the type of "
+                     "each column decides, and integers and texts get different keys");
     if (group->keys.value_or(KeyRule::hash) != first->keys.value_or(KeyRule::hash)) differ("keys");
     if (group->buckets != first->buckets) differ("buckets");
     if (group->vocabulary != first->vocabulary) differ("vocabulary");
     if (group->columns.size() == 1 && std::count_if(groups.begin(), groups.end(), same_as(*group)) == 1)
       problems.warn(here + "key_space",
-                    cat("no other slot has the key space \"", group->key_space, "\", so nothing is shared"));
+                    cat("no other slot has the key space \"", group->key_space, "\", so the field has no effect"));
   }
 }
 

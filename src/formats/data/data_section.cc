@@ -112,7 +112,7 @@ BatchShape batch_shape(const DataSection& section, int64_t samples) {
     if (samples > 0 && (input.kept_keys() > most / samples || input.slot_num > most / samples))
       throw Error(Kind::config, cat("sparse input \"", input.top, "\": a batch of ", samples, " samples could hold ",
                                     input.kept_keys(), " keys in ", input.slot_num, " slots each, more than ", most,
-                                    " in all; use a smaller batch or smaller limits"));
+                                    " in total; set a smaller batch or smaller limits"));
     shape.tables.push_back({.slots = input.slot_num,
                             .key_capacity = input.kept_keys() * samples,
                             .keep = input.keep_first ? *input.keep_first : input.keep_last.value_or(0),

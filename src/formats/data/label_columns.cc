@@ -42,8 +42,8 @@ Schema<LabelColumn> label_column_schema() {
       .short_form("column")
       .need("column", &LabelColumn::column, "the column")
       .opt("positive", &LabelColumn::positive,
-           "the text that means label 1, or several; or the lowest number that does; everything else is 0. Default: "
-           "the label is the number in the column")
+           "the text, or a list of texts, that means label 1; or {\"at_least\": number}, the lowest number that "
+           "means label 1. Everything else is label 0. Default: the label is the number in the column")
       .opt("number_format", &LabelColumn::number_format, kNumberFormatHelp)
       .opt("unit", &LabelColumn::unit, kUnitHelp)
       .together([](LabelColumn& label, const std::string& pointer, Problems& problems) {

@@ -205,17 +205,17 @@ std::string describe(const NumberNotation& notation) {
 
 const char* const kNumberFormatHelp =
     "the format of numbers in texts, as an example: \"1,234.5\" has commas as thousands separators, \"1234,5\" a "
-    "decimal comma; a value may lack the separators, and (12) and 12- are -12. Default: the format of the section, "
+    "decimal comma. Values may omit the separators; (12) and 12- mean -12. Default: the section's number_format, "
     "else \"1234.5\"";
 const char* const kUnitHelp =
-    "the prefix or suffix of each number in texts, such as \"$\", \"EUR\" or \"kg\"; with \"%\" 12.5% is 0.125; a "
-    "value without it is a bad record";
+    "the prefix or suffix of each number in texts, such as \"$\", \"EUR\" or \"kg\"; with \"%\" 12.5% means 0.125; "
+    "a value without the unit is a bad record";
 
 void check_notation(const NumberNotation& notation, const std::string& pointer, Problems& problems) {
   const std::string_view unit = notation.unit;
   if (unit.empty()) return;
   if (without_any_blanks(unit) != unit)
-    problems.error(pointer + "/unit", "remove the blanks around it: values may have them or not");
+    problems.error(pointer + "/unit", "remove the blanks around the unit: blanks in values are optional");
   else if (is_digit(unit.front()) || std::string_view("+-.,'_()").find(unit.front()) != std::string_view::npos)
     problems.error(pointer + "/unit", cat("\"", unit, "\" may be part of a number"));
 }

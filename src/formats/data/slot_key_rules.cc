@@ -26,11 +26,11 @@ Json to_json(const std::vector<SlotKeyRule>& slots) {
 
 std::vector<SlotKeyRule> slot_key_rules(const Json& json) {
   std::vector<SlotKeyRule> slots;
-  if (!json.array()) throw Error(Kind::data, "the keys of slots are not a list");
+  if (!json.array()) throw Error(Kind::data, "expected a list of the slots' key rules");
   for (const Json& slot : *json.array()) {
     const Json *column = slot.find("column"), *keys = slot.find("keys");
     if (!column || !column->string() || !keys || !keys->string())
-      throw Error(Kind::data, cat("the keys of slots lack \"column\" or \"keys\": ", slot.text()));
+      throw Error(Kind::data, cat("a key rule of a slot needs \"column\" and \"keys\", found ", slot.text()));
     const auto is_true = [&](const char* name) {
       const Json* value = slot.find(name);
       return value && value->boolean() && *value->boolean();
@@ -55,7 +55,7 @@ const SlotKeyRule* find_slot_key_rule(const std::vector<SlotKeyRule>& slots, con
 
 std::string advice_on_keys(const std::string& column) {
   return cat("store '", column, "' with one type, or state \"keys\" of its slot in \"parquet\": \"number\" if the ",
-             "texts are integers, or \"hash\", which hashes an integer's digits");
+             "texts are integers; \"hash\" for a hash of the digits");
 }
 
 void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
@@ -66,7 +66,7 @@ void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::st
     const auto at = [](const SlotKeyRule& of) { return of.place.empty() ? std::string() : cat(", as in ", of.place); };
     throw Error(Kind::data, cat("column '", slot.column, "': its keys are ", words_of(slot.rule), " in ", source,
                                 at(slot), ", and ", words_of(other->rule), " in ", wanted_of, at(*other),
-                                ": no key would be found; ", advice_on_keys(slot.column)));
+                                ": none of the keys would match; ", advice_on_keys(slot.column)));
   }
 }
 
@@ -80,7 +80,8 @@ void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string
         cat("column '", slot.column, "' holds ", slot.times ? "times in " : "other values than times in ", source,
             slot.place.empty() ? std::string() : cat(", ", slot.place), ", and ",
             slot.times ? "other values in " : "times in ", wanted_of,
-            ": the keys are hashes of their texts, and none would be found; store it with the type that it had there"));
+            ": the keys are hashes of the texts, so none of the keys would match; store the column with the same "
+            "type in both"));
   }
 }
 

@@ -168,7 +168,7 @@ void FeatureCutter::finish(const std::vector<int64_t>& ready) const {
                 cat("the chunks of mapping \"", plan_.mapping, "\" differ in length: the chunk of '", name(ended),
                     "' ends after ", row_, " rows, the chunk of '", name(longer), "' has more"));
   if (most_)
-    throw Error(Kind::data, cat("mapping \"", plan_.mapping, "\" holds ", row_, " rows, but the Data layer says ",
+    throw Error(Kind::data, cat("mapping \"", plan_.mapping, "\" holds ", row_, " rows, but the Data layer expects ",
                                 *most_, " (\"num_samples\" and \"eval_num_samples\")"));
 }
 

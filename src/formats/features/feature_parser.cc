@@ -72,7 +72,7 @@ Numbers numbers_of(const FeaturePlan& plan, const FeatureField& field, SampleBlo
 
 std::string id_problem(const FeatureField& field, int64_t id) {
   if (std::string misfit = feature_misfit(field.feature, static_cast<double>(id)); !misfit.empty()) return misfit;
-  return id < 0 ? cat("feature ", field.feature.name, ": ", id, " is not an id; ids are not negative")
+  return id < 0 ? cat("feature ", field.feature.name, ": ", id, " is not an id; expected an integer of at least 0")
                 : cat("feature ", field.feature.name, ": ", id, " is not an id below the ", field.limit,
                       " that \"slot_size_array\" gives slot ", field.index);
 }
@@ -193,7 +193,7 @@ void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, 
       mark(row, "line", [&] {
         return BadRecord{.file = group.files[part.file].string(),
                          .record = line_number,
-                         .cause = cat(problem, line_number == 1 ? "; a csv chunk has no line of names" : "")};
+                         .cause = cat(problem, line_number == 1 ? "; a csv chunk has no header line" : "")};
       });
     return ++row < rows_;
   });

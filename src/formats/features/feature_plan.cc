@@ -45,7 +45,7 @@ void measure(FeatureGroup& group) {
     if (file.size() % width != 0)
       throw Error(Kind::data,
                   cat("'", path.string(), "' has ", file.size(), " bytes, which is not a whole number of rows of ",
-                      width, " bytes; was it truncated, or is a dtype wrong?"));
+                      width, " bytes; was the file truncated, or is a dtype wrong?"));
     group.rows.push_back(file.size() / width);
   }
 }
@@ -90,7 +90,7 @@ void add_missing_labels(const FeatureSpec& spec, const FeatureUse& use, const Da
     const auto value = label_without_column(section, source, i);
     if (!value)
       throw Error(Kind::data, cat("no chunk of mapping \"", plan.mapping, "\" of '", section.feature_spec,
-                                  "' holds the label \"", name, "\"; only predictions need none"));
+                                  "' holds the label \"", name, "\"; only prediction can do without labels"));
     plan.missing_labels.push_back({name, static_cast<int64_t>(i), *value});
   }
 }

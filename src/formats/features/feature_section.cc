@@ -91,7 +91,7 @@ void complete_sizes(DataSection& section, const FeatureSpec& spec, const Feature
       return problems.error(
           cat(pointer, "/", sizes.size()),
           cat("the feature \"", spec.features[slot].name, "\" has a cardinality of ", ids, ", but a slot has at most ",
-              kMostIds, " ids; set the real number, or remove the cardinality from the feature specification"));
+              kMostIds, " ids; correct or remove the cardinality in the feature specification"));
     sizes.push_back(spec.features[slot].cardinality.value_or(0));
     if (!spec.features[slot].cardinality) unknown.push_back(slot);
   }
@@ -100,7 +100,7 @@ void complete_sizes(DataSection& section, const FeatureSpec& spec, const Feature
       section.slot_size_array = sizes;
     else if (sizes.size() > 1)
       problems.warn(pointer, cat("is not set, and the feature specification has no cardinality of ",
-                                 listed(spec, unknown), ": keys are the ids themselves, so features share keys"));
+                                 listed(spec, unknown), ": keys are then the ids, so features share keys"));
     return;
   }
   for (size_t s = 0; s < std::min(sizes.size(), section.slot_size_array.size()); ++s)
@@ -137,10 +137,10 @@ FeatureUse use_features(const FeatureSpec& spec, const DataSection& section, con
     use.slots.insert(use.slots.end(), features.begin(), features.end());
   }
   if (shares && taken != static_cast<int64_t>(shared.size()))
-    problems.error(pointer + "/sparse",
-                   cat("the inputs without a channel of the same name have ", taken,
-                       " slots in all, but the channel \"", kCategoricalChannel, "\" of the feature specification has ",
-                       shared.size(), " features", shared.empty() ? "" : ": ", listed(spec, shared)));
+    problems.error(pointer + "/sparse", cat("the inputs without a channel of the same name have ", taken,
+                                            " slots in total, but the channel \"", kCategoricalChannel,
+                                            "\" of the feature specification has ", shared.size(), " features",
+                                            shared.empty() ? "" : ": ", listed(spec, shared)));
   return use;
 }
 
@@ -152,8 +152,9 @@ void complete_feature_section(DataSection& section, const std::string& pointer, 
   section.format = kFeatureFormat;
   if (section.source.empty()) section.source = "train";
   if (!fs::exists(section.feature_spec))
-    return problems.note(pointer + "/feature_spec",
-                         cat("there is no file '", section.feature_spec, "' yet; the layer is not checked against it"));
+    return problems.note(pointer + "/feature_spec", cat("there is no file '", section.feature_spec,
+                                                        "' yet; the layer is not checked against "
+                                                        "the specification"));
   try {
     const FeatureSpec spec = read_feature_spec(section.feature_spec);
     for (const FeatureSource& source : spec.sources)
@@ -175,12 +176,14 @@ void check_feature_section(const DataSection& section, const std::string& pointe
                           "the format FeatureSpec needs \"feature_spec\": the path of a feature specification");
   const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
   if (sizes != 0 && sizes != section.slots())
-    problems.error(pointer + "/slot_size_array",
-                   cat("has ", sizes, " numbers for ", section.slots(), " slots; their sums are added to the ids"));
+    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
+                                                     " slots; expected one number for each "
+                                                     "slot, to shift its ids"));
   for (size_t i = 0; i < section.sparse.size(); ++i)
     if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
-      problems.error(cat(pointer, "/sparse/", i), cat("each feature puts one key into its slot, so a sample has ",
-                                                      input.slot_num, " keys; the limits allow ", input.max_keys()));
+      problems.error(cat(pointer, "/sparse/", i),
+                     cat("each feature puts one key into its slot, so a sample has ", input.slot_num,
+                         " keys; the input's limits allow only ", input.max_keys()));
 }
 
 }  // namespace hctr

@@ -27,7 +27,7 @@ class FeatureSet : public SampleSet {
     if (plan_.rows && most_.value_or(0) > *plan_.rows)
       throw Error(Kind::data,
                   cat("mapping \"", source.path, "\" of '", section.feature_spec, "' holds ", *plan_.rows,
-                      " rows, but the Data layer says ", *most_, " (\"num_samples\" and \"eval_num_samples\")"));
+                      " rows, but the Data layer expects ", *most_, " (\"num_samples\" and \"eval_num_samples\")"));
     samples_ = most_ ? *most_ : plan_.rows ? *plan_.rows : estimate();
     if (samples_ == 0)
       throw Error(Kind::data, cat("mapping \"", source.path, "\" of '", section.feature_spec,

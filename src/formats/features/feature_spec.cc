@@ -49,7 +49,7 @@ class SpecParser {
       const auto key = entry.first.as<std::string>();
       if (std::find(known.begin(), known.end(), key) == known.end())
         error(place + "/" + key, entry.first,
-              cat("there is no such entry", did_you_mean(key, known), "; known are ", one_of(known)));
+              cat("unknown entry", did_you_mean(key, known), "; known are ", one_of(known)));
     }
   }
 

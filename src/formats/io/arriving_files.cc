@@ -67,13 +67,13 @@ class ArrivingInList : public ArrivingFiles {
         found.names.emplace_back(line);
       else if (line != known_[entries - 1])
         throw Error(Kind::data, cat("'", list_.string(), "' line ", number, " now names '", line.substr(0, kMostShown),
-                                    "', but earlier it named '", known_[entries - 1].substr(0, kMostShown),
+                                    "', but earlier the list named '", known_[entries - 1].substr(0, kMostShown),
                                     "', which training has read: lines may only be appended to a followed list"));
     }
     if (entries < known_.size())
       throw Error(Kind::data,
-                  cat("'", list_.string(), "' now names ", entries, " files, but earlier it named ", known_.size(),
-                      ", which training has read: lines may only be appended to a followed list"));
+                  cat("'", list_.string(), "' now names ", entries, " files, but earlier the list named ",
+                      known_.size(), ", which training has read: lines may only be appended to a followed list"));
     known_.insert(known_.end(), found.names.begin(), found.names.end());
     return found;
   }
@@ -90,7 +90,8 @@ std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std:
   if (fs::is_directory(source)) return std::make_unique<ArrivingInFolder>(source, known);
   if (!fs::exists(source))
     throw Error(Kind::io, cat("there is no '", source.string(),
-                              "' to follow: \"source\" names a folder, or a list, which may be empty at first"));
+                              "' to follow: \"source\" must name a folder or a file list, which may be empty at "
+                              "first"));
   return std::make_unique<ArrivingInList>(source, known);
 }
 
@@ -101,7 +102,7 @@ fs::path path_of_arrived(const fs::path& source, const std::string& name) {
   if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;
   if (fs::exists(beside, none)) return beside;
   throw Error(Kind::io, cat("'", source.string(), "' named the file '", name.substr(0, kMostShown),
-                            "', which does not exist: a file must stay until it is read"));
+                            "', which does not exist: a file must not be removed before training has read it"));
 }
 
 }  // namespace hctr

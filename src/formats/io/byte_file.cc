@@ -88,9 +88,9 @@ void ByteFile::read_at(int64_t position, std::byte* to, size_t count) const {
       throw Error(Kind::data,
                   cat("'", path_.string(), "': ends at byte ", position + static_cast<int64_t>(done), ", ",
                       size_ > position + static_cast<int64_t>(done)
-                          ? cat("but had ", size_, " bytes when it was opened: it was truncated while being read")
-                          : cat("as when it was opened, but had more when its records were counted: it was truncated "
-                                "while being read")));
+                          ? cat("but had ", size_, " bytes when opened: the file was truncated while being read")
+                          : cat("the size when opened, but had more bytes when its records were counted: the file "
+                                "was truncated while being read")));
     done += static_cast<size_t>(got);
   }
 }

@@ -134,7 +134,7 @@ class ZstdStream : public PackedStream {
       const size_t left = ZSTD_decompressStream(state_, &out, &in_);
       if (ZSTD_isError(left)) fail_damaged(ZSTD_getErrorName(left));
       if (in_.size == 0 && out.pos == 0) {
-        if (!between_frames_) fail_damaged("it ends inside a frame");
+        if (!between_frames_) fail_damaged("the file ends inside a frame");
         return 0;
       }
       if (in_.pos > had || out.pos > 0) between_frames_ = left == 0;

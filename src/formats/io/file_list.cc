@@ -56,7 +56,8 @@ fs::path locate(const fs::path& list, size_t line, const std::string& entry, con
   if (found == here && here.is_relative() && source_exists(in_folder) && !fs::equivalent(here, in_folder, none) &&
       fs::weakly_canonical(here, none) != fs::weakly_canonical(in_folder, none))
     log.warning("'", list.string(), "' line ", line, ": '", entry,
-                "' exists in the working directory and in the folder of the list; the former is used");
+                "' exists in the working directory and in the folder of the list; the file in the working "
+                "directory is used");
   if (found) return *found;
   throw Error(Kind::io, cat("'", list.string(), "' line ", line, ": there is no file '", entry, "'",
                             here.is_relative() ? cat(", neither in the working directory nor in '",
@@ -92,7 +93,7 @@ std::vector<fs::path> read_file_list(const fs::path& list, const Log& log, bool 
                                 lines.size() - 1, " follow"));
   if (counted && lines.size() - 1 > count)
     log.warning(name, " line 1 says ", count, count == 1 ? " file" : " files", "; the entries from line ", count + 2,
-                " on are not read");
+                " on are ignored");
   std::vector<fs::path> files;
   const size_t begin = counted ? 1 : 0, end = counted ? count + 1 : lines.size();
   for (size_t i = begin; i < end; ++i) {

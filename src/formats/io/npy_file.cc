@@ -64,18 +64,17 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   };
   unsigned char head[12] = {};
   const size_t got = std::fread(head, 1, 10, file_.get());
-  if (got < 10 || std::memcmp(head, kMagic.data(), kMagic.size()) != 0)
-    refuse("does not begin like a file of numpy.save");
+  if (got < 10 || std::memcmp(head, kMagic.data(), kMagic.size()) != 0) refuse("is not a file of numpy.save");
   const int version = head[6];
   size_t length = head[8] + (size_t{head[9]} << 8);
   if (version >= 2) {
-    if (std::fread(head + 10, 1, 2, file_.get()) != 2) refuse("ends in its header");
+    if (std::fread(head + 10, 1, 2, file_.get()) != 2) refuse("ends inside the header");
     length += (size_t{head[10]} << 16) + (size_t{head[11]} << 24);
   }
-  if (version < 1 || version > 3) refuse(cat("has version ", version, "; versions 1 to 3 are read"));
+  if (version < 1 || version > 3) refuse(cat("has version ", version, "; expected version 1 to 3"));
   if (length > kMostHeaderBytes) refuse(cat("has a header of ", length, " bytes"));
   std::string header(length, '\0');
-  if (std::fread(header.data(), 1, length, file_.get()) != length) refuse("ends in its header");
+  if (std::fread(header.data(), 1, length, file_.get()) != length) refuse("ends inside the header");
 
   std::string_view type = value_of(header, "descr");
   type = type.starts_with("'") ? type.substr(1, std::min(type.find('\'', 1), type.size()) - 1) : std::string_view();
@@ -84,7 +83,7 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   if (size == sizes_of_types().end())
     refuse(cat("holds \"", type_, "\"; expected little-endian integers or floats (<i8, <u4, <f4, ...)"));
   if (!value_of(header, "fortran_order").starts_with("False"))
-    refuse("is in Fortran order; convert it with numpy.ascontiguousarray");
+    refuse("is in Fortran order; convert the array with numpy.ascontiguousarray");
   const auto shape = shape_of(value_of(header, "shape"));
   if (!shape || shape->empty() || shape->size() > 2) refuse("is not an array of one or two dimensions");
   rows_ = shape->at(0);
@@ -95,15 +94,16 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   if (__builtin_mul_overflow(rows_, columns_, &expected) || __builtin_mul_overflow(expected, size->second, &expected) ||
       expected != bytes - begin)
     refuse(cat("has ", bytes - begin, " bytes of numbers; ", rows_, " times ", columns_, " of type ", type_,
-               " have another size: it is incomplete"));
+               " have another size: the file is incomplete"));
 }
 
 template <class T>
 std::vector<T> NpyFile::read(int64_t rows) {
   std::vector<T> values(static_cast<size_t>(rows * columns_));
   if (std::fread(values.data(), sizeof(T), values.size(), file_.get()) != values.size())
-    throw Error(Kind::io, cat("cannot read ", kNpy, " '", path_.string(), "': ",
-                              std::ferror(file_.get()) ? std::strerror(errno) : "it was truncated while being read"));
+    throw Error(Kind::io,
+                cat("cannot read ", kNpy, " '", path_.string(), "': ",
+                    std::ferror(file_.get()) ? std::strerror(errno) : "the file was truncated while being read"));
   return values;
 }
 

@@ -44,8 +44,8 @@ void add_files(const fs::path& folder, std::vector<fs::path>& files) {
     else
       throw Error(Kind::data,
                   cat("'", folder.string(), "' holds the folder '", name,
-                      "'; inside a data folder only partition folders such as 'day=2020-01-01' are read: name '",
-                      at->path().string(), "' itself, or the files with a pattern such as '",
+                      "'; a data folder may contain only partition folders such as 'day=2020-01-01': name '",
+                      at->path().string(), "' as the source, or name the files with a pattern such as '",
                       (folder / "*.csv").string(), "'"));
   }
   if (error) throw Error(Kind::io, cat("cannot read the folder '", folder.string(), "': ", error.message()));
@@ -61,7 +61,7 @@ void expect_one_ending(const fs::path& source, const std::vector<fs::path>& file
   for (const fs::path& file : files)
     if (ending_of(file) != ending_of(files[0]))
       throw Error(Kind::data, cat("'", source.string(), "' names '", files[0].string(), "' and '", file.string(),
-                                  "', whose endings differ: select some with a pattern, such as '",
+                                  "', which have different endings: select files with a pattern, such as '",
                                   (files[0].parent_path() / ("*" + ending_of(files[0]))).string(), "'"));
 }
 

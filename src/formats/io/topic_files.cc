@@ -28,7 +28,8 @@ T number_of_option(std::string_view name, std::string_view text) {
   T value{};
   const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || stop != text.data() + text.size() || value <= 0)
-    throw Error(Kind::config, cat("source \"kafka://...\": \"", name, "\" needs a number above 0, not \"", text, "\""));
+    throw Error(Kind::config,
+                cat("source \"kafka://...\": \"", name, "\" needs a number above 0, found \"", text, "\""));
   return value;
 }
 
@@ -60,8 +61,10 @@ TopicOffsets offsets_after(const std::string& topic, const std::vector<std::stri
 }
 
 Error rows_gone(const TopicSource& source, int32_t partition, int64_t wanted, int64_t first) {
-  return {Kind::data, cat("topic '", source.stream.topic, "', partition ", partition, ": messages ", wanted, " to ",
-                          first - 1, " are gone, and no file has them: give the topic a longer retention")};
+  return {Kind::data,
+          cat("topic '", source.stream.topic, "', partition ", partition, ": messages ", wanted, " to ", first - 1,
+              " are gone, and no stored file contains these messages: set a longer "
+              "retention for the topic")};
 }
 
 }  // namespace
@@ -130,8 +133,8 @@ NewFiles ArrivingFromTopic::look() {
       throw rows_gone(source_, message->partition, message->offset - reader_.missing(), message->offset);
     if (reader_.repeated() > 0)
       throw Error(Kind::data, cat("topic '", source_.stream.topic, "', partition ", message->partition, ": offset ",
-                                  message->offset, " comes again, ", reader_.repeated(),
-                                  " after it are read: the topic was made anew, or truncated"));
+                                  message->offset, " arrived again after ", reader_.repeated(),
+                                  " messages after it: the topic was recreated or truncated"));
     if (piece.text.empty()) {
       piece.range = {message->partition, message->offset, message->offset};
       piece.begun = std::chrono::steady_clock::now();

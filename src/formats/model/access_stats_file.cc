@@ -101,17 +101,18 @@ AccessStatsHead read_access_stats(
                  kRow = static_cast<int64_t>(sizeof(formats::RowAccess));
   if (error || head.rows != (bytes - kHead) / kRow || (bytes - kHead) % kRow != 0)
     throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' has ", bytes, " bytes, and its ", head.rows,
-                                " rows do not fill it: it is damaged"));
+                                " rows need another size: the file is damaged"));
   std::vector<formats::RowAccess> rows;
   for (int64_t first = 0; first < head.rows; first += static_cast<int64_t>(rows.size())) {
     rows.resize(static_cast<size_t>(std::min<int64_t>(head.rows - first, 1 << 18)));
     if (std::fread(rows.data(), sizeof rows[0], rows.size(), file.get()) != rows.size())
-      throw Error(Kind::io, cat("cannot read ", kStatsFile, " '", path.string(), "': ",
-                                std::ferror(file.get()) ? std::strerror(errno) : "it was truncated while being read"));
+      throw Error(Kind::io,
+                  cat("cannot read ", kStatsFile, " '", path.string(), "': ",
+                      std::ferror(file.get()) ? std::strerror(errno) : "the file was truncated while being read"));
     for (const formats::RowAccess& row : rows)
       if (row.occurrences > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
         throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' says that key ", row.key, " came ",
-                                    row.occurrences, " times: it is damaged"));
+                                    row.occurrences, " times: the file is damaged"));
     sink(head, rows);
   }
   return head;

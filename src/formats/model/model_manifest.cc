@@ -89,8 +89,8 @@ ModelManifest read_model_manifest(const fs::path& path, const std::string& prefi
                    manifest.delta->tables.push_back({natural_number(table, "rows"), natural_number(table, "changed"),
                                                      natural_number(table, "removed")});
                  if (manifest.delta->tables.size() != manifest.tables.size())
-                   throw Error(Kind::data, cat("its delta is of ", manifest.delta->tables.size(),
-                                               " tables, but there are ", manifest.tables.size()));
+                   throw Error(Kind::data, cat("the delta has ", manifest.delta->tables.size(),
+                                               " tables, but the manifest lists ", manifest.tables.size()));
                }
                for (const Json& member : needed_list(json, "files")) {
                  const std::string& crc = needed_text(member, "crc32");
@@ -121,9 +121,8 @@ void ModelManifest::verify(std::string_view name) const {
         other == name || (other.starts_with(name) && (other[name.size()] == '/' || other[name.size()] == '.')))
       in_context(
           [&] {
-            return cat(
-                "checking the files that '", path.string(),
-                "' lists, which were saved together: a file that differs is damaged or belongs to another model");
+            return cat("checking the files that '", path.string(),
+                       "' lists: a file that differs from the manifest is damaged or belongs to another model");
           },
           [&] { expect_checksum(prefix + member.name, kMember, member.checksum); });
 }
@@ -179,7 +178,7 @@ std::optional<ModelManifest> manifest_of(const fs::path& model_file) {
   }
   if (other)
     throw Error(Kind::data, cat("'", file, "' is not among the files that '", other->path.string(),
-                                "' lists: it belongs to another model"));
+                                "' lists: the file belongs to another model"));
   return std::nullopt;
 }
 
@@ -188,9 +187,10 @@ ModelManifest delta_manifest(const fs::path& folder) {
   const std::string prefix = path + "/";
   const fs::path file = formats::model_manifest_name(prefix, digits);
   if (!fs::exists(file))
-    throw Error(Kind::io,
-                cat("'", folder.string(), "' is not a folder of a delta, \"<prefix>_delta_<iteration>\": there is no '",
-                    file.string(), "'"));
+    throw Error(Kind::io, cat("'", folder.string(),
+                              "' is not the folder of a delta, \"<prefix>_delta_<iteration>\": the "
+                              "folder lacks '",
+                              file.string(), "'"));
   ModelManifest manifest = read_model_manifest(file, prefix);
   if (!manifest.delta)
     throw Error(Kind::data, cat("'", file.string(), "' is the manifest of a full model, not of a delta"));

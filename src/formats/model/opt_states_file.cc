@@ -32,7 +32,7 @@ void OptStatesWriter::add(const RowBlock& block) {
 }
 
 void OptStatesWriter::finish() {
-  HCTR_EXPECT(done_ == rows_, "table '", name_, "' of ", rows_, " rows has states of ", done_);
+  HCTR_EXPECT(done_ == rows_, "table '", name_, "' of ", rows_, " rows has states for only ", done_);
   file_.finish();
 }
 
@@ -51,8 +51,8 @@ OptStatesReader::OptStatesReader(const fs::path& path, const TableSpec& spec, in
                               model_file.string(), "' have ", numbers * 4, " bytes of states of ",
                               optimizer_type(spec.optimizer.kind).name, " (", states_,
                               states_ == 1 ? " state of " : " states of ", dim_, dim_ == 1 ? " number" : " numbers",
-                              "): it belongs to another model or optimizer, or to HugeCTR, which saves a whole table "
-                              "in an undocumented order"));
+                              "): the file belongs to another model or optimizer, or HugeCTR wrote the file, whose "
+                              "order of states is undocumented"));
 }
 
 std::vector<float> OptStatesReader::read(int64_t first, int64_t count) {
@@ -60,8 +60,9 @@ std::vector<float> OptStatesReader::read(int64_t first, int64_t count) {
   const auto read_as = [&]<class T>(T* to) {
     if (std::fseek(file_.get(), static_cast<long>(first * bytes_each_), SEEK_SET) != 0 ||
         std::fread(to, sizeof(T), values.size(), file_.get()) != values.size())
-      throw Error(Kind::io, cat("cannot read ", kStatesFile, " '", path_.string(), "': ",
-                                std::ferror(file_.get()) ? std::strerror(errno) : "it was truncated while being read"));
+      throw Error(Kind::io,
+                  cat("cannot read ", kStatesFile, " '", path_.string(), "': ",
+                      std::ferror(file_.get()) ? std::strerror(errno) : "the file was truncated while being read"));
   };
   if (bytes_each_ == 4) {
     read_as(values.data());
@@ -80,9 +81,9 @@ void OptStatesReader::add_to(RowBlock& block, std::span<const uint64_t> slots) {
   for (size_t i = 0; i < block.keys.size(); ++i) {
     const uint64_t slot = slots.empty() ? 0 : slots[i];
     if (done_ + static_cast<int64_t>(i) > 0 && std::tuple(slot, block.keys[i]) <= std::tuple(last_slot_, last_key_))
-      throw Error(Kind::data, cat("the rows of '", model_file_.string(),
-                                  "' are not in the order of slots and keys (row ", done_ + static_cast<int64_t>(i),
-                                  "), so that '", path_.string(), "' does not assign states to rows"));
+      throw Error(Kind::data, cat("the rows of '", model_file_.string(), "' are not sorted by slot and key (row ",
+                                  done_ + static_cast<int64_t>(i), "), so that '", path_.string(),
+                                  "' does not assign states to rows"));
     last_slot_ = slot;
     last_key_ = block.keys[i];
   }

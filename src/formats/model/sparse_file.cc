@@ -27,8 +27,8 @@ int64_t rows_per_block(const SparseLayout& layout) {
 
 void read_exactly(std::FILE* file, void* to, size_t bytes, const fs::path& path) {
   if (std::fread(to, 1, bytes, file) == bytes) return;
-  throw Error(Kind::io, cat("cannot read ", kModelFile, " '", path.string(),
-                            "': ", std::ferror(file) ? std::strerror(errno) : "it was truncated while being read"));
+  throw Error(Kind::io, cat("cannot read ", kModelFile, " '", path.string(), "': ",
+                            std::ferror(file) ? std::strerror(errno) : "the file was truncated while being read"));
 }
 
 /// Loads an unsigned integer of 4 or 8 bytes.
@@ -175,7 +175,8 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
   if (both)
     log.info("note: the ", bytes, " bytes of ", kModelFile, " '", path.string(),
              "' fit keys of 4 and of 8 bytes: read as ", layout.key_bytes, ", ",
-             shape.key_bytes == 0 ? "judging by its keys; set \"input_key_type\" for another width"
+             shape.key_bytes == 0 ? "the more plausible width for these keys; set \"input_key_type\" for the other "
+                                    "width"
                                   : "as \"input_key_type\" says");
   const int64_t rows = bytes / layout.row_bytes();
   read_blocks(path, layout, rows, sink);
@@ -216,17 +217,18 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
   }
   const bool with_slot = known[0].slot_bytes > 0;
   const std::string hint =
-      cat("its rows seem to belong to ",
+      cat("its rows seem to be identified by ",
           with_slot ? "keys alone: \"identity\": \"key\"" : "slot and key: \"identity\": \"slot_and_key\"");
   const auto others = known_layouts(!with_slot, known[0].dim, known[0].key_bytes);
   const bool fits_others = std::any_of(others.begin(), others.end(),
                                        [&](const SparseLayout& other) { return bytes % other.row_bytes() == 0; });
   if (any && with_slot)
-    throw Error(Kind::data, cat(kModelFile, " '", path.string(),
-                                "': its slot ids are not slots of the config in any layout that its ", bytes,
-                                " bytes fit", fits_others ? "; " + hint : ""));
+    throw Error(Kind::data, cat(kModelFile, " '", path.string(), "': no layout that fits its ", bytes,
+                                " bytes gives slot ids of the config", fits_others ? "; " + hint : ""));
   if (any || fits_others)
-    throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' of ", bytes, " bytes is not of rows with",
+    throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' of ", bytes,
+                                " bytes does not consist of rows "
+                                "with",
                                 with_slot ? "" : "out", " a slot id (", sizes, " bytes each); ", hint));
   throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' has ", bytes,
                               " bytes, which is not a multiple of a row of ", known[0].dim, " elements (", sizes,
@@ -285,9 +287,10 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   const int64_t rows = table.rows();
   const auto check = [&](const AccessStatsHead& head) {
     if (head.rows != in_model)
-      throw Error(Kind::data,
-                  cat("'", path.string(), "' has access statistics of ", head.rows,
-                      " keys, but the model file next to it ", in_model, " rows: it belongs to another model"));
+      throw Error(Kind::data, cat("'", path.string(), "' has access statistics of ", head.rows,
+                                  " keys, but the model file next to it ", in_model,
+                                  " rows: the statistics belong to another "
+                                  "model"));
   };
   const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);
@@ -313,7 +316,7 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
                if (const int64_t more = table.rows() - rows; more > 0)
                  throw Error(Kind::data,
                              cat("'", path.string(), "' has access statistics of ", more,
-                                 " keys that have no row: it does not belong to the model file next to it"));
+                                 " keys without a row: the statistics do not belong to the model file next to them"));
              });
 }
 
@@ -349,7 +352,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
     wide_keys = wide_keys || !std::all_of(part.keys.begin(), part.keys.end(), fits_u32);
   };
   if (spec.direct.empty()) {
-    HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
+    HCTR_EXPECT(table.rows() == 0, "loading a sparse model file needs an empty table, found ", table.rows(), " rows");
     const int64_t rows = read_sparse(path, shape, load, log);
     open_states(rows);
     if (table.rows() != rows) throw twice(rows, table.rows());

@@ -9,7 +9,7 @@ namespace {
 
 void expect_u32(int64_t key, const std::string& table, const fs::path& path) {
   if (key < 0 || key > UINT32_MAX)
-    throw Error(Kind::data, cat("key ", key, " of table '", table, "' does not fit the 4 bytes of a key in '",
+    throw Error(Kind::data, cat("key ", key, " of table '", table, "' does not fit in the 4 bytes of a key in '",
                                 path.string(), "': set \"input_key_type\" to \"I64\""));
 }
 
@@ -32,7 +32,7 @@ SparseWriter::SparseWriter(FileSet& set, const fs::path& path, const TableSpec& 
   if (fs::exists(path) && is_folder != (format == ModelFormat::v3))
     throw Error(Kind::io, cat("'", path.string(), "' is a ", is_folder ? "folder" : "file", ", but \"model_format\" \"",
                               *to_json(format).string(), "\" makes a ", is_folder ? "file" : "folder",
-                              " of this name: move it, or set another \"snapshot_prefix\""));
+                              " of this name: move the existing path, or set another \"snapshot_prefix\""));
   if (format == ModelFormat::v2) {
     rows_ = &set.add(path);
     return;

@@ -57,9 +57,9 @@ Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, c
     if (walk.end == SlotWalk::End::bad) return die(reading, walk.problem), reading;
     if (walk.end == SlotWalk::End::short_of_bytes) {
       if (!sum) break;
-      return die(reading, "its slots reach past its end"), reading;
+      return die(reading, "its slots are longer than the record"), reading;
     }
-    if (sum && walk.at != stop) return die(reading, "its slots stop short of its end"), reading;
+    if (sum && walk.at != stop) return die(reading, "its slots are shorter than the record"), reading;
     reading.keys |= walk.at - (payload + numbers) > shape.slots() * 4;
     p = sum ? stop + 1 : walk.at;
     ++reading.records;
@@ -126,7 +126,8 @@ int detect_key_bytes(const NormInfo& info, KeyWidth asked) {
   if (wanted != 0 && wanted != found && near.decided())
     throw Error(Kind::data,
                 cat(file, " holds ", width_name(found), " keys, but ", width_name(wanted),
-                    " keys were requested (\"input_key_type\"); remove it to detect the width of each file"));
+                    " keys were requested by \"input_key_type\"; remove \"input_key_type\" to detect the width of "
+                    "each file"));
   return wanted ? wanted : found;
 }
 

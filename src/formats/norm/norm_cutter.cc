@@ -40,7 +40,7 @@ void check_end(const NormInfo& info, const FilePosition& end) {
   const int64_t records = info.header.number_of_records;
   if (end.record < records)
     fail(info, end,
-         cat("is truncated: only ", std::max<int64_t>(0, info.bytes - end.offset), " bytes of it are in the file"));
+         cat("is truncated: only ", std::max<int64_t>(0, info.bytes - end.offset), " of its bytes are in the file"));
   if (end.offset != info.bytes)
     throw Error(Kind::data,
                 cat("'", info.path.string(), "': its header promises ", records, " records, which end at byte ",
@@ -102,7 +102,7 @@ bool NormCutter::next(Chunk& chunk) {
 
 void find_norm_records(const NormInfo& info, Chunk& chunk) {
   const auto taken = std::static_pointer_cast<ByteRange>(std::exchange(chunk.source, nullptr));
-  HCTR_EXPECT(taken, "a range is read once");
+  HCTR_EXPECT(taken, "a byte range can be read only once");
   ByteRange& range = *taken;
   const auto found = [&](const FilePosition& begin, int64_t records) {
     chunk.begin = begin;

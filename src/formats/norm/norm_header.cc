@@ -16,7 +16,7 @@ void check_dimensions(const NormInfo& info, const RecordShape& shape) {
   const auto compare = [&](const char* field, int64_t in_file, int64_t wanted, const char* hint) {
     if (in_file != wanted)
       throw Error(Kind::data, cat("'", info.path.string(), "': its header says ", field, " ", in_file,
-                                  ", but the Data layer says ", wanted, hint));
+                                  ", but the Data layer expects ", wanted, hint));
   };
   compare("label_dim", info.header.label_dim, shape.label_dim, "");
   compare("dense_dim", info.header.dense_dim, shape.dense_dim, "");
@@ -37,7 +37,7 @@ NormInfo read_norm_header(const fs::path& path, const NormDemands& demands) {
   std::byte start[kFramedBytes] = {};
   const size_t got = file.read(start, kFramedBytes);
   const auto fail = [&](const auto&... parts) { throw Error(Kind::data, cat("'", path.string(), "'", parts...)); };
-  if (got < kHeaderBytes) fail(" is not a Norm file: it has ", got, " bytes, but a header alone has ", kHeaderBytes);
+  if (got < kHeaderBytes) fail(" is not a Norm file: the file has ", got, " bytes, but a header has ", kHeaderBytes);
 
   const auto sum =
       std::accumulate(start + 4, start + 4 + kHeaderBytes, 0u, [](unsigned s, std::byte b) { return s + unsigned(b); });
@@ -53,7 +53,7 @@ NormInfo read_norm_header(const fs::path& path, const NormDemands& demands) {
                          h.label_dim < most && h.dense_dim >= 0 && h.dense_dim < most && h.slot_num >= 0 &&
                          h.slot_num < most;
   if (!plausible && !framed && load<int32_t>(start) == int32_t{kHeaderBytes})
-    fail(": its header fails its check sum, so nothing in the file can be trusted");
+    fail(": the check sum of the header does not match: the file is damaged");
   if (!plausible)
     fail(" is not a Norm file: its header says error_check ", h.error_check, ", number_of_records ",
          h.number_of_records, ", label_dim ", h.label_dim, ", dense_dim ", h.dense_dim, ", slot_num ", h.slot_num);
@@ -67,7 +67,7 @@ NormInfo read_norm_header(const fs::path& path, const NormDemands& demands) {
   const int64_t left = info.bytes - info.first_block;
   if (h.number_of_records > left / least)
     fail(": its header promises ", h.number_of_records, " records, of at least ", least, " bytes each, but only ", left,
-         " bytes follow; was it truncated?");
+         " bytes follow; was the file truncated?");
   return info;
 }
 

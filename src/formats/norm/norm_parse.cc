@@ -202,7 +202,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
         const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, {nnz, begins, scratch.one_hot.data()});
         std::string problem = walk.problem;
         if (walk.end == SlotWalk::End::short_of_bytes)
-          problem = cat("its slots reach past its ", end - payload, " bytes");
+          problem = cat("its slots are longer than its ", end - payload, " bytes");
         else if (walk.end == SlotWalk::End::whole && walk.at != end)
           problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
         if (!problem.empty()) {

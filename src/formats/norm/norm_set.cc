@@ -74,8 +74,9 @@ class NormSet : public SampleSet {
 void check_norm_section(const DataSection& section, const std::string& pointer, Problems& problems) {
   const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
   if (sizes != 0 && sizes != section.slots())
-    problems.warn(pointer + "/slot_size_array",
-                  cat("has ", sizes, " numbers for ", section.slots(), " slots; Norm data do not need it"));
+    problems.warn(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
+                                                    " slots; Norm data do not need "
+                                                    "slot_size_array"));
 }
 
 }  // namespace

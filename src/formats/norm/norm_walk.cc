@@ -16,7 +16,7 @@ std::string length_problem(const NormInfo& info, const std::byte* record, const 
   if (length > static_cast<int64_t>(sizes.most) && slots < end)  // if some slot has too many keys, report that slot
     if (const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes); walk.end == SlotWalk::End::bad)
       return walk.problem;
-  return cat("says it has ", length, " bytes; this Data layer allows ", sizes.least, " to ", sizes.most);
+  return cat("has a stated length of ", length, " bytes; the Data layer allows ", sizes.least, " to ", sizes.most);
 }
 
 /// Whether a framed record may start at `p`: its length is allowed and, if it is complete, its checksum is correct.

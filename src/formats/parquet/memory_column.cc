@@ -195,8 +195,8 @@ class MemoryColumn : public ParquetColumn {
                   OwnValues& own) {
     if (form_ != ParquetForm::number)
       throw Error(Kind::data,
-                  "dates and times of tables in memory are read only as numbers; for a slot or a positive label "
-                  "convert the column to text, for example with dt.strftime('%Y-%m-%d')");
+                  "dates and times of tables in memory can only be numbers; for a slot or a positive label convert "
+                  "the column to text, for example with dt.strftime('%Y-%m-%d')");
     own.values.resize(static_cast<size_t>(count) * sizeof(double));
     auto* to = reinterpret_cast<double*>(own.values.data());
     for (int64_t i = 0; i < count; ++i) {

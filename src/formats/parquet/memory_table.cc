@@ -62,11 +62,11 @@ class ArrowTable : public MemoryTable {
  private:
   void add_group(const ArrowArray& batch) {
     if (batch.n_children != schema_->value.n_children)
-      throw Error(Kind::usage, cat("a batch has ", batch.n_children, " columns, but the table ", fields_.size()));
+      throw Error(Kind::usage, cat("a batch has ", batch.n_children, " columns, but the table has ", fields_.size()));
     for (int64_t c = 0; c < batch.n_children; ++c)
       if (batch.children[c]->length < batch.offset + batch.length)
         throw Error(Kind::usage, cat("column '", fields_[static_cast<size_t>(c)].name, "' has ",
-                                     batch.children[c]->length, " rows, but the table ", batch.length));
+                                     batch.children[c]->length, " rows, but the table has ", batch.length));
     if (batch.length == 0) return;
     // An estimate of 8 bytes per value. Chunk sizes depend on this number.
     groups_.push_back({batch.length, batch.length * 8 * std::max<int64_t>(batch.n_children, 1)});
@@ -151,8 +151,8 @@ std::shared_ptr<MemoryTable> memory_source(const fs::path& name) {
   MemorySources& sources = memory_sources();
   const std::lock_guard lock(sources.mutex);
   if (const auto found = sources.tables.find(name.string()); found != sources.tables.end()) return found->second;
-  throw Error(Kind::io, cat("'", name.string(),
-                            "' was a table in the memory of a program that no longer exists: name other data"));
+  throw Error(Kind::io,
+              cat("'", name.string(), "' was a table in the memory of a program that has ended: name other data"));
 }
 
 }  // namespace hctr

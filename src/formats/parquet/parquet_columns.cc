@@ -57,8 +57,8 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
     right =
         right && !field.list && (field.type != ParquetType::text || number.text) && !(texts && is_float(field.type));
     if (right && field.type != ParquetType::text && !number.label.unit.empty())
-      return cat("is of type ", field.said, ", whose values have no unit, but \"unit\" is \"", number.label.unit,
-                 "\": it applies to texts");
+      return cat("is of type ", field.said, ", which has no unit, but \"unit\" is \"", number.label.unit,
+                 "\": a unit needs text values");
     if (texts)
       wants = "one text or integer in each row, as in \"positive\"";
     else if (field.type == ParquetType::text && !field.list)

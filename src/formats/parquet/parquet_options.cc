@@ -5,16 +5,16 @@ namespace hctr {
 Schema<ParquetOptions> parquet_options_schema() {
   return Schema<ParquetOptions>("parquet")
       .list("labels", &ParquetOptions::labels, label_column_schema(),
-            "the label columns, by name or as objects; default: those in _metadata.json next to the files", false)
+            "the label columns, by name or as objects; default: the columns in _metadata.json next to the files", false)
       .list("dense", &ParquetOptions::dense,
-            dense_columns_schema("the dense value of a null or NaN; default: default_dense"),
-            "the dense values, in order; default: those in _metadata.json", false)
+            dense_columns_schema("the dense value for a null or NaN; default: default_dense"),
+            "the dense values, in order; default: the columns in _metadata.json", false)
       .list("slots", &ParquetOptions::slots, parquet_slot_columns_schema(),
-            "the slots, in the order of the sparse inputs; default: those in _metadata.json", false)
+            "the slots, in the order of the sparse inputs; default: the columns in _metadata.json", false)
       .opt("default_dense", &ParquetOptions::default_dense,
-           "the default dense value of nulls and NaN; default: they are bad records")
+           "the default dense value for nulls and NaN; default: a null or NaN is a bad record")
       .opt("default_key", &ParquetOptions::default_key,
-           "the default value of nulls in slots, \"\" for none; default: a null is a bad record")
+           "the default value for nulls in slots; \"\": a null gives no key; default: a null is a bad record")
       .opt("trim", &ParquetOptions::trim, "remove blanks and tabs around a text")
       .opt("missing", &ParquetOptions::missing, "texts that count as null, such as \"?\" or \"NA\", compared literally")
       .opt("hash_seed", &ParquetOptions::hash_seed, "seed of the hashes of values", between(0, 1LL << 48))

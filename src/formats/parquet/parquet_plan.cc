@@ -73,7 +73,7 @@ class Planner {
       expect(cats.size(), slots, "\"cats\" names", "slots");
       if (cats.size() > slots)
         log_.warning("'", metadata_->path.string(), "': \"cats\" names ", cats.size(),
-                     " columns, but the Data layer has ", slots, " slots: only the first ones are read");
+                     " columns, but the Data layer has ", slots, " slots: only the first columns are read");
       for (size_t i = 0; i < slots; ++i)
         plan.slots.push_back({slot_rule(cats[i].name, static_cast<int64_t>(i), options_.hash_seed), cats[i].index, 0});
     }
@@ -85,7 +85,7 @@ class Planner {
   const ParquetMetadata& needed(const char* what) const {
     if (metadata_) return *metadata_;
     throw Error(Kind::data, cat("which columns are the ", what, "? There is no ", kParquetMetadata, " next to '",
-                                file_.string(), "', and \"parquet\" of the Data layer does not name them"));
+                                file_.string(), "', and \"parquet\" of the Data layer does not name these columns"));
   }
   void expect(size_t found, size_t wanted, const char* names, const char* what) const {
     if (found < wanted)

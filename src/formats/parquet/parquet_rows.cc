@@ -49,7 +49,7 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
 
 void ParquetRows::add(size_t column, const ParquetField& field, const ParquetValues& values) {
   HCTR_EXPECT(added_ + values.rows <= rows_, "column '", field.name, "' has ", added_ + values.rows,
-              " rows where others have ", rows_);
+              " rows, but other columns have ", rows_);
   const auto labels = plan_.labels.size(), dense = plan_.dense.size();
   const auto place = [&](auto& to, size_t at, size_t stride) {
     return to.data() + static_cast<size_t>(added_) * stride + at;
@@ -142,7 +142,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
         bad(added_ + r, &field, [&] {
           return why_missing(field, null,
                              label ? "a label has no default: remove such rows, or set \"bad_records\": \"skip\""
-                                   : "set \"default\" or \"default_dense\" of \"parquet\" to replace it");
+                                   : "set \"default\" or \"default_dense\" of \"parquet\" to replace such values");
         });
       continue;
     }
@@ -169,7 +169,7 @@ std::string ParquetRows::why_no_id(ParquetType type, double number) {
   const char* const end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 17).ptr;
   const std::string_view found(digits, static_cast<size_t>(end - digits));
   if (!whole) return cat("expected an integer id, found ", number);
-  return cat("the id ", found, " is ambiguous: this type rounds other integers to it from ",
+  return cat("the id ", found, " is ambiguous: the column's float type cannot represent all integers from ",
              static_cast<int64_t>(whole_below(type)), " on; store ids as integers or text");
 }
 
@@ -219,15 +219,17 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     if (!right)
       return bad(row, &field, [&] {
         return cat("expected ",
-                   sized ? "an integer of at least 0, as \"slot_size_array\" counts them" : values_with_keys(keys),
+                   sized ? "an integer of at least 0, because \"slot_size_array\" is set" : values_with_keys(keys),
                    ", found '", value.substr(0, 40), "'",
-                   field.formatted ? "; \"keys\": \"hash\" takes any decimal, date or time" : "");
+                   field.formatted ? "; \"keys\": \"hash\" accepts any decimal, date or time" : "");
       });
     if (keys == KeyRule::number) key += slot.offset;
     if (static_cast<uint64_t>(key) > plan_.most_key)
       return bad(row, &field, [&] {
-        return cat("'", value.substr(0, 40), "' gives the key ", key, ", and \"input_key_type\" \"I32\" holds 0 to ",
-                   plan_.most_key, ": set it to \"I64\"");
+        return cat("'", value.substr(0, 40), "' gives the key ", key,
+                   ", but \"input_key_type\" \"I32\" allows "
+                   "only 0 to ",
+                   plan_.most_key, ": set \"input_key_type\" to \"I64\"");
       });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
@@ -245,8 +247,11 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   };
   const auto add_default = [&](int64_t row, bool null) {
     if (!rule.fallback)
-      bad(row, &field,
-          [&] { return why_missing(field, null, "set \"default\" or \"default_key\" of \"parquet\" to replace it"); });
+      bad(row, &field, [&] {
+        return why_missing(field, null,
+                           "set \"default\" or \"default_key\" of \"parquet\" to replace such "
+                           "values");
+      });
     else if (!rule.fallback->empty())
       add_key(row, *rule.fallback);
   };
@@ -259,8 +264,8 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
     if (end - begin > plan_.shape.max_keys()) {  // too many keys: reject the row without parsing them
       bad(added_ + r, &field, [&] {
-        return cat("a list of ", end - begin, " values; all slots of a sample may have ", plan_.shape.max_keys(),
-                   " keys together");
+        return cat("a list of ", end - begin, " values; the slots of a sample may have at most ",
+                   plan_.shape.max_keys(), " keys in total");
       });
       continue;
     }

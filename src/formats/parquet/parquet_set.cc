@@ -76,7 +76,7 @@ class ParquetParser : public Parser {
 
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
     const auto reading = std::static_pointer_cast<PieceSource>(std::exchange(chunk.source, nullptr));
-    HCTR_EXPECT(reading, "a piece of a row group is parsed once");
+    HCTR_EXPECT(reading, "a piece of a row group can be parsed only once");
     ParquetRowGroup& group = *reading->group;
     const int64_t count = rows.count(chunk.records);
     rows_.start(count, block);
@@ -193,7 +193,7 @@ class ParquetSet : public SampleSet {
     const auto stated = metadata.rows.find(path.filename().string());
     if (stated == metadata.rows.end())
       throw Error(Kind::data, cat("'", metadata.path.string(), "': \"file_stats\" does not name '",
-                                  path.filename().string(), "'; does it belong to other data?"));
+                                  path.filename().string(), "'; does _metadata.json belong to other data?"));
     if (stated->second != rows)
       throw Error(Kind::data, cat("'", metadata.path.string(), "' says that '", path.filename().string(), "' has ",
                                   stated->second, " rows; it has ", rows));
@@ -231,12 +231,13 @@ void check_parquet_section(const DataSection& section, const std::string& pointe
           static_cast<int64_t>(options.labels.size()) - section.sample_weight.given, "\"labels\"");
   compare("/dense/dense_dim", section.dense.dense_dim, columns_of(options.dense), "\"dense\"");
   if (const int64_t columns = columns_of(options.slots); columns > 0 && columns != section.slots())
-    problems.error(pointer + "/sparse", cat("has ", section.slots(),
-                                            " slots in all, but \"slots\" of \"parquet\" names ", columns, " columns"));
+    problems.error(
+        pointer + "/sparse",
+        cat("has ", section.slots(), " slots in total, but \"slots\" of \"parquet\" names ", columns, " columns"));
   const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
   if (sizes != 0 && sizes != section.slots())
     problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
-                                                     " slots; their sums are added to the keys of Parquet data"));
+                                                     " slots; expected one number for each slot, to shift its keys"));
 }
 
 }  // namespace
@@ -251,7 +252,7 @@ FormatType parquet_format() {
           .source_text = "the path of a data file, of a file list or of a folder",
           .files = parquet_files,
           .object = format_object("parquet", parquet_options_schema(),
-                                  "for Parquet data: the roles of columns and the handling of nulls"),
+                                  "for Parquet data: the roles of columns and how nulls are replaced"),
           .columns = stated_columns<ParquetOptions>,
           .widths = parquet_widths,
           .check = check_parquet_section,

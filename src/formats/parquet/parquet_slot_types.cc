@@ -56,7 +56,7 @@ void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::pat
     if (!agree(form, other.form, keys))
       throw Error(Kind::data,
                   cat("column '", field.name, "' has the type ", field.said, " in '", file.string(),
-                      "', but another one in ", other.place, ": equal values would ", problem(form, other.form)));
+                      "', but another type in ", other.place, ": equal values would ", problem(form, other.form)));
   seen.push_back({form, cat("'", file.string(), "' (", field.said, ")")});
 }
 

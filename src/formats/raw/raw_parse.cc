@@ -80,9 +80,11 @@ std::string problem_of(const RawShape& shape, const std::byte* record) {
   }
   for (int64_t s = 0; s < shape.slots; ++s)
     if (const int64_t key = key_at(shape, record + shape.numbers(), s); key < 0)
-      return cat("slot ", s, " has the key ", key, "; keys are not negative");
+      return cat("slot ", s, " has the key ", key, "; expected a key of at least 0");
     else if (!shape.offsets.empty() && key > std::numeric_limits<int64_t>::max() - shape.offsets.back())
-      return cat("slot ", s, " has the key ", key, ", to which the sizes of other slots cannot be added");
+      return cat("slot ", s, " has the key ", key,
+                 ", which exceeds 64 bits when the sizes of earlier slots are "
+                 "added");
   return "is not usable";
 }
 

@@ -58,7 +58,7 @@ class RawSet : public SampleSet, public RowMap {
     }
     if (samples_ < source.num_samples)
       throw Error(Kind::data, cat("'", source.path, "' holds ", samples_, " records of ", shape_.record(),
-                                  " bytes, but the Data layer says ", source.num_samples,
+                                  " bytes, but the Data layer expects ", source.num_samples,
                                   " (\"num_samples\" and \"eval_num_samples\")"));
     if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
@@ -181,11 +181,11 @@ void check_raw_section(const DataSection& section, const std::string& pointer, P
   const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
   if (sizes != 0 && sizes != section.slots())
     problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
-                                                     " slots; their sums are added to the keys of Raw data"));
+                                                     " slots; expected one number for each slot, to shift its keys"));
   for (size_t i = 0; i < section.sparse.size(); ++i)
     if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
       problems.error(cat(pointer, "/sparse/", i), cat("Raw data has one key in each slot, ", input.slot_num,
-                                                      " in all; the limits allow ", input.max_keys()));
+                                                      " in total; the limits allow only ", input.max_keys()));
 }
 
 }  // namespace
@@ -205,7 +205,7 @@ int64_t raw_records(const RawShape& shape, const fs::path& file, int64_t bytes) 
     throw Error(Kind::data, cat("'", file.string(), "' has ", bytes, " bytes: ", bytes / shape.record(), " records of ",
                                 shape.record(), " bytes (", shape.label_dim, " label, ", shape.dense_dim, " dense and ",
                                 shape.slots, " keys) and ", bytes % shape.record(),
-                                " bytes more; is it truncated, or are the Data layer's dimensions wrong?"));
+                                " more bytes; is the file truncated, or are the Data layer's dimensions wrong?"));
   return bytes / shape.record();
 }
 

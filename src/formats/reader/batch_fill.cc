@@ -152,7 +152,7 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
   const BatchShape& shape = layout.shape;
   int64_t rows = 0;
   for (const RowRange& range : ranges) rows += range.count;
-  HCTR_EXPECT(rows <= shape.samples, rows, " rows for a batch of ", shape.samples);
+  HCTR_EXPECT(rows <= shape.samples, rows, " rows do not fit in a batch of ", shape.samples);
   const BatchView view(layout, memory);
   std::vector<SlotColumn> places;
   for (size_t t = 0; t < shape.tables.size(); ++t)

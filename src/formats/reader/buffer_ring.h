@@ -24,7 +24,7 @@ class BufferRing {
   void release(size_t buffer) {
     {
       const std::lock_guard lock(mutex_);
-      HCTR_EXPECT(buffer < free_.size() && !free_[buffer], "buffer ", buffer, " released without being held");
+      HCTR_EXPECT(buffer < free_.size() && !free_[buffer], "buffer ", buffer, " was released, but is not in use");
       free_[buffer] = true;
     }
     change_.notify_one();

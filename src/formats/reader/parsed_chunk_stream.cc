@@ -40,8 +40,8 @@ ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options,
       source_(set, options, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
   HCTR_EXPECT((slice_ || shuffled_) + negatives_.has_value() <= 1,
-              "a slice of rows whose labels decide which are dropped");
-  HCTR_EXPECT(!slice_ || !shuffled_, "a set is either shuffled or in its order");
+              "negative sampling excludes slices and shuffling of the stored order");
+  HCTR_EXPECT(!slice_ || !shuffled_, "a slice of a set cannot be shuffled");
 }
 
 bool ParsedChunkStream::cut(Work& work) {
@@ -89,7 +89,7 @@ ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
   if (negatives_) parsed_block.one_hot = false;
   parsed_block.names_bad = bad_report_.aside != nullptr;
   BadRecords bad = work.parser->parse_rows(work.chunk, rows, parsed_block);
-  if (some) HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
+  if (some) HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed, expected ", rows.count(0));
   parsed_rows_ += parsed_block.rows;
   if (negatives_)
     negatives_->rule.copy_kept(parsed_block, negatives_->shape, {work.pass, work.chunk.file, work.chunk.begin},
@@ -129,12 +129,12 @@ void ParsedChunkStream::count_bad_records(Result& result) {
                 cat("'", bad_report_.set, "': ", bad_records_, " bad records, but \"max_bad_records\" allows ",
                     *bad_report_.most, "; one of the last: ", bad.first));
   if (bad_report_.files.insert(result.file).second)
-    bad_report_.log.warning(bad.first, "; skipped, like other bad records of this file");
+    bad_report_.log.warning(bad.first, "; bad records of this file are skipped, further ones without a message");
 }
 
 Error ParsedChunkStream::other_rows(int64_t expected) const {
   return Error(Kind::data, cat("'", bad_report_.set, "': a pass has a different number of rows than the ", expected,
-                               " expected; did its files change while they were read?"));
+                               " expected rows; did files change while they were read?"));
 }
 
 void ParsedChunkStream::fail_empty() const {
@@ -142,8 +142,8 @@ void ParsedChunkStream::fail_empty() const {
                                               " of them); see the warnings")
                           : parsed_rows_ > 0
                               ? cat("'", bad_report_.set,
-                                    "': \"negative_sampling\" has dropped every sample of a pass: none has a label of "
-                                    "0.5 or more, and too few have another")
+                                    "': \"negative_sampling\" has dropped every sample of a pass: no sample has a "
+                                    "label of 0.5 or more, and the set has too few samples")
                               : cat("'", bad_report_.set, "': the data set is empty: its files hold no records"));
 }
 

@@ -18,7 +18,7 @@ void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
   for (size_t i = 0; same && i < batch.tables.size(); ++i)
     same = batch.tables[i].slots == record.inputs[i].slots &&
            (batch.tables[i].keep > 0 || batch.tables[i].key_capacity >= batch.samples * record.inputs[i].max_keys);
-  HCTR_EXPECT(same, "the layout of a batch was made for another Data layer");
+  HCTR_EXPECT(same, "the batch layout belongs to another Data layer");
 }
 
 std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& source, const ReaderOptions& options,
@@ -69,7 +69,9 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
                            .kept_columns = source.keep.size(),
                            .negatives = {options.negative_share, options.seed}});
   ReaderSet& set = *set_;
-  HCTR_EXPECT(!set.negatives.samples() || source.keep.empty(), "columns are kept of every row");
+  HCTR_EXPECT(!set.negatives.samples() || source.keep.empty(),
+              "columns cannot be copied to the output with "
+              "negative sampling");
   set.delivered_samples = set.samples->samples();
   if (set.negatives.samples() && !options.feed)
     set.delivered_samples = std::max<int64_t>(std::llround(static_cast<double>(set.delivered_samples) *
@@ -92,7 +94,7 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
 Reader::~Reader() = default;
 
 std::optional<int> Reader::next() {
-  HCTR_EXPECT(run_, "a reader whose start failed");
+  HCTR_EXPECT(run_, "the reader cannot be used: its start failed");
   std::optional<ReadyBatch> ready = run_->next();
   if (!ready) return std::nullopt;
   position_ = ready->after;
@@ -102,7 +104,7 @@ std::optional<int> Reader::next() {
 }
 
 bool Reader::wait(std::chrono::milliseconds limit) {
-  HCTR_EXPECT(run_, "a reader whose start failed");
+  HCTR_EXPECT(run_, "the reader cannot be used: its start failed");
   return run_->wait(limit);
 }
 

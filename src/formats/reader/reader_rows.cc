@@ -60,7 +60,7 @@ class RowRun : public ReaderRun {
       const std::lock_guard lock(mutex_);
       const auto b = static_cast<size_t>(index);
       HCTR_EXPECT(b < buffers_.size() && buffers_[b].stage == Stage::held, "buffer ", index,
-                  " released without being held");
+                  " was released, but is not in use");
       buffers_[b].stage = Stage::free;
     }
     free_.notify_all();

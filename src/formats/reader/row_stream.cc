@@ -214,7 +214,7 @@ void Rows::keep_slice(int64_t begin, int64_t end) {
   size_t left = 0;
   for (const RowRange range : ranges) {
     const int64_t first = std::max(at, begin), last = std::min(at + range.count, end);
-    HCTR_EXPECT(range.block || first >= last, "row ", first, " of a batch is the rank's and was not parsed");
+    HCTR_EXPECT(range.block || first >= last, "row ", first, " of a batch belongs to this rank but was not parsed");
     if (first < last) ranges[left++] = {range.block, range.first + first - at, last - first};
     at += range.count;
   }

@@ -73,12 +73,14 @@ namespace {
 Schema<CriteoTextOptions> criteo_schema() {
   return Schema<CriteoTextOptions>("criteo")
       .opt("wide", &CriteoTextOptions::wide,
-           "a first slot with the keys of all features (39), or of the pairs C1 x C2 and C3 x C4 (2), or none")
+           "an additional first slot: the keys of all 39 features, or the 2 keys of the pairs C1 x C2 and C3 x C4; "
+           "default: none")
       .opt("integers", &CriteoTextOptions::integers,
-           "I1 to I13 are dense values, 13 slots of buckets after those of C1 to C26, or both")
+           "how I1 to I13 are used: as dense values, as 13 slots of buckets after the slots of C1 to C26, or both")
       .opt("buckets", &CriteoTextOptions::buckets,
-           "number of keys of each column, at least 3; 0: a key for every value", at_least(0))
-      .opt("key_bits", &CriteoTextOptions::key_bits, "64, or 32: keys that fit a file of 32-bit keys", between(32, 64))
+           "number of keys of each column, at least 3; 0: one key for every value", at_least(0))
+      .opt("key_bits", &CriteoTextOptions::key_bits, "bits of a key: 64, or 32 for files with 32-bit keys",
+           between(32, 64))
       .together([](CriteoTextOptions& options, const std::string& pointer, Problems& problems) {
         if (options.key_bits != 32 && options.key_bits != 64)
           problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", options.key_bits));
@@ -109,11 +111,13 @@ void check_criteo_section(const DataSection& section, const std::string& pointer
                                                      " dense values, not ", section.dense.dense_dim));
   if (section.slots() != slots)
     problems.error(pointer + "/sparse",
-                   cat("has ", section.slots(), " slots in all; Criteo data with these options has ", slots));
+                   cat("has ", section.slots(), " slots in total; Criteo data with these options has ", slots));
   else if (style.wide_keys() > 0 &&
            std::min(section.sparse[0].max_keys(), section.sparse[0].limits().max_nnz) < style.wide_keys())
-    problems.error(pointer + "/sparse/0",
-                   cat("its first slot is the wide one, with ", style.wide_keys(), " keys; the limits allow fewer"));
+    problems.error(pointer + "/sparse/0", cat("its first slot has ", style.wide_keys(),
+                                              " keys (\"wide\" of "
+                                              "\"criteo\"); the limits allow "
+                                              "fewer"));
 }
 
 std::unique_ptr<SampleSet> open_criteo_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
@@ -126,7 +130,9 @@ FormatType criteo_format() {
   return {.format = kCriteoFormat,
           .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
-          .object = format_object("criteo", criteo_schema(), "for Criteo data: the roles of features"),
+          .object = format_object("criteo", criteo_schema(),
+                                  "for Criteo data: how columns become slots and dense "
+                                  "values"),
           .widths = criteo_widths,
           .check = check_criteo_section,
           .open = open_criteo_set};

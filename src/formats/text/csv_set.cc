@@ -86,8 +86,8 @@ class CsvRowMaker : public RowMaker {
       if (found == columns.end())
         throw Error(Kind::data, cat("there is no column '", column, "'; there are ", all.substr(0, 1000)));
       if (std::find(found + 1, columns.end(), column) != columns.end())
-        throw Error(Kind::data, cat("there are two columns '", column, "', so the name is ambiguous; the columns are ",
-                                    all.substr(0, 1000)));
+        throw Error(Kind::data,
+                    cat("there are two columns '", column, "'; rename one; the columns are ", all.substr(0, 1000)));
       return static_cast<size_t>(found - columns.begin());
     };
     for (size_t i = 0; i < rules_->labels.size(); ++i)
@@ -236,7 +236,9 @@ void check_csv_options(const CsvOptions& options, const std::string& pointer, Pr
     check_one_character(quote, true, pointer + "/quote", problems);
   if (delimiter == options.quote.value_or("\"")) problems.error(pointer + "/quote", "is also the delimiter");
   if (options.header && !options.columns.empty())
-    problems.error(pointer + "/columns", "the header names the columns; set \"header\": false if there is none");
+    problems.error(pointer + "/columns",
+                   "the header names the columns; set \"header\": false if files have no "
+                   "header");
   check_missing(options.missing, options.labels, pointer, problems);
   check_key_spaces(options.slots, false, pointer, problems);
 }
@@ -244,11 +246,12 @@ void check_csv_options(const CsvOptions& options, const std::string& pointer, Pr
 Schema<CsvOptions> csv_schema() {
   return Schema<CsvOptions>("csv")
       .opt("delimiter", &CsvOptions::delimiter,
-           "the delimiter of cells: a character, \"\\t\" for a tab, or several such as \"::\", if cells are not quoted")
+           "the delimiter between cells: a character, \"\\t\" for a tab, or, if cells are not quoted, several "
+           "characters such as \"::\"")
       .alias("separator")
       .opt("quote", &CsvOptions::quote,
-           "the quote around cells that contain delimiters or line ends, doubled inside them; empty: none; default: "
-           "\", but none with a delimiter of several characters")
+           "the quote character around cells that contain delimiters or line ends; inside a cell it is doubled; "
+           "empty: cells are not quoted; default: \", or empty with a delimiter of several characters")
       .opt("trim", &CsvOptions::trim, "remove blanks and tabs around a cell, and around its quotes")
       .opt("missing", &CsvOptions::missing,
            "texts that count as an empty cell, such as \"?\" or \"NA\", compared literally")
@@ -258,7 +261,8 @@ Schema<CsvOptions> csv_schema() {
       .list("labels", &CsvOptions::labels, label_column_schema(), "the label columns, by name or as objects")
       .list("dense", &CsvOptions::dense,
             dense_columns_schema(
-                "the dense value of an empty cell; default: 0, which is the mean if the mean is learned"),
+                "the dense value of an empty cell; default: 0 after the transform, which is the mean of a "
+                "standardized column"),
             "the dense values, in order", false)
       .list("slots", &CsvOptions::slots, slot_columns_schema(), "the slots, in the order of the sparse inputs", false)
       .opt("hash_seed", &CsvOptions::hash_seed, "seed of the hashes of values", between(0, 1LL << 48))
@@ -286,7 +290,9 @@ void check_csv_section(const DataSection& section, const std::string& pointer, P
           "\"labels\"");
   compare("/dense/dense_dim", section.dense.dense_dim, columns_of(csv.dense), "\"dense\"");
   if (section.slots() != columns_of(csv.slots))
-    problems.error(pointer + "/sparse", cat("has ", section.slots(), " slots in all, but \"slots\" of \"csv\" names ",
+    problems.error(pointer + "/sparse", cat("has ", section.slots(),
+                                            " slots in total, but \"slots\" of \"csv\" "
+                                            "names ",
                                             columns_of(csv.slots), " columns"));
 }
 

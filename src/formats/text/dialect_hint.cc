@@ -22,8 +22,8 @@ bool has_backslash_escapes(std::string_view record, const TextGrammar& grammar) 
 }
 
 const char* backslash_words() {
-  return "; backslashes escape quotes, delimiters or line ends here, as in files of Spark, Hive and MySQL, which is "
-         "not supported: quote such cells, and double quotes inside them (in Spark: option(\"escape\", '\"'))";
+  return "; a backslash escapes a quote, delimiter or line end, as in files of Spark, Hive and MySQL, which is not "
+         "supported: put such cells in quotes, and double the quotes inside (in Spark: option(\"escape\", '\"'))";
 }
 
 bool looks_like_comment(std::string_view record) {
@@ -33,10 +33,10 @@ bool looks_like_comment(std::string_view record) {
 std::string dialect_hint(const RefusedRecord& record, const TextGrammar& grammar) {
   if (has_backslash_escapes(record.text, grammar)) return backslash_words();
   if (record.found < record.expected && looks_like_comment(record.text))
-    return "; it looks like a comment, which is not supported: remove such lines";
+    return "; the line looks like a comment, which is not supported: remove such lines";
   if (record.header && record.found == record.expected + 1)
-    return "; a cell that contains a delimiter needs quotes; if every row has one value more than the header, as with "
-           "row names of R, write it without them: row.names = FALSE";
+    return "; a cell that contains a delimiter needs quotes; if every row has one value more than the header, the "
+           "file has row names of R: write the file with row.names = FALSE";
   return {};
 }
 

@@ -77,7 +77,7 @@ void join_all_reshapes(FusedGraph& fused) {
 
 }  // namespace
 
-const FusionPattern kWholeSlices = {"a Slice of its whole input", pass_through_all};
+const FusionPattern kWholeSlices = {"a Slice that keeps its whole input", pass_through_all};
 const FusionPattern kSlotColumns = {"a Slice of slots and Reshapes", join_all_reshapes};
 
 }  // namespace hctr

@@ -123,7 +123,9 @@ class Wiring {
           stack.push_back({*maker->second.layer});
           continue;
         }
-        problems_.error(layer.pointer + "/bottom", cat("\"", bottom, "\" depends on this layer's own output: a cycle"));
+        problems_.error(layer.pointer + "/bottom", cat("\"", bottom,
+                                                       "\" depends on this layer's own output, which "
+                                                       "is a cycle"));
         at.bottom = layer.bottoms.size();
       }
     }
@@ -144,7 +146,9 @@ class Wiring {
     for (int d = 0; d < shape.rank(); ++d) elements *= static_cast<double>(shape[d]);
     if (elements > kMost)
       problems_.error(pointer, cat("needs a tensor of shape ", to_string(shape), ", ", elements, " elements; at most ",
-                                   static_cast<int64_t>(kMost), " are possible: reduce the batch or the fields"));
+                                   static_cast<int64_t>(kMost),
+                                   " elements are possible: reduce the batch or the "
+                                   "layer's sizes"));
   }
 
   void add_sources() {
@@ -172,17 +176,17 @@ class Wiring {
     const int64_t places = section.pooled() ? int64_t{input.slot_num} : input.kept_places();
     if (!section.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
       problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
-                      cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ",
-                          samples_, " samples of ", places, " columns are too many; lower the limits or the batch"));
+                      cat("\"none\" needs a column for every key that the limits of \"", input.top, "\" allow, and ",
+                          samples_, " samples of ", places, " columns exceed 2^31; lower the limits or the batch"));
     graph_.embeddings.push_back(
         add_edge(section.top(), TensorSpec(activations, {samples_, places, section.dim}), {}, true));
     graph_.lengths.emplace_back();
     if (!section.has_lengths()) return;
     const int64_t exact = activations == DType::bf16 ? 256 : activations == DType::f16 ? 2048 : int64_t{1} << 24;
     if (input.longest_kept() > exact)
-      problems_.error(entry.pointer + "/top/1",
-                      cat("slots of \"", input.top, "\" may have ", input.longest_kept(), " keys, and ",
-                          name_of(activations), " counts to ", exact, "; \"keep_last\" shortens them"));
+      problems_.error(entry.pointer + "/top/1", cat("slots of \"", input.top, "\" may have ", input.longest_kept(),
+                                                    " keys, and ", name_of(activations), " counts exactly only up to ",
+                                                    exact, "; set \"keep_last\" to shorten slots"));
     graph_.lengths.back() =
         add_edge(section.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
   }
@@ -235,7 +239,8 @@ class Wiring {
               [&](size_t a, size_t b) { return graph_.nodes[a].entry < graph_.nodes[b].entry; });
     if (graph_.losses.empty())
       return problems_.error("/layers",
-                             "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
+                             "the config has no loss layer; add a BinaryCrossEntropyLoss that reads the last layer "
+                             "and the label");
     for (const size_t n : graph_.losses) {
       const Node& loss = graph_.nodes[n];
       if (!graph_.edges[loss.in[0]].needs_gradient)

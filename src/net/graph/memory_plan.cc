@@ -197,7 +197,7 @@ std::optional<Tensor> MemoryPlan::contribution(size_t node, size_t input) const 
 }
 
 Tensor MemoryPlan::value(TensorId id) const {
-  HCTR_EXPECT(values_[id], "tensor ", id, " has no region of its own");
+  HCTR_EXPECT(values_[id], "tensor ", id, " shares a memory region");
   return at(*values_[id]);
 }
 

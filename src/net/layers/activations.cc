@@ -55,11 +55,17 @@ LayerType type(const char* name, const char* formula) {
 }  // namespace
 
 LayerType elu() {
-  return type<Function::elu>(
-      "ELU", "y = x < 0 ? alpha (exp(x) - 1) : x",
-      Schema<EluParams>("ELU", "elu_param").need("alpha", &EluParams::alpha, "minus the value far below zero"));
+  return type<Function::elu>("ELU", "y = x < 0 ? alpha (exp(x) - 1) : x",
+                             Schema<EluParams>("ELU", "elu_param")
+                                 .need("alpha", &EluParams::alpha,
+                                       "factor alpha: y approaches -alpha "
+                                       "for very negative x"));
 }
-LayerType gelu() { return type<Function::gelu>("GELU", "y = x Phi(x), Phi the distribution function of the normal"); }
+LayerType gelu() {
+  return type<Function::gelu>("GELU",
+                              "y = x Phi(x), with Phi the distribution function of the "
+                              "standard normal distribution");
+}
 LayerType leaky_relu() {
   return type<Function::leaky_relu>("LeakyReLU", "y = x < 0 ? alpha x : x",
                                     Schema<LeakyReluParams>("LeakyReLU", "leaky_relu_param")
@@ -67,7 +73,9 @@ LayerType leaky_relu() {
 }
 LayerType relu() { return type<Function::relu>("ReLU", "y = max(x, 0)"); }
 LayerType sigmoid() {
-  return type<Function::sigmoid>("Sigmoid", "y = 1 / (1 + exp(-x)); not before a loss, which applies its own");
+  return type<Function::sigmoid>("Sigmoid",
+                                 "y = 1 / (1 + exp(-x)). Do not use Sigmoid before a loss: losses apply "
+                                 "a sigmoid themselves");
 }
 LayerType silu() { return type<Function::silu>("SiLU", "y = x / (1 + exp(-x))"); }
 LayerType tanh() { return type<Function::tanh>("Tanh", "y = tanh(x)"); }

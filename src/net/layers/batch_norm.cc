@@ -75,7 +75,9 @@ Schema<BatchNormParams> batch_norm_schema() {
   using P = BatchNormParams;
   Schema<P> schema("BatchNorm", "bn_param");
   schema
-      .need("factor", &P::factor, "weight of a new batch in the running mean and variance: 1 keeps only the last batch",
+      .need("factor", &P::factor,
+            "weight of the current batch in the running mean and variance; 1: the last batch "
+            "only",
             Range{.low = 0, .high = 1, .low_open = true})
       .need("eps", &P::eps, "added to the variance", more_than(0));
   add_gamma_beta(schema, "BatchNorm");
@@ -86,8 +88,8 @@ Schema<BatchNormParams> batch_norm_schema() {
 
 LayerType batch_norm() {
   return LayerType::of<BatchNorm>("BatchNorm",
-                                  "y = gamma (x - mean) / sqrt(var + eps) + beta per column; statistics of the batch "
-                                  "in training, running averages in evaluation",
+                                  "y = gamma (x - mean) / sqrt(var + eps) + beta per column; mean and var are "
+                                  "statistics of the batch in training and running averages in evaluation",
                                   {1, 1}, {1, 1}, batch_norm_schema());
 }
 

@@ -71,8 +71,9 @@ class BinaryCrossEntropyLoss : public LogitLoss {
 
 LayerType binary_cross_entropy_loss() {
   return LayerType::of<BinaryCrossEntropyLoss>("BinaryCrossEntropyLoss",
-                                               "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z logits, y "
-                                               "labels; bottoms in this order, and a weight of each sample may follow",
+                                               "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z "
+                                               "logits, y labels; bottoms: z, y and optionally the weight of each "
+                                               "sample",
                                                {2, 3}, {1, 1},
                                                regularized(Schema<LossParams>("BinaryCrossEntropyLoss")));
 }

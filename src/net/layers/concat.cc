@@ -21,8 +21,8 @@ class Concat : public Layer {
     Shape shape = inputs[0].shape;
     if (shape.rank() != 3) need_rank(inputs[0], 2, "bottom/0", "Concat");
     if (axis_ >= shape.rank())
-      throw LayerError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape),
-                                   ": matrices are concatenated along axis 1"));
+      throw LayerError(
+          "axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": axis must be 1 for matrices"));
     for (size_t i = 1; i < inputs.size(); ++i) {
       Shape expected = inputs[i].shape;
       if (expected.rank() == shape.rank()) expected[axis_] = shape[axis_];

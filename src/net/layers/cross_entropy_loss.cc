@@ -14,12 +14,11 @@ class CrossEntropyLoss : public LossLayer {
   LayerSpec spec(const Specs& inputs) const override {
     const int64_t rows = inputs[0].rows();
     if (inputs[0].shape != Shape{rows, 2})
-      throw LayerError("bottom/0",
-                       cat("CrossEntropyLoss takes logits of two columns, one for each class; this one has shape ",
-                           to_string(inputs[0].shape)));
+      throw LayerError("bottom/0", cat("CrossEntropyLoss takes logits of two columns, one for each class, found shape ",
+                                       to_string(inputs[0].shape)));
     if (inputs[1].shape != Shape{rows, 1})
       throw LayerError("bottom/1", cat("CrossEntropyLoss takes labels of one column, 0 or 1, for ", rows,
-                                       " rows; this one has shape ", to_string(inputs[1].shape)));
+                                       " rows, found shape ", to_string(inputs[1].shape)));
     expect_sample_weights(inputs, "CrossEntropyLoss");
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, {rows, 1})}};
   }
@@ -52,8 +51,8 @@ class CrossEntropyLoss : public LossLayer {
 LayerType cross_entropy_loss() {
   return LayerType::of<CrossEntropyLoss>(
       "CrossEntropyLoss",
-      "mean over samples of -log softmax(z)[k], z two logits, k = 1 where the label "
-      "is 0.5 or more, else 0; bottoms in this order, and a weight of each sample may follow",
+      "mean over samples of -log softmax(z)[k], z two logits, k = 1 if the label is at least 0.5, else 0; bottoms: "
+      "logits, labels and optionally the weight of each sample",
       {2, 3}, {1, 1}, regularized(Schema<LossParams>("CrossEntropyLoss")));
 }
 

@@ -54,8 +54,12 @@ class FmOrder2 : public Layer {
 LayerType fm_order2() {
   using P = FmOrder2Params;
   return LayerType::of<FmOrder2>(
-      "FmOrder2", "y = 1/2 ((sum of e_j)^2 - sum of e_j^2), x seen as vectors e_j of length out_dim", {1, 1}, {1, 1},
-      Schema<P>("FmOrder2").need("out_dim", &P::out_dim, "length of a vector, and columns of y", count_from(1)));
+      "FmOrder2",
+      "y = 1/2 ((sum of e_j)^2 - sum of e_j^2), where each row of x consists of vectors e_j of length "
+      "out_dim",
+      {1, 1}, {1, 1},
+      Schema<P>("FmOrder2")
+          .need("out_dim", &P::out_dim, "length of the vectors e_j, and number of columns of y", count_from(1)));
 }
 
 }  // namespace hctr

@@ -24,10 +24,9 @@ class FusedReshapeConcat : public Layer {
       const Shape& shape = inputs[i].shape;
       const std::string field = cat("bottom/", i);
       if (shape.rank() != 3)
-        throw LayerError(
-            field,
-            cat(kType, " takes tensors [samples, slots, dim], such as outputs of embeddings, and this one has shape ",
-                to_string(shape)));
+        throw LayerError(field,
+                         cat(kType, " takes tensors [samples, slots, dim], such as outputs of embeddings, found shape ",
+                             to_string(shape)));
       if (shape[0] != first[0] || shape[1] != first[1])
         throw LayerError(field, cat(kType, " takes tensors of equally many samples and slots: the first has shape ",
                                     to_string(first), ", this one ", to_string(shape)));

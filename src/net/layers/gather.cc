@@ -52,11 +52,10 @@ void check_gather_params(GatherParams& params, const std::string& pointer, Probl
 
 LayerType gather() {
   using P = GatherParams;
-  return LayerType::of<Gather>(
-      "Gather", "row i of y = row indices[i] of x", {1, 1}, {1, 1},
-      Schema<P>("Gather")
-          .need("indices", &P::indices, "numbers of rows of x, which may repeat", count_from(0))
-          .together(check_gather_params));
+  return LayerType::of<Gather>("Gather", "row i of y = row indices[i] of x", {1, 1}, {1, 1},
+                               Schema<P>("Gather")
+                                   .need("indices", &P::indices, "row numbers of x; numbers may repeat", count_from(0))
+                                   .together(check_gather_params));
 }
 
 }  // namespace hctr

@@ -115,13 +115,12 @@ class Gru : public Layer {
   int64_t batch_of(const Shape& shape) const {
     if (shape == Shape{shape[0], steps_, width_} || shape == Shape{shape[0], steps_ * width_}) return shape[0];
     if (shape.rank() != 2 || shape[1] != width_)
-      throw LayerError(
-          "bottom",
-          cat("GRU takes sequences of ", steps_, " vectors of ", width_, ", as its fields say: a tensor ",
-              to_string({shape[0], steps_, width_}),
-              ", or a matrix with such a sequence or one vector in each row; this one has shape ", to_string(shape)));
+      throw LayerError("bottom", cat("GRU takes sequences of ", steps_, " vectors of ", width_,
+                                     ", as set by the layer's fields: a tensor ", to_string({shape[0], steps_, width_}),
+                                     ", or a matrix with such a sequence or one vector in each row, found shape ",
+                                     to_string(shape)));
     if (shape[0] % steps_ != 0)
-      throw LayerError("gru_param/SeqLength", cat("the ", shape[0], " rows of a tensor of shape ", to_string(shape),
+      throw LayerError("gru_param/SeqLength", cat("the ", shape[0], " rows of the tensor of shape ", to_string(shape),
                                                   " are not whole sequences of ", steps_));
     return shape[0] / steps_;
   }
@@ -148,19 +147,18 @@ LayerType gru() {
   using P = GruParams;
   return LayerType::of<Gru>(
       "GRU",
-      "y_t = h_t = (1 - z) n + z h_{t-1} with r, z = sigmoid(x_t W^T + h_{t-1} R^T + b), n = "
-      "tanh(x_t W^T + b + r (h_{t-1} R^T)), h_0 = 0; W "
-      "[3 num_output, vector_size], R [3 num_output, num_output] and b [3 num_output] hold r, z, "
-      "n in this order. y is [batch, SeqLength, num_output]; "
-      "Reshape with `selected` selects a step of it",
+      "y_t = h_t = (1 - z) n + z h_{t-1} with r, z = sigmoid(x_t W^T + h_{t-1} R^T + b), n = tanh(x_t W^T + b + r "
+      "(h_{t-1} R^T)), h_0 = 0; W [3 num_output, vector_size], R [3 num_output, num_output] and b [3 num_output] "
+      "hold r, z, n in this order. y is [batch, SeqLength, num_output]; Reshape with `selected` selects a step of y",
       {1, 1}, {1, 1},
       Schema<P>("GRU", "gru_param")
-          .need("num_output", &P::num_output, "units: width of the state and of each step of y", count_from(1))
+          .need("num_output", &P::num_output, "number of units: width of the state h and of each step of y",
+                count_from(1))
           .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
-          .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
+          .need("vector_size", &P::vector_size, "width of each step of x", count_from(1))
           .opt("weight_init", &P::weight_init, "initial values of W and R; default: XavierUniform")
           .opt("bias_init", &P::bias_init, "initial values of b; default: Zero")
-          .ignored("batchsize", "the tensor's shape gives the number of sequences"));
+          .ignored("batchsize", "the shape of the tensor determines the number of sequences"));
 }
 
 }  // namespace hctr

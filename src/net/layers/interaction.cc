@@ -16,15 +16,14 @@ class Interaction : public Layer {
     if (dense.rank() != 2)
       throw LayerError(
           "bottom/0",
-          cat("Interaction reads a matrix [samples, dim] first, from the bottom MLP, and this one has shape ",
-              to_string(dense)));
+          cat("Interaction reads a matrix [samples, dim] first, from the bottom MLP, found shape ", to_string(dense)));
     if (slots.rank() != 3)
-      throw LayerError("bottom/1",
-                       cat("Interaction reads an embedding [samples, slots, dim] second, and this one has shape ",
-                           to_string(slots)));
+      throw LayerError("bottom/1", cat("Interaction reads an embedding [samples, slots, dim] second, found shape ",
+                                       to_string(slots)));
     if (dense[0] != slots[0] || dense[1] != slots[2])
       throw LayerError("bottom/1",
-                       cat("Interaction takes vectors of one length for the same samples: the first tensor has shape ",
+                       cat("Interaction takes vectors of equal length for the same samples: the first tensor has "
+                           "shape ",
                            to_string(dense), ", this one ", to_string(slots), "; make the last InnerProduct ", slots[2],
                            " wide or the embedding's vectors ", dense[1], " long"));
     const int64_t vectors = slots[1] + 1;
@@ -61,8 +60,8 @@ class Interaction : public Layer {
 
 LayerType interaction() {
   return LayerType::of<Interaction>("Interaction",
-                                    "y = [v_0 | <v_r, v_c> for all r < c, c after c | 0], v_0 a row of the first "
-                                    "bottom, v_1, ... the slots of the second",
+                                    "y = [v_0 | <v_r, v_c> for all r < c, ordered by c | 0], where v_0 is a row of "
+                                    "the first bottom and v_1, v_2, ... are the slots of the second bottom",
                                     {2, 2}, {1, 1}, Schema<NoParams>("Interaction"));
 }
 

@@ -21,8 +21,7 @@ class LayerNorm : public Layer {
   LayerSpec spec(const Specs& inputs) const override {
     const Shape& shape = inputs[0].shape;
     if (shape.rank() < 2)
-      throw LayerError("bottom",
-                       cat("LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
+      throw LayerError("bottom", cat("LayerNorm takes a tensor of 2 to 4 dimensions, found shape ", to_string(shape)));
     const int64_t n = shape[shape.rank() - 1];
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)},
             .weights = gamma_beta_weights(params_.gamma_init, n),

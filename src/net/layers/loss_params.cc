@@ -22,9 +22,9 @@ void expect_sample_weights(const Specs& inputs, const std::string& layer_type) {
   if (inputs.size() > 2 && (inputs[2].shape != Shape{inputs[0].rows(), 1} || inputs[2].dtype != DType::f32))
     throw LayerError("bottom/2",
                      cat(layer_type, " takes sample weights as one f32 column of shape ",
-                         to_string(Shape{inputs[0].rows(), 1}), ", not one of shape ", to_string(inputs[2].shape),
+                         to_string(Shape{inputs[0].rows(), 1}), ", found shape ", to_string(inputs[2].shape),
                          inputs[2].dtype == DType::f32 ? "" : " of two bytes per element",
-                         ": \"sample_weight\" of the Data layer gives a column"));
+                         ": use \"sample_weight\" of the Data layer"));
 }
 
 void write_no_gradients(Context& ctx, const LayerIo& io) {

@@ -38,13 +38,15 @@ template <class P>
 Schema<P> regularized(Schema<P> schema) {
   return schema
       .opt("regularizer", &P::penalty,
-           "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
+           "penalty on all dense weights: L2 adds lambda / (2 batch) * sum w^2, L1 adds lambda / batch * sum |w|")
       .opt("lambda", &P::lambda, cat("strength of the penalty; default: ", kDefaultLambda), at_least(0))
-      .opt("loss_weight", &P::loss_weight, "weight of this loss in the sum of all losses; the penalty is not weighted",
+      .opt("loss_weight", &P::loss_weight,
+           "factor of this loss in the sum of all losses; the factor does not "
+           "apply to the penalty",
            more_than(0))
       .alias("weight")
       .opt("positive_weight", &P::positive_weight,
-           "weight of the terms whose label is 0.5 or more; it multiplies the sample's weight", more_than(0))
+           "weight of loss terms whose label is at least 0.5; multiplied with the sample's weight", more_than(0))
       .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
 }
 

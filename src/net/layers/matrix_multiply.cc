@@ -17,12 +17,13 @@ class MatrixMultiply : public Layer {
     const int rank = a.rank();
     if (rank < 2)
       throw LayerError("bottom/0",
-                       cat("MatrixMultiply takes tensors of 2 to 4 dimensions, and this one has shape ", to_string(a)));
+                       cat("MatrixMultiply takes tensors of 2 to 4 dimensions, found shape ", to_string(a)));
     const bool wide = rank == 2 && b.rank() == 3;
     bool fits = b.rank() == rank || wide;
     for (int d = 0; fits && d < rank - 2; ++d) fits = a[d] == b[d];
     if (!fits)
-      throw LayerError("bottom/1", cat("MatrixMultiply takes as many matrices in both tensors: the first has shape ",
+      throw LayerError("bottom/1", cat("MatrixMultiply takes tensors with equally many matrices: the first has "
+                                       "shape ",
                                        to_string(a), ", this one ", to_string(b)));
     if (a[rank - 1] != b[wide ? 0 : rank - 2])
       throw LayerError("bottom/1", cat("MatrixMultiply: ", a[rank - 1], " columns times ", b[wide ? 0 : rank - 2],
@@ -65,8 +66,8 @@ class MatrixMultiply : public Layer {
 
 LayerType matrix_multiply() {
   return LayerType::of<MatrixMultiply>("MatrixMultiply",
-                                       "y = a b: [m, k] [k, n], or matrix by matrix [batch, m, k] [batch, k, n], or as "
-                                       "matrix and wide matrix [m, k] [k, n, l] to [m, n, l]",
+                                       "y = a b. Shapes: [m, k] and [k, n]; for batches [batch, m, k] and [batch, "
+                                       "k, n]; or [m, k] and [k, n, l], which gives [m, n, l]",
                                        {2, 2}, {1, 1}, Schema<NoParams>("MatrixMultiply"));
 }
 

@@ -76,8 +76,8 @@ class Stack : public FusableLayer {
     for (size_t i = 1; i < inputs.size(); ++i)
       if (inputs[i].shape.elements() > 0)
         throw LayerError(cat("bottom/", i), cat(type_,
-                                                " reads one tensor, its first bottom; other bottoms must be the empty "
-                                                "tops of a FusedInnerProduct, but this one has shape ",
+                                                " reads only its first bottom; further bottoms must be the empty "
+                                                "tops of a FusedInnerProduct, found shape ",
                                                 to_string(inputs[i].shape)));
     using Operand = WeightProduct::Operand;
     LayerSpec spec;
@@ -251,12 +251,12 @@ Schema<WidthParams> width_schema(const char* title, const char* nested) {
 
 void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems) {
   if (params.num_outputs.empty())
-    problems.error(pointer + "/num_outputs", "names no stage; give the width of at least one");
+    problems.error(pointer + "/num_outputs", "names no stage; expected the width of at least one stage");
   if (!params.activations) return;
   if (params.activations->size() != params.num_outputs.size()) {
     problems.error(pointer + "/activations",
                    cat("has ", params.activations->size(), " entries for ", params.num_outputs.size(),
-                       " stages; expected one for each, or \"activation\" for all"));
+                       " stages; expected one activation for each stage, or set \"activation\" for all stages"));
     params.activations.reset();
     return;
   }
@@ -283,19 +283,23 @@ LayerType fused_inner_product() {
           .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""),
                 "width and initial values, as in InnerProduct")
           .opt("position", &P::position,
-               "Head and Body have three more tops, Body and Tail three more bottoms; they are not used")
+               "Head and Body have three additional tops, Body and Tail three additional bottoms; these tensors "
+               "are not used")
           .opt("activation", &P::activation, "the function applied to the sum; None is the identity"));
 }
 
 LayerType mlp() {
   using P = MlpParams;
   return LayerType::of<Stack>(
-      "MLP", "stages y = f(x W + b), each reading the previous one; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
+      "MLP",
+      "a sequence of stages y = f(x W + b), each of which reads the previous stage; weights W_0, b_0, W_1, "
+      "...",
+      {1, 1}, {1, 1},
       Schema<P>("MLP", "mlp_param")
           .need("num_outputs", &P::num_outputs, "columns of each stage", count_from(1))
           .alias("num_output")
           .opt("activation", &P::activation, "f of every stage")
-          .opt("activations", &P::activations, "f of each stage; overrides activation")
+          .opt("activations", &P::activations, "f for each stage; overrides activation")
           .opt("use_bias", &P::use_bias, "false: no b")
           .opt("weight_init", &P::weight_init, "initial values of each W; default: XavierNorm")
           .opt("bias_init", &P::bias_init, "initial values of each b; default: normal with variance 1 / columns")

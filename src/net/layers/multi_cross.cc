@@ -176,7 +176,9 @@ class MultiCross : public Layer {
 
 void check_multi_cross_params(MultiCrossParams& params, const std::string& pointer, Problems& problems) {
   if (params.full_matrix && params.projection_dim > 0)
-    problems.error(pointer + "/full_matrix", "a full matrix has no \"projection_dim\"; keep one of them");
+    problems.error(pointer + "/full_matrix",
+                   "\"projection_dim\" and a full matrix exclude each other; remove one "
+                   "of the two");
 }
 
 }  // namespace
@@ -192,7 +194,9 @@ LayerType multi_cross() {
           .need("num_layers", &P::num_layers, "number of cross layers",
                 between(1, static_cast<double>(ops::kMostCrossLayers)))
           .opt("projection_dim", &P::projection_dim,
-               "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", count_from(0))
+               "rank of the matrices U_l [d, projection_dim] and V_l [projection_dim, d]; 0: vectors w_l instead "
+               "of matrices",
+               count_from(0))
           .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
           .opt("weight_init", &P::weight_init, "initial values of weights; default: XavierUniform")
           .opt("bias_init", &P::bias_init, "initial values of b_l; default: Zero")

@@ -22,10 +22,11 @@ class MultiCrossEntropyLoss : public LossLayer {
       throw LayerError("bottom/1", cat("MultiCrossEntropyLoss takes a label for every logit: the logits have shape ",
                                        to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
     if (static_cast<int64_t>(target_weight_.size()) != inputs[0].shape[1])
-      throw LayerError(
-          "target_weight",
-          cat("has ", target_weight_.size(), target_weight_.size() == 1 ? " number" : " numbers", " for ",
-              inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels", "; expected one for each"));
+      throw LayerError("target_weight",
+                       cat("has ", target_weight_.size(), target_weight_.size() == 1 ? " number" : " numbers", " for ",
+                           inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels",
+                           "; expected one number for each "
+                           "label"));
     expect_sample_weights(inputs, "MultiCrossEntropyLoss");
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
   }
@@ -58,9 +59,8 @@ LayerType multi_cross_entropy_loss() {
   using P = MultiCrossEntropyParams;
   return LayerType::of<MultiCrossEntropyLoss>(
       "MultiCrossEntropyLoss",
-      "mean over samples and labels of t (max(z, 0) - z y + log(1 + exp(-|z|))), t the label's target_weight; a label "
-      "below -0.5 is missing and adds 0; "
-      "bottoms in the order logits, labels, and a weight of each sample may follow",
+      "mean over samples and labels of t (max(z, 0) - z y + log(1 + exp(-|z|))), t the label's target_weight; a "
+      "label below -0.5 is missing and adds 0; bottoms: logits z, labels y and optionally the weight of each sample",
       {2, 3}, {1, 1},
       regularized(Schema<P>("MultiCrossEntropyLoss")
                       .need("target_weight", &P::target_weight,

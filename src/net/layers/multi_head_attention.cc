@@ -28,7 +28,7 @@ class MultiHeadAttention : public Layer {
       need_rank(inputs[i], 3, field, "MultiHeadAttention");
       if (shape[2] % heads_ != 0)
         throw LayerError("num_attention_heads",
-                         cat(heads_, " heads do not divide the ", shape[2], " columns of bottom ", i));
+                         cat(heads_, " heads cannot divide the ", shape[2], " columns of bottom ", i));
       if (shape[0] != inputs[0].shape[0])
         throw LayerError(field, cat("MultiHeadAttention takes queries, keys and values of one batch: the queries have ",
                                     inputs[0].shape[0], " samples, this one ", shape[0]));
@@ -36,7 +36,7 @@ class MultiHeadAttention : public Layer {
     const Shape &queries = inputs[0].shape, &keys = inputs[1].shape, &values = inputs[2].shape;
     if (keys[2] != queries[2])
       throw LayerError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2],
-                                       "; they are multiplied, so the last dimensions must agree"));
+                                       "; expected equal last dimensions, because queries and keys are multiplied"));
     if (values[1] != keys[1])
       throw LayerError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
     const TensorSpec scores(inputs[0].dtype, {queries[0], heads_, queries[1], keys[1]});
@@ -107,14 +107,14 @@ LayerType multi_head_attention() {
   using P = AttentionParams;
   return LayerType::of<MultiHeadAttention>(
       "MultiHeadAttention",
-      "y = softmax(Q K^T / sqrt(d)) V for each head, its d columns of each bottom; bottoms: queries [batch, from, "
-      "hidden], keys and values [batch, to, "
-      "hidden], and perhaps a mask [batch, 1, from, to] or [batch, 1, 1, to] that is 0 where a key is masked",
+      "y = softmax(Q K^T / sqrt(d)) V for each head, which has d columns of each bottom. Bottoms: queries [batch, "
+      "from, hidden], keys and values [batch, to, hidden], and optionally a mask [batch, 1, from, to] or [batch, "
+      "1, 1, to], in which 0 masks a key",
       {3, 4}, {1, 1},
       Schema<P>("MultiHeadAttention")
           .opt("num_attention_heads", &P::num_attention_heads, "number of heads; each has an equal number of columns",
                count_from(1))
-          .ignored("transpose_b", "keys are always transposed"));
+          .ignored("transpose_b", "the program always transposes keys"));
 }
 
 }  // namespace hctr

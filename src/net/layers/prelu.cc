@@ -51,9 +51,9 @@ LayerType prelu() {
   return LayerType::of<PReLU>(
       "PReLU", "y = x < 0 ? alpha x : x, alpha trainable", {1, 1}, {1, 1},
       Schema<P>("PReLU", "prelu_param")
-          .opt("alpha_init", &P::alpha_init, "slope below zero at the start")
+          .opt("alpha_init", &P::alpha_init, "initial slope for negative x")
           .opt("shared", &P::shared,
-               "one slope for all elements, instead of one for each index of the last dimension"));
+               "true: one slope for all elements; false: one slope for each index of the last dimension"));
 }
 
 }  // namespace hctr

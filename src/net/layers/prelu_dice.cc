@@ -38,9 +38,9 @@ class PReLUDice : public Layer {
 
   void to_onnx(OnnxGraph&, const OnnxIo&) const override {
     throw LayerError("type",
-                     "PReLU_Dice normalizes with the mean and variance of the batch in evaluation too, so a row's "
-                     "score depends on the other rows, and an exported graph would score a single row differently; use "
-                     "PReLU, or BatchNorm, which keeps running statistics");
+                     "PReLU_Dice uses the mean and variance of the batch in evaluation too, so the score of a row "
+                     "depends on the batch, and an exported graph would score a single row differently; use PReLU, "
+                     "or BatchNorm, which keeps running statistics");
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -20,8 +20,7 @@ class Reduce : public Layer {
   LayerSpec spec(const Specs& inputs) const override {
     Shape shape = inputs[0].shape;
     if (shape.rank() != 2 && shape.rank() != 3)
-      throw LayerError("bottom",
-                       cat(kType, " takes a tensor of 2 or 3 dimensions, and this one has shape ", to_string(shape)));
+      throw LayerError("bottom", cat(kType, " takes a tensor of 2 or 3 dimensions, found shape ", to_string(shape)));
     if (axis_ >= shape.rank())
       throw LayerError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": its axes are 0 to ",
                                    shape.rank() - 1));
@@ -54,7 +53,7 @@ LayerType reduce(const char* formula) {
   constexpr const char* kType = Reduce<kMean>::kType;
   return LayerType::of<Reduce<kMean>>(
       kType, formula, {1, 1}, {1, 1},
-      Schema<P>(kType).need("axis", &P::axis, "the axis to sum over; it keeps size 1. 0 is the batch", between(0, 2)));
+      Schema<P>(kType).need("axis", &P::axis, "the axis to reduce, which keeps size 1; 0 is the batch", between(0, 2)));
 }
 
 }  // namespace

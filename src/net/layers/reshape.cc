@@ -49,7 +49,7 @@ class Reshape : public Layer {
                                           steps > 1 ? cat(steps, " time steps of ") : "", "rows of ", width,
                                           ": leading_dim must be a multiple of its last dimension (", last, ") and ",
                                           steps > 1 ? "time_step times leading_dim must " : "", "divide its ", elements,
-                                          " elements; one that fits is ", steps > 1 ? last : x.row_elements(),
+                                          " elements; a leading_dim that fits is ", steps > 1 ? last : x.row_elements(),
                                           steps > 1 ? "" : ": all of a row"));
     const Shape shape =
         params_.time_step == 0 ? Shape{elements / width, width} : Shape{elements / (steps * width), steps, width};
@@ -58,9 +58,9 @@ class Reshape : public Layer {
 
   LayerSpec plan_selected(const TensorSpec& x) const {
     if (x.shape.rank() != 3)
-      throw LayerError("selected", cat("slots are selected from a tensor [samples, slots, dim], such as an embedding's "
-                                       "output, and this one has shape ",
-                                       to_string(x.shape), "; Slice takes columns of a matrix"));
+      throw LayerError("selected", cat("\"selected\" needs a tensor [samples, slots, dim], such as an embedding's "
+                                       "output, found shape ",
+                                       to_string(x.shape), "; use Slice to select columns of a matrix"));
     for (size_t i = 0; i < params_.selected->size(); ++i)
       if (const int64_t slot = (*params_.selected)[i]; slot >= x.shape[1])
         throw LayerError(cat("selected/", i), cat("slot ", slot, " of a tensor of shape ", to_string(x.shape),
@@ -79,7 +79,7 @@ void check_reshape_params(ReshapeParams& params, const std::string& pointer, Pro
   if (!params.selected) return;
   if (params.selected->empty()) problems.error(pointer + "/selected", "selects no slot; name at least one");
   if (params.time_step != 0)
-    problems.error(pointer + "/time_step", "cannot be combined with \"selected\"; keep one of them");
+    problems.error(pointer + "/time_step", "cannot be combined with \"selected\"; remove one of the two");
   if (params.leading_dim) problems.note(pointer + "/leading_dim", "has no effect: \"selected\" decides the width");
 }
 
@@ -88,16 +88,18 @@ void check_reshape_params(ReshapeParams& params, const std::string& pointer, Pro
 LayerType reshape() {
   using P = ReshapeParams;
   return LayerType::of<Reshape>(
-      "Reshape", "y = the elements of x, in order, in rows of leading_dim; or the selected slots of x, concatenated",
+      "Reshape",
+      "y = the elements of x in the same order, in rows of leading_dim elements; or, with selected, the "
+      "selected slots of x, concatenated",
       {1, 1}, {1, 1},
       Schema<P>("Reshape")
           .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; default: a whole row of x",
                count_from(1))
           .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", count_from(0))
           .opt("selected", &P::selected, "indices of the slots of x that form a row of y, in this order", count_from(0))
-          .refused(
-              "shape",
-              "set its last dimension with \"leading_dim\", and for 3-D output the one before it with \"time_step\"")
+          .refused("shape",
+                   "set the last dimension with \"leading_dim\", and for 3-D output the second to last dimension with "
+                   "\"time_step\"")
           .together(check_reshape_params));
 }
 

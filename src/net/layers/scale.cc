@@ -64,8 +64,10 @@ class Scale : public Layer {
 LayerType scale() {
   using P = ScaleParams;
   return LayerType::of<Scale>(
-      "Scale", "axis 0: repeats every element of a row factor times; axis 1: repeats every row factor times", {1, 1},
-      {1, 1},
+      "Scale",
+      "y = x with repeated elements. axis 0: every element of a row is repeated factor times; axis 1: "
+      "every row is repeated factor times",
+      {1, 1}, {1, 1},
       Schema<P>("Scale", "scale_param")
           .opt("axis", &P::axis, "0: y is [rows, columns * factor]; 1: y is [rows * factor, columns]", between(0, 1))
           .need("factor", &P::factor, "how often", count_from(1)));

@@ -59,11 +59,14 @@ LayerType sequence_mask() {
   using P = SequenceMaskParams;
   return LayerType::of<SequenceMask>(
       "SequenceMask",
-      "y[b, 0, i, j] = 1 where i < from[b] and j < to[b], else 0; bottoms: lengths from and to, or one for both",
+      "y[b, 0, i, j] = 1 if i < from[b] and j < to[b], else 0; bottoms: the lengths from and to, or one bottom for "
+      "both",
       {1, 2}, {1, 1},
       Schema<P>("SequenceMask")
           .need("max_sequence_len_from", &P::max_sequence_len_from, "positions i of y", count_from(1))
-          .opt("max_sequence_len_to", &P::max_sequence_len_to, "positions j of y; default: as many as i",
+          .opt("max_sequence_len_to", &P::max_sequence_len_to,
+               "number of positions j of y; default: the number of "
+               "positions i",
                count_from(1)));
 }
 

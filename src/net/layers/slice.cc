@@ -100,10 +100,12 @@ void check_slice_params(SliceParams& params, const std::string& pointer, Problem
 LayerType slice() {
   using P = SliceParams;
   return LayerType::of<Slice>(
-      "Slice", "y_i = columns, or slots of a 3-D tensor, [begin_i, end_i) of x; ranges may overlap", {1, 1},
+      "Slice", "y_i = the columns [begin_i, end_i) of x, or its slots if x is a 3-D tensor; ranges may overlap", {1, 1},
       {1, kAnyNumber},
       Schema<P>("Slice")
-          .need("ranges", &P::ranges, "for each top [begin, end): its first column (slot) and the one after its last")
+          .need("ranges", &P::ranges,
+                "for each top the range [begin, end): the first column (or slot) and the one "
+                "after the last")
           .together(check_slice_params));
 }
 

@@ -15,8 +15,7 @@ class Softmax : public Layer {
   LayerSpec spec(const Specs& inputs) const override {
     const Shape& shape = inputs[0].shape;
     if (shape.rank() < 2)
-      throw LayerError("bottom/0",
-                       cat("Softmax takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
+      throw LayerError("bottom/0", cat("Softmax takes a tensor of 2 to 4 dimensions, found shape ", to_string(shape)));
     if (inputs.size() == 2 && !ops::mask_fits(inputs[1].shape, shape))
       throw LayerError("bottom/1",
                        cat("the mask has shape ", to_string(inputs[1].shape), ", the scores ", to_string(shape),
@@ -48,9 +47,9 @@ class Softmax : public Layer {
 
 LayerType softmax() {
   return LayerType::of<Softmax>("Softmax",
-                                "y = exp(x) / sum of exp(x) over the last dimension; with a second bottom, a mask, x "
-                                "is -10000 where that is 0. The mask has the "
-                                "shape of x, or 1 for the dimensions between the first and the last",
+                                "y = exp(x) / sum of exp(x) over the last dimension. An optional second bottom is "
+                                "a mask: x counts as -10000 where the mask is 0. The mask has the shape of x, or "
+                                "size 1 in the dimensions between the first and the last",
                                 {1, 2}, {1, 1}, Schema<NoParams>("Softmax"));
 }
 

@@ -21,7 +21,7 @@ class WeightMultiply : public Layer {
     const int64_t slots = params_.weight_dims[0], dim = params_.weight_dims[1], batch = inputs[0].rows();
     if (slots != inputs[0].shape[1])
       throw LayerError("weight_dims/0", cat(slots, " vectors for a tensor of shape ", to_string(inputs[0].shape),
-                                            ": expected one for each of its columns, ", inputs[0].shape[1]));
+                                            ": expected one vector for each column, ", inputs[0].shape[1]));
     const Initializer word =
         params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
     return {.outputs = {TensorSpec(inputs[0].dtype, {batch, slots * dim})},
@@ -60,7 +60,9 @@ LayerType named(const char* name) {
   return LayerType::of<WeightMultiply>(
       name, "y[s dim + k] = x[s] W[s,k], W [slots, dim]", {1, 1}, {1, 1},
       Schema<P>(name)
-          .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each",
+          .need("weight_dims", &P::weight_dims,
+                "[slots, dim]: number of columns of x, and length of the weight "
+                "vector of each column",
                 count_from(1))
           .opt("weight_init", &P::weight_init, "initial values of W; default: XavierUniform")
           .together(check_weight_multiply_params));

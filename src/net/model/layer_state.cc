@@ -56,7 +56,7 @@ void LayerState::save(FileSet& set, const std::filesystem::path& path, StreamRef
 std::vector<std::vector<float>> LayerState::read_layer(const Json& object, const LayerItems& layer, size_t number,
                                                        const std::filesystem::path& path, const Log& log) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(Kind::data, cat("'", path.string(), "' ", why, ": it belongs to another model"));
+    throw Error(Kind::data, cat("'", path.string(), "' ", why, ": the file belongs to another model"));
   };
   const Json* type = object.find("type");
   const std::string found = type && type->string() ? *type->string() : "a layer without type";
@@ -94,7 +94,8 @@ void LayerState::load(const std::filesystem::path& path, StreamRef stream, const
   const size_t count = layers && layers->array() ? layers->array()->size() : 0;
   if (count != layers_.size())
     throw Error(Kind::data, cat("'", path.string(), "' has statistics of ", count, count == 1 ? " layer" : " layers",
-                                ", but this config has ", layers_.size(), " such layers: it belongs to another model"));
+                                ", but this config has ", layers_.size(),
+                                " such layers: the file belongs to another model"));
   // Read the whole file before setting values: a mismatch then changes nothing.
   std::vector<std::vector<std::vector<float>>> read;
   for (size_t l = 0; l < count; ++l) read.push_back(read_layer((*layers->array())[l], layers_[l], l, path, log));

@@ -82,9 +82,9 @@ std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vect
       throw Error(Kind::data, cat("the delta ", name_of_set(delta), " is of run ", delta.run, ", and ",
                                   name_of_set(before), " of run ", before.run));
     if (delta.delta->base != before.iteration)
-      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " has the changes since iteration ",
-                                  delta.delta->base, ", but is applied to iteration ", before.iteration, ", ",
-                                  name_of_set(before), ": name all deltas in between, in order"));
+      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " contains the changes since iteration ",
+                                  delta.delta->base, ", but the model has iteration ", before.iteration, ", ",
+                                  name_of_set(before), ": name all deltas in between, in ascending order"));
     verify_all(delta);
     deltas.push_back(std::move(delta));
   }
@@ -298,12 +298,11 @@ AppliedDeltas apply_deltas(const fs::path& dense_model, const std::vector<fs::pa
                            const std::string& prefix) {
   std::optional<ModelManifest> base = manifest_of(dense_model);
   if (!base)
-    throw Error(Kind::data,
-                cat("there is no manifest next to '", dense_model.string(),
-                    "': deltas are applied to a full model saved by this program, named by its dense file"));
+    throw Error(Kind::data, cat("there is no manifest next to '", dense_model.string(),
+                                "': deltas need a full model that this program saved: name its dense file"));
   if (base->delta)
-    throw Error(Kind::data, cat("'", dense_model.string(), "' belongs to a delta: deltas are applied to a full model"));
-  HCTR_EXPECT(!folders.empty(), "no deltas to apply");
+    throw Error(Kind::data, cat("'", dense_model.string(), "' belongs to a delta, but deltas need a full model"));
+  HCTR_EXPECT(!folders.empty(), "expected at least one delta to apply");
   for (const ModelManifest::Member& member : base->members)
     if (member.name.find("_opt_") == std::string::npos) base->verify(member.name);
   const std::vector<ModelManifest> deltas = read_chain(*base, folders);

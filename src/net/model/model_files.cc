@@ -22,11 +22,11 @@ void expect_table(const ModelManifest& set, const std::string& file, const Embed
   const auto is_here = [&](const SavedTable& table) { return table.name == section.top(); };
   if (!combined && saved->name != section.top() && std::any_of(set.tables.begin(), set.tables.end(), is_here))
     throw Error(Kind::data, cat("'", file, "' holds table '", saved->name, "', as '", set.path.string(),
-                                "' says, but is assigned to '", section.top(),
-                                "': files are listed in the order of the embeddings"));
+                                "' states, but the config assigns the file to '", section.top(),
+                                "': list files in the order of the embeddings"));
   if (saved->dim != section.dim)
     throw Error(Kind::data, cat("'", file, "' has vectors of ", saved->dim, " elements, as '", set.path.string(),
-                                "' says, and '", section.top(), "' has embedding_vec_size ", section.dim));
+                                "' states, but '", section.top(), "' has embedding_vec_size ", section.dim));
 }
 
 /// The number before the extension: 60 for "..._60.model". None for other names.
@@ -57,23 +57,23 @@ int64_t updates_of_states(const Config& config, const std::optional<ModelManifes
     updates = set->updates;
   } else if (const auto number = number_at_end(file)) {
     updates = *number;
-    log.info("note: no manifest says how many updates '", file, "' has had: Adam's t continues from ", updates,
-             ", the number in its name");
+    log.info("note: no manifest states the number of updates of '", file, "': Adam's t continues from ", updates,
+             ", the number in the file name");
   } else {
-    log.warning("no manifest says how many updates '", file,
-                "' has had, nor does its name: Adam's t starts at 0, so the first updates are too small");
+    log.warning("neither a manifest nor the file name states the number of updates of '", file,
+                "': Adam's t starts at 0, so the first updates are too small");
   }
   if (updates > 0 && dense != sparse && (dense ? in_tables : in_weights))
     log.warning("the optimizer states of the ", dense ? "tables" : "dense weights", " are reset, while Adam's t is ",
-                updates, " for all: their first updates are larger than those of a new run; \"",
-                dense ? "sparse" : "dense", "_opt_states_file\" names the states that belong to the others");
+                updates, " for all states: the first updates of the reset part are larger than in a new run; set \"",
+                dense ? "sparse" : "dense", "_opt_states_file\" to load these states too");
   const bool lazy = std::any_of(config.embeddings.begin(), config.embeddings.end(), [&](const EmbeddingEntry& entry) {
     return entry.section.optimizer.value_or(config.optimizer).update() == UpdateType::lazy_global;
   });
   if (sparse && lazy)
     log.info(
-        "note: files of optimizer states do not record when LazyGlobal updated a row: all rows count as updated in the "
-        "last step, number ",
+        "note: files of optimizer states do not record when LazyGlobal last updated a row: all rows count as "
+        "updated in the last step, step ",
         updates);
   return updates;
 }
@@ -110,7 +110,7 @@ int64_t check_model_files(const Config& config, const Log& log) {
               ": the files to start from must belong to one model; set \"combine_models\": true to combine several"));
     if (set->delta)
       throw Error(Kind::data, cat("'", file, "' has only the rows that changed since iteration ", set->delta->base,
-                                  ": make a full model of it with table_inspect --apply"));
+                                  ": use table_inspect --apply to make a full model"));
     set->verify(set->name_of(file));
     if (table) expect_table(*set, file, table->section, solver.combine_models);
     if (!first) {
@@ -118,7 +118,10 @@ int64_t check_model_files(const Config& config, const Log& log) {
       first = std::move(set);
     }
   }
-  if (!without.empty()) log.info("note: there is no manifest next to ", without, ": only sizes can be checked");
+  if (!without.empty())
+    log.info("note: no manifest exists next to ", without,
+             ", so only file sizes can be "
+             "checked");
   return updates_of_states(config, first, log);
 }
 

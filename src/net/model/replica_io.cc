@@ -40,7 +40,7 @@ void report_missing(const Config& config, size_t tables, const Log& log) {
     if (!vectors && (solver.sparse_model_file.empty() || solver.sparse_model_file[e].empty()))
       add(cat("table '", name, "'"));
   }
-  if (!missing.empty()) log.info("note: not loaded, keep their initial values: ", missing);
+  if (!missing.empty()) log.info("note: keeping the initial values, because no file was named, of: ", missing);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ namespace {
 std::string read_dense(const std::filesystem::path& path, int64_t size) {
   std::string bytes = read_text(path, "dense model file", size);
   if (static_cast<int64_t>(bytes.size()) != size)
-    throw Error(Kind::io, cat("cannot read dense model file '", path.string(), "': it was truncated while being read"));
+    throw Error(Kind::io,
+                cat("cannot read dense model file '", path.string(), "': the file was truncated while being read"));
   return bytes;
 }
 
@@ -91,12 +92,13 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
   size_t expected = 0;
   for (const Item& item : items_) expected += static_cast<size_t>(values_.get(item.value).elements()) * sizeof(float);
   if (size != static_cast<int64_t>(expected))
-    throw Error(
-        Kind::data,
-        cat("dense model file '", path.string(), "' has ", size, " bytes, but this config's dense layers have ",
-            expected / sizeof(float), " weights, ", expected, " bytes: it belongs to another model",
-            layers.empty() ? ""
-                           : cat(", and there is no '", layout_path(path).string(), "' with the positions of layers")));
+    throw Error(Kind::data,
+                cat("dense model file '", path.string(), "' has ", size, " bytes, but this config's dense layers have ",
+                    expected / sizeof(float), " weights, ", expected, " bytes: the file belongs to another model",
+                    layers.empty() ? ""
+                                   : cat(", and the file '", layout_path(path).string(),
+                                         "' with the positions of "
+                                         "layers does not exist")));
   const std::string bytes = read_dense(path, size);
   size_t at = 0;
   for (const Item& item : items_) {
@@ -120,7 +122,7 @@ void Weights::load_chosen(const std::filesystem::path& path, int64_t size, const
       for (const SavedWeight& part : parts)
         if (!contains(names, layer_of(part.name))) names.push_back(layer_of(part.name));
       throw Error(Kind::data, cat("dense model file '", path.string(), "' has no '", item.name, "', as '",
-                                  layout_path(path).string(), "' says; its layers are ", one_of(names)));
+                                  layout_path(path).string(), "' states; the layers of the file are ", one_of(names)));
     }
     const Tensor value = values_.get(item.value);
     std::vector<int64_t> shape;
@@ -168,7 +170,7 @@ void Weights::load_opt_states(const std::filesystem::path& path, StreamRef strea
     throw Error(Kind::data,
                 cat("file of optimizer states '", path.string(), "' has ", size, " bytes; ", states_.size(),
                     states_.size() == 1 ? " state" : " states", " of ", optimizer_type(optimizer_.kind).name, " for ",
-                    weights, " dense weights are ", numbers * 4, ": it belongs to another model or optimizer"));
+                    weights, " dense weights are ", numbers * 4, ": the file belongs to another model or optimizer"));
   const std::string bytes = read_text(path, "file of optimizer states", size);
   if (static_cast<int64_t>(bytes.size()) != size)
     throw Error(Kind::io, cat("cannot read file of optimizer states '", path.string(), "': it became shorter"));

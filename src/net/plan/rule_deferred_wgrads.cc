@@ -22,7 +22,7 @@ const StepRule kDeferredWgrads = {
     .reason =
         "Wgrads are read only after the backward pass, unless a penalty or an all-reduce reads them. GEMMs that leave "
         "multiprocessors idle run as one kernel on Hopper, and on a separate stream elsewhere.",
-    .gain = "H100, DLRM at 512 samples: seven sequential GEMMs took 28 of 170 us",
+    .gain = "H100, DLRM at 512 samples: without the rule seven sequential GEMMs took 28 of 170 us",
     .decide = defer};
 
 }  // namespace hctr

@@ -16,7 +16,9 @@ bool all_merge(const StepFacts& facts) {
 
 const StepRule kMergedTables = {
     .name = "tables' kernels merged",
-    .reason = "Each table has few blocks, and each launch costs microseconds in which the GPU idles.",
+    .reason =
+        "Kernels of a single table have few blocks, and each launch costs microseconds in which the GPU "
+        "idles.",
     .gain = "two H100, Wide & Deep: 27 kernels and copies prepare a batch instead of 49 (2026-11-26)",
     .decide = [](const StepFacts& facts, StepChoices& choices) {
       return choices.tables_merged = all_merge(facts) && !facts.tables.empty();

@@ -6,11 +6,11 @@
 namespace hctr {
 
 const StepRule kSkipKnownEarly = {
-    .name = "skip known before the wgrads",
+    .name = "overflow check runs before the wgrads",
     .reason =
-        "A GEMM of f16 operands in f32 is finite if its operands are. So the overflow check reads operands, most of "
-        "them where they are read anyway, and table updates overlap the GEMMs.",
-    .gain = "H100, DLRM in fp16: 12 us at 2,048 samples, 3 at 512",
+        "A GEMM of f16 operands with an f32 result is finite if its operands are finite. The overflow check "
+        "therefore reads operands, mostly in kernels that read them anyway, and table updates overlap the GEMMs.",
+    .gain = "H100, DLRM in fp16: saves 12 us at 2,048 samples, 3 us at 512",
     .decide = [](const StepFacts& facts, StepChoices& choices) {
       return choices.skip_known_early = facts.may_skip && facts.alone() && facts.recorded_whole &&
                                         choices.products_first &&

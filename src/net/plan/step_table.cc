@@ -89,7 +89,7 @@ PartName describe_part(StepPart part) {
     case StepPart::update_weights:
       return {"update weights"};
   }
-  throw Error(Kind::bug, "a part of a step without a name");
+  throw Error(Kind::bug, "every part of a step needs a name");
 }
 
 std::string tables_text(const StepPlan& plan, const TableGroup& group) {
@@ -158,7 +158,7 @@ class TableOfCalls {
   void add_row(Row row) { rows_.push_back(std::move(row)); }
 
   const StepPlan& plan_;
-  std::vector<Row> rows_ = {{"stream", "call", "waits for, in addition to earlier calls on its stream"}};
+  std::vector<Row> rows_ = {{"stream", "call", "waits for (besides earlier calls on the same stream)"}};
   std::vector<std::string> recorded_;  // [event] the name of the call before the event
   std::map<StepStream, std::string> waits_, last_;
 };
@@ -178,7 +178,7 @@ std::string wrapped(std::string_view text) {
 std::string preparation_text(const StepPlan& plan) {
   const bool alone = plan.facts.alone();
   std::string text = cat("Batch k+", plan.choices.keys_ahead ? 2 : 1, " is uploaded",
-                         alone ? "" : ", and its keys go to the owners of their rows,", " on the ",
+                         alone ? "" : ", and its keys are sent to the owner ranks,", " on the ",
                          plan.choices.keys_ahead ? "key" : "prepare",
                          " stream once its buffer is free.\nBatch k+1 is looked up and sorted on the prepare stream");
   text += plan.has_prefetch_point ? " after the prefetch point of step k.\n" : " once its keys have arrived.\n";

@@ -18,7 +18,7 @@ inline void expect_tensor(const char* what, Device device, const Tensor& t, cons
 /// Like expect_tensor(); also throws Error(bug) unless the rows are dense.
 inline void expect_dense_tensor(const char* what, Device device, const Tensor& t, const Shape& shape, DType dtype) {
   expect_tensor(what, device, t, shape, dtype);
-  HCTR_EXPECT(t.dense(), what, ": strided rows, expected dense ones");
+  HCTR_EXPECT(t.dense(), what, ": expected dense rows, found strided rows");
 }
 
 }  // namespace hctr::ops

@@ -10,7 +10,7 @@ void dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y) {
   expect_shape("dropout y", y, x.shape());
   expect_alike("dropout", {x, y});
   HCTR_EXPECT(rate > 0 && rate < 1, "dropout of rate ", rate);
-  HCTR_EXPECT(ctx.state(), "dropout without a step's state");
+  HCTR_EXPECT(ctx.state(), "dropout() needs a step state");
   HCTR_ON_DEVICE(ctx, dropout(ctx, rate, stream, x, y));
 }
 

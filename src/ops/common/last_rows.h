@@ -18,7 +18,8 @@ struct LastRows {
 /// Returns the view of a tensor with at least two dimensions.
 template <class T>
 LastRows<T> last_rows(const Tensor& t) {
-  HCTR_EXPECT(t.rank() >= 2, "the last dimension of a tensor of shape ", to_string(t.shape()));
+  HCTR_EXPECT(t.rank() >= 2, "rows of the last dimension need at least 2 dimensions, found shape ",
+              to_string(t.shape()));
   const int64_t width = t.dim(t.rank() - 1), inner = width == 0 ? 0 : t.row_elements() / width;
   return {t.data<T>(), t.rows() * inner, width, inner, t.row_stride()};
 }

@@ -10,7 +10,7 @@ namespace hctr::ops {
 
 void begin_scaled_step(Context& ctx, const LossScale* scale, StepState* state, Tensor overflow) {
   expect_shape("begin_scaled_step overflow", overflow, {1});
-  HCTR_EXPECT(state && state == ctx.state(), "begin_scaled_step with the state of another step");
+  HCTR_EXPECT(state && state == ctx.state(), "begin_scaled_step(): the step state belongs to another step");
   HCTR_ON_DEVICE(ctx, begin_scaled_step(ctx, scale, state, overflow));
 }
 
@@ -22,7 +22,7 @@ void find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
 
 void end_scaled_step(Context& ctx, LossScaleRule rule, Tensor overflow, LossScale* scale, StepState* state) {
   expect_shape("end_scaled_step overflow", overflow, {1});
-  HCTR_EXPECT(state && state == ctx.state(), "end_scaled_step with the state of another step");
+  HCTR_EXPECT(state && state == ctx.state(), "end_scaled_step(): the step state belongs to another step");
   HCTR_ON_DEVICE(ctx, end_scaled_step(ctx, rule, overflow, scale, state));
 }
 
@@ -32,8 +32,10 @@ void end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>& all, 
   for (const Tensor& g : all) expect_on("end_scaled_step_after_search", ctx.device(), g);
   expect_shape("end_scaled_step_after_search overflow", overflow, {1});
   expect_tensor("end_scaled_step_after_search blocks_done", ctx.device(), blocks_done, {1}, DType::i32);
-  HCTR_EXPECT(search.found == overflow.data<float>(), "end_scaled_step_after_search of another step's search");
-  HCTR_EXPECT(state && state == ctx.state(), "end_scaled_step_after_search with the state of another step");
+  HCTR_EXPECT(search.found == overflow.data<float>(),
+              "end_scaled_step_after_search(): the overflow search belongs "
+              "to another step");
+  HCTR_EXPECT(state && state == ctx.state(), "end_scaled_step_after_search(): the step state belongs to another step");
   HCTR_ON_DEVICE(ctx, end_scaled_step_after_search(ctx, all, search, rule, overflow, blocks_done, scale, state));
 }
 

@@ -66,9 +66,9 @@ void cpu::spread_axis(Context& ctx, Tensor dy, int axis, float factor, Tensor dx
 void sum_rows(Context& ctx, Tensor x, Tensor sums) {
   expect_on("sum_rows", ctx.device(), x);
   expect_on("sum_rows", ctx.device(), sums);
-  HCTR_EXPECT(x.rank() == 2, "sum_rows of a tensor of shape ", to_string(x.shape()));
+  HCTR_EXPECT(x.rank() == 2, "sum_rows: expected a matrix, found shape ", to_string(x.shape()));
   expect_shape("sum_rows sums", sums, {x.dim(1)});
-  HCTR_EXPECT(sums.dense(), "sum_rows into strided sums");
+  HCTR_EXPECT(sums.dense(), "sum_rows() needs dense sums, found strided sums");
   HCTR_EXPECT(sums.dtype() == x.dtype() || (sums.dtype() == DType::f32 && size_of(x.dtype()) == 2), "sum_rows of ",
               name_of(x.dtype()), " as ", name_of(sums.dtype()));
   HCTR_ON_DEVICE(ctx, sum_rows(ctx, x, sums));

@@ -41,7 +41,7 @@ StridedItems StridedItems::slots_of(Tensor t, int64_t items) {
 }
 
 StridedItems StridedItems::runs_of_rows(Tensor t, int64_t items) {
-  HCTR_EXPECT(items > 0 && t.rows() % items == 0, t.rows(), " rows in runs of ", items);
+  HCTR_EXPECT(items > 0 && t.rows() % items == 0, t.rows(), " rows cannot be divided into runs of ", items);
   return {t.bytes(),     t.dtype(), t.device(), t.rows() / items, items, t.row_elements(), items * t.row_stride(),
           t.row_stride()};
 }

@@ -34,14 +34,14 @@ void unpack_batch(Context& ctx, const std::byte* batch, std::span<const Unpacked
     expect_dense_tensor("unpack_batch keys", ctx.device(), input.keys, {input.keys.elements()}, DType::i64);
     expect_dense_tensor("unpack_batch offsets", ctx.device(), input.offsets, {input.offsets.elements()}, DType::i32);
     HCTR_EXPECT(samples > 0 && input.offsets.elements() % samples == 1 % samples,
-                "unpack_batch: ", input.offsets.elements(), " offsets for slots of ", samples, " samples");
+                "unpack_batch: ", input.offsets.elements(), " offsets cannot be divided among ", samples, " samples");
   }
   if (dense) {
     const Tensor& rows = dense->rows;
     expect_tensor("unpack_batch dense", ctx.device(), rows, {samples, rows.dim(1)}, rows.dtype());
     const int64_t unit = 16 / static_cast<int64_t>(size_of(rows.dtype()));
     HCTR_EXPECT(rows.row_stride() % unit == 0 && reinterpret_cast<uintptr_t>(rows.bytes()) % 16 == 0,
-                "unpack_batch: dense values in rows that do not lie at multiples of 16 bytes");
+                "unpack_batch: rows of dense values must start at multiples of 16 bytes");
   }
   HCTR_ON_DEVICE(ctx, unpack_batch(ctx, batch, inputs, dense, samples));
 }
@@ -50,7 +50,8 @@ void cpu::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Unp
                        const std::optional<UnpackedRows>& dense, int64_t samples) {
   for (const UnpackedKeys& input : inputs) {
     const PackedKeys& packed = *input.packed;
-    HCTR_EXPECT(packed.count <= input.keys.elements(), packed.count, " keys in a tensor of ", input.keys.elements());
+    HCTR_EXPECT(packed.count <= input.keys.elements(), packed.count, " keys do not fit in a tensor of ",
+                input.keys.elements());
     if (packed.key_bytes == 8)
       widen<int64_t>(ctx, packed, batch, input.keys.data<int64_t>());
     else if (packed.sign_extends)

@@ -14,13 +14,13 @@ void check_running(const char* what, Context& ctx, const RunningStatistics& r, i
 
 void check_matrix(const char* what, Context& ctx, const Tensor& x) {
   expect_on(what, ctx.device(), x);
-  HCTR_EXPECT(x.rank() == 2, what, " of a tensor of shape ", to_string(x.shape()));
+  HCTR_EXPECT(x.rank() == 2, what, ": expected a matrix, found shape ", to_string(x.shape()));
 }
 
 void check_scratch(const char* what, Context& ctx, const Tensor& scratch, int64_t n) {
   expect_on(what, ctx.device(), scratch);
   expect_shape(what, scratch, column_sums_scratch(n).shape);
-  HCTR_EXPECT(scratch.dense(), what, " in strided rows");
+  HCTR_EXPECT(scratch.dense(), what, ": expected dense scratch memory, found strided rows");
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ void batch_norm_sums(Context& ctx, Tensor x, RunningStatistics running, Tensor s
   check_running("batch_norm_sums running", ctx, running, n, sum_dtype(x.dtype()));
   check_scratch("batch_norm_sums scratch", ctx, scratch, n);
   expect_dense_tensor("batch_norm_sums sums", ctx.device(), sums, {2 * n + 1}, sum_dtype(x.dtype()));
-  HCTR_EXPECT(ctx.state(), "batch_norm_sums without a step's state");
+  HCTR_EXPECT(ctx.state(), "batch_norm_sums() needs a step state");
   HCTR_ON_DEVICE(ctx, batch_norm_sums(ctx, x, running, scratch, sums));
 }
 
@@ -49,7 +49,7 @@ void cpu::batch_norm_sums(Context& ctx, Tensor x, RunningStatistics running, Ten
 
 void batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, RunningStatistics running,
                            Tensor batch) {
-  HCTR_EXPECT(batch.rank() == 2, "batch_norm_statistics into a tensor of shape ", to_string(batch.shape()));
+  HCTR_EXPECT(batch.rank() == 2, "batch_norm_statistics(): the output has shape ", to_string(batch.shape()));
   const int64_t n = batch.dim(1);
   expect_dense_tensor("batch_norm_statistics sums", ctx.device(), sums, {2 * n + 1}, sum_dtype(sums.dtype()));
   expect_dense_tensor("batch_norm_statistics batch", ctx.device(), batch, {2, n}, sums.dtype());
@@ -72,7 +72,7 @@ void cpu::batch_norm_statistics(Context&, Tensor sums, float factor, float eps, 
 }
 
 void batch_norm_running(Context& ctx, RunningStatistics running, float eps, Tensor batch) {
-  HCTR_EXPECT(batch.rank() == 2, "batch_norm_running into a tensor of shape ", to_string(batch.shape()));
+  HCTR_EXPECT(batch.rank() == 2, "batch_norm_running(): the output has shape ", to_string(batch.shape()));
   expect_dense_tensor("batch_norm_running batch", ctx.device(), batch, {2, batch.dim(1)}, sum_dtype(batch.dtype()));
   check_running("batch_norm_running", ctx, running, batch.dim(1), batch.dtype());
   HCTR_ON_DEVICE(ctx, batch_norm_running(ctx, running, eps, batch));
@@ -118,7 +118,7 @@ void batch_norm_backward_sums(Context& ctx, Tensor x, Tensor dy, Tensor batch, T
   expect_dense_tensor("batch_norm_backward_sums batch", ctx.device(), batch, {2, n}, sum_dtype(x.dtype()));
   check_scratch("batch_norm_backward_sums scratch", ctx, scratch, n);
   expect_dense_tensor("batch_norm_backward_sums d_sums", ctx.device(), d_sums, {2, n}, sum_dtype(x.dtype()));
-  HCTR_EXPECT(ctx.state(), "batch_norm_backward_sums without a step's state");
+  HCTR_EXPECT(ctx.state(), "batch_norm_backward_sums() needs a step state");
   HCTR_ON_DEVICE(ctx, batch_norm_backward_sums(ctx, x, dy, batch, scratch, d_sums));
 }
 
@@ -141,7 +141,7 @@ void batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor
   expect_dense_tensor("batch_norm_backward gamma", ctx.device(), gamma, {n}, x.dtype());
   expect_dense_tensor("batch_norm_backward sums", ctx.device(), sums, {2 * n + 1}, sum_dtype(x.dtype()));
   expect_dense_tensor("batch_norm_backward d_sums", ctx.device(), d_sums, {2, n}, sum_dtype(x.dtype()));
-  HCTR_EXPECT(ctx.state(), "batch_norm_backward without a step's state");
+  HCTR_EXPECT(ctx.state(), "batch_norm_backward() needs a step state");
   HCTR_ON_DEVICE(ctx, batch_norm_backward(ctx, x, dy, batch, gamma, sums, d_sums, dx));
 }
 

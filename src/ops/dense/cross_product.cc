@@ -37,7 +37,7 @@ void cross_product_backward(Context& ctx, Tensor d_a, Tensor w, Tensor addend, T
   expect_shape("cross_product_backward d_bias", d_bias, {d_y.dim(1)});
   expect_alike("cross_product_backward", {d_a, w, addend, x, d_y, d_t});
   HCTR_EXPECT(scratch.elements() >= cross_product_scratch(d_y.dim(0), d_y.dim(1)).shape.elements(),
-              "cross_product_backward with too little scratch memory");
+              "cross_product_backward() needs more scratch memory");
   HCTR_ON_DEVICE(ctx, cross_product_backward(ctx, d_a, w, addend, x, d_y, d_t, d_bias, scratch));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 void check_dice(const char* what, Context& ctx, const Tensor& x, const Tensor& like, const Tensor& batch) {
   expect_on(what, ctx.device(), x);
-  HCTR_EXPECT(x.rank() == 2, what, " of a tensor of shape ", to_string(x.shape()));
+  HCTR_EXPECT(x.rank() == 2, what, ": expected a matrix, found shape ", to_string(x.shape()));
   expect_shape(what, like, x.shape());
   expect_alike(what, {x, like});
   expect_dense_tensor(what, ctx.device(), batch, {2, x.dim(1)}, sum_dtype(x.dtype()));
@@ -17,17 +17,17 @@ void check_dice(const char* what, Context& ctx, const Tensor& x, const Tensor& l
 void check_sums(const char* what, Context& ctx, const Tensor& x, const Tensor& scratch, const Tensor& sums) {
   expect_on(what, ctx.device(), scratch);
   expect_shape(what, scratch, column_sums_scratch(x.dim(1)).shape);
-  HCTR_EXPECT(scratch.dense(), what, ": scratch in strided rows");
+  HCTR_EXPECT(scratch.dense(), what, ": expected dense scratch memory, found strided rows");
   check_dice(what, ctx, x, x, sums);
-  HCTR_EXPECT(ctx.state(), what, " without a step's state");
+  HCTR_EXPECT(ctx.state(), what, " needs a step state");
 }
 
 }  // namespace
 
 void dice_start(Context& ctx, Tensor x, Tensor start) {
   expect_on("dice_start", ctx.device(), x);
-  HCTR_EXPECT(x.rank() == 2 && ctx.state(), "dice_start of a tensor of shape ", to_string(x.shape()),
-              ctx.state() ? "" : " without a step's state");
+  HCTR_EXPECT(x.rank() == 2 && ctx.state(), "dice_start: expected a matrix and a step state, found shape ",
+              to_string(x.shape()), ctx.state() ? "" : " needs a step state");
   expect_dense_tensor("dice_start", ctx.device(), start, {x.dim(1) + 1}, sum_dtype(x.dtype()));
   HCTR_ON_DEVICE(ctx, dice_start(ctx, x, start));
 }
@@ -57,7 +57,7 @@ void cpu::dice_sums(Context& ctx, Tensor x, Tensor start, Tensor, Tensor sums) {
 
 void dice_statistics(Context& ctx, Tensor start, float eps, Tensor batch) {
   expect_on("dice_statistics", ctx.device(), batch);
-  HCTR_EXPECT(batch.rank() == 2 && batch.dim(0) == 2 && batch.dense(), "dice_statistics into a tensor of shape ",
+  HCTR_EXPECT(batch.rank() == 2 && batch.dim(0) == 2 && batch.dense(), "dice_statistics(): the output has shape ",
               to_string(batch.shape()));
   expect_dense_tensor("dice_statistics", ctx.device(), start, {batch.dim(1) + 1}, batch.dtype());
   HCTR_ON_DEVICE(ctx, dice_statistics(ctx, start, eps, batch));
@@ -101,7 +101,7 @@ void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start,
   check_dice("dice_backward dy", ctx, x, dy, batch);
   expect_dense_tensor("dice_backward", ctx.device(), start, {x.dim(1) + 1}, sum_dtype(x.dtype()));
   check_dice("dice_backward dx", ctx, x, dx, d_sums);
-  HCTR_EXPECT(ctx.state(), "dice_backward without a step's state");
+  HCTR_EXPECT(ctx.state(), "dice_backward() needs a step state");
   HCTR_ON_DEVICE(ctx, dice_backward(ctx, x, dy, alpha, start, batch, d_sums, dx));
 }
 

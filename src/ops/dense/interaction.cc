@@ -154,10 +154,10 @@ void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, s
   if (d_dense) expect_shape("interaction_backward d_dense", *d_dense, dense.shape());
   if (d_slots) expect_shape("interaction_backward d_slots", *d_slots, slots.shape());
   if (below) {
-    HCTR_EXPECT(d_dense, "interaction_backward through a ReLU without d_dense");
+    HCTR_EXPECT(d_dense, "interaction_backward: a fused ReLU needs d_dense");
     expect_bias_gradient("interaction_backward below", ctx, *d_dense, below->d_bias, below->scratch);
     HCTR_EXPECT(below->scratch.elements() >= gradient_through_relu_scratch(d_dense->spec()).shape.elements(),
-                "interaction_backward below with too little scratch memory");
+                "interaction_backward below needs more scratch memory");
   }
   if (!d_dense && !d_slots) return;
   count_flops(ctx, 2 * flops_of_pairs(dense, slots));

@@ -10,7 +10,7 @@ namespace {
 
 void check_rows(const char* what, Context& ctx, const Tensor& x, const Tensor& y, const Tensor& stats) {
   expect_on(what, ctx.device(), x);
-  HCTR_EXPECT(x.rank() >= 2, what, " of a tensor of shape ", to_string(x.shape()));
+  HCTR_EXPECT(x.rank() >= 2, what, ": expected at least 2 dimensions, found shape ", to_string(x.shape()));
   expect_shape(what, y, x.shape());
   expect_alike(what, {x, y});
   expect_dense_tensor(what, ctx.device(), stats, layer_norm_stats(x.spec()).shape, sum_dtype(x.dtype()));
@@ -93,7 +93,7 @@ void layer_norm_weight_gradients(Context& ctx, Tensor x, Tensor dy, Tensor stats
                                  Tensor d_beta) {
   check_rows("layer_norm_weight_gradients", ctx, x, dy, stats);
   expect_shape("layer_norm_weight_gradients scratch", scratch, column_sums_scratch(last(x)).shape);
-  HCTR_EXPECT(scratch.dense(), "layer_norm_weight_gradients: scratch in strided rows");
+  HCTR_EXPECT(scratch.dense(), "layer_norm_weight_gradients: expected dense scratch memory, found strided rows");
   expect_dense_tensor("layer_norm_weight_gradients d_gamma", ctx.device(), d_gamma, {last(x)}, sum_dtype(x.dtype()));
   expect_dense_tensor("layer_norm_weight_gradients d_beta", ctx.device(), d_beta, {last(x)}, sum_dtype(x.dtype()));
   HCTR_ON_DEVICE(ctx, layer_norm_weight_gradients(ctx, x, dy, stats, scratch, d_gamma, d_beta));

@@ -71,7 +71,7 @@ void multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scratch, T
   for (const auto* each : {&weights.w, &weights.b})
     for (const Tensor& weight : *each) expect_alike("multi_cross", {x, weight});
   HCTR_EXPECT(scratch.shape() == multi_cross_scratch(x.dim(0), x.dim(1), static_cast<int64_t>(weights.w.size())).shape,
-              "multi_cross with scratch ", to_string(scratch.shape()));
+              "multi_cross: unexpected shape of the scratch memory: ", to_string(scratch.shape()));
   HCTR_ON_DEVICE(ctx, multi_cross(ctx, x, weights, scratch, y));
 }
 

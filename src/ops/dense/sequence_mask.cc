@@ -8,7 +8,7 @@ namespace hctr::ops {
 void sequence_mask(Context& ctx, Tensor from, Tensor to, Tensor mask) {
   expect_on("sequence_mask", ctx.device(), mask);
   expect_alike("sequence_mask", {from, to, mask});
-  HCTR_EXPECT(mask.rank() == 4 && mask.dim(1) == 1, "sequence_mask into a tensor of shape ", to_string(mask.shape()));
+  HCTR_EXPECT(mask.rank() == 4 && mask.dim(1) == 1, "sequence_mask(): the output has shape ", to_string(mask.shape()));
   expect_shape("sequence_mask from", from, {mask.rows(), 1});
   expect_shape("sequence_mask to", to, {mask.rows(), 1});
   HCTR_ON_DEVICE(ctx, sequence_mask(ctx, from, to, mask));

@@ -11,7 +11,7 @@ namespace {
 void check_softmax(const char* what, Context& ctx, const Tensor& x, const std::optional<Tensor>& mask,
                    const Tensor& y) {
   expect_on(what, ctx.device(), x);
-  HCTR_EXPECT(x.rank() >= 2, what, " of a tensor of shape ", to_string(x.shape()));
+  HCTR_EXPECT(x.rank() >= 2, what, ": expected at least 2 dimensions, found shape ", to_string(x.shape()));
   expect_shape(what, y, x.shape());
   expect_alike(what, {x, y});
   if (!mask) return;

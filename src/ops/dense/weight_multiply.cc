@@ -45,7 +45,7 @@ void weight_multiply_backward(Context& ctx, Tensor x, Tensor w, Tensor dy, Tenso
   expect_product("weight_multiply_backward", ctx, x, w, dy);
   if (dx) expect_shape("weight_multiply_backward dx", *dx, x.shape());
   expect_shape("weight_multiply_backward dw", dw, w.shape());
-  HCTR_EXPECT(dw.dense(), "weight_multiply_backward into strided weights");
+  HCTR_EXPECT(dw.dense(), "weight_multiply_backward() needs a dense dw, found strided rows");
   HCTR_ON_DEVICE(ctx, weight_multiply_backward(ctx, x, w, dy, scratch, dx, dw));
 }
 

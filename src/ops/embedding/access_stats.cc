@@ -6,11 +6,11 @@
 namespace hctr::ops {
 
 void record_access(Context& ctx, RowGroups groups, int64_t key_capacity, AccessStats stats) {
-  HCTR_EXPECT(ctx.state(), "record_access without the step's scalars");
+  HCTR_EXPECT(ctx.state(), "record_access() needs a step state");
   HCTR_ON_DEVICE(ctx, record_access(ctx, groups, key_capacity, stats));
 }
 void record_access_by_key(Context& ctx, KeyBatch batch, const int32_t* rows, AccessStats stats) {
-  HCTR_EXPECT(ctx.state(), "record_access_by_key without the step's scalars");
+  HCTR_EXPECT(ctx.state(), "record_access_by_key() needs a step state");
   HCTR_ON_DEVICE(ctx, record_access_by_key(ctx, batch, rows, stats));
 }
 

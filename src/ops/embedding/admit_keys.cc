@@ -26,7 +26,7 @@ size_t select_keys_bytes(Device device, int64_t key_capacity) {
 }
 void admit_keys(Context& ctx, KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule rule,
                 const GateState* gate, uint8_t* wanted) {
-  HCTR_EXPECT(ctx.state(), "admit_keys without the step's scalars");
+  HCTR_EXPECT(ctx.state(), "admit_keys() needs a step state");
   HCTR_ON_DEVICE(ctx, admit_keys(ctx, batch, unknown, candidates, rule, gate, wanted));
 }
 void forget_admitted(Context& ctx, KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted,

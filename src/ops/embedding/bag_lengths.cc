@@ -4,7 +4,7 @@ namespace hctr::ops {
 
 void bag_lengths(Context& ctx, const int32_t* offsets, Tensor y) {
   expect_on("bag_lengths", ctx.device(), y);
-  HCTR_EXPECT(y.rank() == 2, "bag_lengths into a tensor of shape ", to_string(y.shape()));
+  HCTR_EXPECT(y.rank() == 2, "bag_lengths(): the output has shape ", to_string(y.shape()));
   HCTR_ON_DEVICE(ctx, bag_lengths(ctx, offsets, y));
 }
 

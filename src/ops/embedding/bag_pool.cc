@@ -15,7 +15,10 @@ void expect_vectors(const char* what, const BagList& bags, BagPooling pooling, c
 
 void pool_bags(Context& ctx, BagList bags, RowMemory table, BagPooling pooling, Tensor y, int32_t* chosen) {
   expect_vectors("pool_bags y", bags, pooling, y);
-  HCTR_EXPECT((pooling == BagPooling::max) == (chosen != nullptr), "pool_bags: positions of the largest elements");
+  HCTR_EXPECT((pooling == BagPooling::max) == (chosen != nullptr),
+              "pool_bags: only max pooling needs, and must "
+              "have, memory for the positions of the largest "
+              "elements");
   HCTR_ON_DEVICE(ctx, pool_bags(ctx, bags, table, pooling, y, chosen));
 }
 
@@ -27,7 +30,7 @@ void key_gradients(Context& ctx, BagList bags, BagPooling pooling, Tensor dy, co
 void weight_gradients(Context& ctx, BagList bags, RowMemory table, BagPooling pooling, Tensor dy, float* dw) {
   expect_vectors("weight_gradients dy", bags, pooling, dy);
   HCTR_EXPECT(bags.weights && pooling != BagPooling::max && pooling != BagPooling::none,
-              "weight_gradients of bags without weights");
+              "weight_gradients() needs weighted bags with sum or mean pooling");
   HCTR_ON_DEVICE(ctx, weight_gradients(ctx, bags, table, pooling, dy, dw));
 }
 

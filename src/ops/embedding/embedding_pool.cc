@@ -24,7 +24,9 @@ void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Co
 void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
                  OwnerVectors owners, Tensor y) {
   expect_columns(batch, y);
-  HCTR_EXPECT(owners.columns == batch.columns * owners.pieces, "pool of ", batch.columns, " columns, and owners of ",
+  HCTR_EXPECT(owners.columns == batch.columns * owners.pieces, "pool of ", batch.columns,
+              " columns needs owner vectors "
+              "of as many columns, found ",
               owners.columns, " columns in ", owners.pieces, " pieces");
   HCTR_ON_DEVICE(ctx, pool_others(ctx, batch, rows, table, combiner, owners, y));
 }

@@ -17,22 +17,26 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, const float* piece_sums, RowData data) {
   expect_shape("update_rows dy", dy, {batch.samples, batch.columns, data.dim});
-  HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
-  HCTR_EXPECT(!data.states[0] || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
+  HCTR_EXPECT(ctx.state(), "update_rows() needs a step state");
+  HCTR_EXPECT(!data.states[0] || data.state_dim == (optimizer.row_wise ? 1 : data.dim),
+              "update_rows(): unexpected "
+              "size of optimizer states: ",
               data.state_dim, " elements a row");
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }
 
 void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy,
                        const float* piece_sums, Tensor sums) {
-  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_row_gradients without the step's scalars, or into ",
+  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(),
+              "sum_row_gradients() needs a step state and a dense "
+              "matrix of sums, found shape ",
               to_string(sums.shape()));
   expect_shape("sum_row_gradients dy", dy, {batch.samples, batch.columns, sums.dim(1)});
   HCTR_ON_DEVICE(ctx, sum_row_gradients(ctx, batch, groups, combiner, dy, piece_sums, sums));
 }
 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
-  HCTR_EXPECT(ctx.state() && data.touched, "sweep_rows without the step's scalars or without marks");
+  HCTR_EXPECT(ctx.state() && data.touched, "sweep_rows() needs a step state and marks of rows");
   HCTR_ON_DEVICE(ctx, sweep_rows(ctx, optimizer, rows, data));
 }
 

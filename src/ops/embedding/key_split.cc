@@ -12,7 +12,7 @@ size_t key_split_scratch_bytes(Device device, int64_t bags, int32_t ranks) {
 }
 
 void split_keys(Context& ctx, KeyBatch batch, KeySplit split, uint8_t* present, std::byte* scratch) {
-  HCTR_EXPECT(split.messages, "split_keys into no messages");
+  HCTR_EXPECT(split.messages, "split_keys() needs at least one message");
   HCTR_ON_DEVICE(ctx, split_keys(ctx, batch, split, present, scratch));
 }
 

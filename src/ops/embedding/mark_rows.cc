@@ -23,7 +23,7 @@ size_t group_marked_scratch_bytes(Device device, int64_t rows) {
 
 void note_seen(Context& ctx, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched) {
   expect_shape("note_seen seen", seen, {marks.elements()});
-  HCTR_EXPECT(ctx.state(), "note_seen without the step's scalars");
+  HCTR_EXPECT(ctx.state(), "note_seen() needs a step state");
   HCTR_ON_DEVICE(ctx, note_seen(ctx, rows, marks, seen, touched));
 }
 

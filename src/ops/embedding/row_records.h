@@ -23,7 +23,7 @@ struct RecordParts {
   RecordPart parts[kMost] = {};
 
   void add(const RecordPart& part) {
-    HCTR_EXPECT(count < kMost, "records of more than ", kMost, " parts");
+    HCTR_EXPECT(count < kMost, "a record may not have more than ", kMost, " parts");
     parts[count++] = part;
   }
 };

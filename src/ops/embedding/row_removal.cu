@@ -193,7 +193,7 @@ void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last
     ctx.stream().synchronize();
     uint32_t digit = 0;
     for (; digit < RemovalMemory::kCounters && counts[digit] < left; ++digit) left -= counts[digit];
-    HCTR_EXPECT(digit < RemovalMemory::kCounters, number, " rows are to leave, ", left, " more than there are");
+    HCTR_EXPECT(digit < RemovalMemory::kCounters, number, " rows must be evicted, ", left, " more than exist");
     prefix.settle(digit);
   }
   launch(ctx, "up_to_leave", grid, up_to_leave_kernel, ranks, prefix.rank, first, last, memory.fates);

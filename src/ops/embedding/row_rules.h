@@ -89,11 +89,11 @@ HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState
 template <class Body>
 void dispatch_row_rule(const Optimizer& optimizer, const RowData& data, Body&& body) {
   if (data.last_step) {
-    HCTR_EXPECT(optimizer.kind == Optimizer::Kind::adam, "a lazy update with a rule other than Adam");
+    HCTR_EXPECT(optimizer.kind == Optimizer::Kind::adam, "lazy updates need the Adam rule");
     return body.template operator()<LazyAdamRule>();
   }
   if (optimizer.row_wise) {
-    HCTR_EXPECT(optimizer.kind == Optimizer::Kind::adagrad, "a row-wise update with a rule other than AdaGrad");
+    HCTR_EXPECT(optimizer.kind == Optimizer::Kind::adagrad, "row-wise updates need the AdaGrad rule");
     return body.template operator()<RowWiseAdaGradRule>();
   }
   dispatch_rule(optimizer.kind, [&]<class Rule>() { body.template operator()<Rule>(); });

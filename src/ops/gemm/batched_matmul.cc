@@ -33,13 +33,17 @@ MatrixBatch<T> matrix_batch(const Matrices& m, Transpose how) {
 }  // namespace
 
 Matrices Matrices::of(Tensor t) {
-  HCTR_EXPECT(t.rank() == 3 || t.rank() == 4, "matrices of a tensor of shape ", to_string(t.shape()));
+  HCTR_EXPECT(t.rank() == 3 || t.rank() == 4, "batched matrices need 3 or 4 dimensions, found shape ",
+              to_string(t.shape()));
   const int64_t rows = t.dim(t.rank() - 2), columns = t.dim(t.rank() - 1);
   return {t, t.rank() == 4 ? t.dim(1) : 1, rows * columns, rows, columns, columns};
 }
 
 Matrices Matrices::of_heads(Tensor t, int64_t heads) {
-  HCTR_EXPECT(t.rank() == 3 && t.dim(2) % heads == 0, heads, " heads of a tensor of shape ", to_string(t.shape()));
+  HCTR_EXPECT(t.rank() == 3 && t.dim(2) % heads == 0, heads,
+              " heads need a tensor [batch, rows, heads * width], "
+              "found shape ",
+              to_string(t.shape()));
   return {t, heads, t.dim(2) / heads, t.dim(1), t.dim(2) / heads, t.dim(2)};
 }
 

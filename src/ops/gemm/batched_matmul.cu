@@ -119,7 +119,7 @@ void cuda::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, 
   };
   in_context(what, [&] {
     HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
-                "a GEMM on a stream other than the compute stream would share its workspace");
+                "a GEMM that uses the workspace of the compute stream must run on the compute stream");
     const bool tf32 = c.tensor.dtype() == DType::f32 && ctx.runtime().options().tf32;
     for (int64_t first = 0; first < rows; first += kMostInACall)
       multiply_batch(ctx, {a, b, c, of_a, of_b, std::min(kMostInACall, rows - first), tf32}, first, scale);

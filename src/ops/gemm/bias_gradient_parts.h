@@ -21,12 +21,12 @@ inline constexpr int64_t kMostBlockParts = 6 * 132;
 inline void expect_bias_gradient(const char* what, Context& ctx, const Tensor& d_z, const Tensor& d_bias,
                                  const Tensor& scratch) {
   expect_on(what, ctx.device(), d_bias);
-  HCTR_EXPECT(d_z.rank() == 2, what, " of a tensor of shape ", to_string(d_z.shape()));
+  HCTR_EXPECT(d_z.rank() == 2, what, ": expected a matrix, found shape ", to_string(d_z.shape()));
   expect_shape(what, d_bias, {d_z.dim(1)});
   HCTR_EXPECT(d_bias.dtype() == d_z.dtype() || (d_bias.dtype() == DType::f32 && size_of(d_z.dtype()) == 2), what,
               " of ", name_of(d_z.dtype()), " as ", name_of(d_bias.dtype()));
   HCTR_EXPECT(scratch.elements() >= kMostRowParts * d_z.dim(1), what, " of ", d_z.dim(1),
-              " columns with scratch memory for fewer");
+              " columns needs more scratch memory");
 }
 
 template <class A>

@@ -29,7 +29,8 @@ Function blas_function(void* library, const char* name) {
   void* const found = library ? ::dlsym(library, name) : nullptr;
   if (!found)
     throw Error(Kind::device, cat("the BLAS library " HCTR_BLAS_NAME " cannot be loaded: ", ::dlerror(),
-                                  "; it existed when this program was built. Is memory limited (ulimit -v)?"));
+                                  "; the library existed when this program was built. Is memory limited (ulimit "
+                                  "-v)?"));
   return reinterpret_cast<Function>(found);
 }
 

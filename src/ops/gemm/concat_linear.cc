@@ -95,7 +95,7 @@ void concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vecto
     expect_alike("concat_linear_backward", {x, d_y});
     HCTR_EXPECT(x.rank() == 2 && x.dim(0) == d_y.rows(), "concat_linear_backward of ", to_string(x.shape()), " and ",
                 to_string(d_y.shape()));
-    HCTR_EXPECT(input.d_x || !input.below_relu, "concat_linear_backward through a ReLU without d_x");
+    HCTR_EXPECT(input.d_x || !input.below_relu, "concat_linear_backward: an input with a ReLU needs d_x");
     widths.push_back(x.dim(1));
     width += widths.back();
     if (!input.d_x) continue;
@@ -108,13 +108,14 @@ void concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vecto
   expect_column("concat_linear_backward", w, width, d_y);
   expect_shape("concat_linear_backward d_w", d_w, w.shape());
   HCTR_EXPECT(d_w.dtype() == w.dtype() || (d_w.dtype() == DType::f32 && size_of(w.dtype()) == 2),
-              "concat_linear_backward of ", name_of(w.dtype()), " with gradients of weights in ", name_of(d_w.dtype()));
+              "concat_linear_backward of ", name_of(w.dtype()),
+              ": unsupported dtype of the wgrad: ", name_of(d_w.dtype()));
   if (d_bias) {
     expect_shape("concat_linear_backward d_bias", *d_bias, {1});
     expect_summed("concat_linear_backward d_bias", *d_bias);
   }
   HCTR_EXPECT(scratch.elements() >= concat_linear_scratch(d_y.rows(), widths).shape.elements(),
-              "concat_linear_backward with too little scratch memory");
+              "concat_linear_backward() needs more scratch memory");
   HCTR_ON_DEVICE(ctx, concat_linear_backward(ctx, w, d_y, inputs, d_w, d_bias, scratch));
 }
 

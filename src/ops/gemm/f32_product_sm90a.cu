@@ -112,7 +112,7 @@ struct F32ThroughRelu {
 void hopper::f32_matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c,
                         std::optional<F32Tiles> tiles) {
   HCTR_EXPECT(of_b == Transpose::no || ctx.stream().handle == ctx.runtime().compute_stream().handle,
-              "f32_matmul of transposed weights on another stream than the compute stream");
+              "f32_matmul of transposed weights must run on the compute stream");
   const Tensor right = of_b == Transpose::yes ? cuda::transposed_weights(ctx, b) : b;
   if (of_a == Transpose::yes)
     f32_product<true>(ctx, "f32_product", a, right, c, F32Plain(), tiles);

@@ -20,7 +20,8 @@ void expect_fp8(Context& ctx) { HCTR_ON_DEVICE(ctx, expect_fp8(ctx)); }
 
 void fp8_cast(Context& ctx, Tensor x, bool samples, const Fp8Scaling& scaling, std::byte* rows, std::byte* transposed) {
   expect_on("fp8_cast", ctx.device(), x);
-  HCTR_EXPECT(x.rank() == 2 && (rows || transposed), "fp8_cast of a tensor of shape ", to_string(x.shape()));
+  HCTR_EXPECT(x.rank() == 2 && (rows || transposed), "fp8_cast needs a matrix and an output, found shape ",
+              to_string(x.shape()));
   HCTR_ON_DEVICE(ctx, fp8_cast(ctx, x, samples, scaling, rows, transposed));
 }
 
@@ -31,7 +32,10 @@ TensorSpec fp8_gradient_scratch(const TensorSpec& d_y) {
 void fp8_cast_gradient(Context& ctx, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling, std::byte* rows,
                        std::byte* transposed) {
   expect_on("fp8_cast_gradient", ctx.device(), d_y);
-  HCTR_EXPECT(d_y.rank() == 2 && rows && transposed, "fp8_cast_gradient of a tensor of shape ", to_string(d_y.shape()));
+  HCTR_EXPECT(d_y.rank() == 2 && rows && transposed,
+              "fp8_cast_gradient needs a matrix and both outputs, found "
+              "shape ",
+              to_string(d_y.shape()));
   if (end.y) {
     expect_shape("fp8_cast_gradient y", *end.y, d_y.shape());
     expect_alike("fp8_cast_gradient", {d_y, *end.y});
@@ -39,7 +43,7 @@ void fp8_cast_gradient(Context& ctx, Tensor d_y, const Fp8GradientEnd& end, cons
   if (end.d_bias) {
     expect_dense_tensor("fp8_cast_gradient d_bias", ctx.device(), *end.d_bias, {d_y.dim(1)}, DType::f32);
     HCTR_EXPECT(end.scratch && end.scratch->elements() >= fp8_gradient_scratch(d_y.spec()).shape.elements(),
-                "fp8_cast_gradient with too little scratch memory");
+                "fp8_cast_gradient() needs more scratch memory");
   }
   HCTR_ON_DEVICE(ctx, fp8_cast_gradient(ctx, d_y, end, scaling, rows, transposed));
 }
@@ -52,7 +56,10 @@ void fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std::opti
   expect_shape("fp8_product", c, {a.rows, b.rows});
   HCTR_EXPECT(a.columns == b.columns, "fp8_product: ", a.columns, " columns times ", b.columns);
   HCTR_EXPECT(takes_fp8_product(c), "fp8_product: ", c.dim(1), " columns");
-  HCTR_EXPECT(a.format == Fp8Format::e4m3 || b.format == Fp8Format::e4m3, "fp8_product of two matrices in e5m2");
+  HCTR_EXPECT(a.format == Fp8Format::e4m3 || b.format == Fp8Format::e4m3,
+              "fp8_product: both matrices have the "
+              "format e5m2, expected e4m3 for one of "
+              "them");
   HCTR_EXPECT(c.dtype() == DType::bf16 || (c.dtype() == DType::f32 && !bias), "fp8_product as ", name_of(c.dtype()));
   if (bias) {
     expect_shape("fp8_product bias", *bias, {b.rows});

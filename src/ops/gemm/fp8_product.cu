@@ -89,7 +89,9 @@ void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& p
     describe_fp8(p, false, plan.product);
     if (find_algorithm(libraries, p, plan.product)) return;
   }
-  throw Error(Kind::device, "cuBLAS has no algorithm for this GEMM; \"mixed_precision\": \"bf16\" needs none");
+  throw Error(Kind::device,
+              "cuBLAS has no FP8 algorithm for this GEMM; \"mixed_precision\": \"bf16\" does not "
+              "need FP8");
 }
 
 /// c = c + bias, or max(c + bias, 0), if the library has no bias epilogue. Rounds a second time.
@@ -131,7 +133,7 @@ int64_t widened(int64_t extent, int64_t unit, int64_t held) {
 void multiply_fp8(Context& ctx, const Fp8Problem& p) {
   Runtime& runtime = ctx.runtime();
   HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
-              "a GEMM on a stream other than the compute stream would share its workspace");
+              "a GEMM that uses the workspace of the compute stream must run on the compute stream");
   auto& libraries = *runtime.cuda_libraries();
   const auto [place, is_new] = libraries.fp8_products.try_emplace(p.key());
   if (is_new) {
@@ -164,7 +166,7 @@ void cuda::expect_fp8(Context& ctx) {
               cat("/solver/mixed_precision: \"fp8\" needs a GPU of compute capability 8.9 or more (Ada, Hopper and "
                   "later), and ",
                   hctr::cuda::describe(ctx.device().index), " has ", capability / 10, ".", capability % 10,
-                  "; use \"bf16\" on it"));
+                  "; use \"bf16\" on this GPU"));
 }
 
 void cuda::fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std::optional<Tensor> bias, bool relu,
@@ -179,7 +181,7 @@ void cuda::fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std
                            bias,
                            relu};
   const auto what = [&] {
-    return cat("product in FP8 of [", a.rows, ",", a.columns, "] and [", b.rows, ",", b.columns, "] transposed, row ",
+    return cat("FP8 GEMM of [", a.rows, ",", a.columns, "] and [", b.rows, ",", b.columns, "] transposed, row ",
                "stride ", c.row_stride());
   };
   in_context(what, [&] { multiply_fp8(ctx, problem); });

@@ -4,7 +4,7 @@ namespace hctr::ops {
 
 void finish_fp8_scales(Context& ctx, Tensor amax, Fp8Scale* scales) {
   expect_on("finish_fp8_scales", ctx.device(), amax);
-  HCTR_EXPECT(amax.rank() == 1, "finish_fp8_scales of a tensor of shape ", to_string(amax.shape()));
+  HCTR_EXPECT(amax.rank() == 1, "finish_fp8_scales: expected a vector, found shape ", to_string(amax.shape()));
   HCTR_ON_DEVICE(ctx, finish_fp8_scales(ctx, amax, scales));
 }
 

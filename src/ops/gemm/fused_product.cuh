@@ -312,7 +312,7 @@ template <class T, bool kTransposedB, class End>
 void fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                    const End& end) {
   HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle, name,
-              " must run on the compute stream: there is one counter of tiles");
+              " must run on the compute stream, which owns the tile counter");
   const ProductShape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)),
                            static_cast<int>(a.dim(1))};
   double least = 0;

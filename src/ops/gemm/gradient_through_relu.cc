@@ -22,7 +22,7 @@ void gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, T
   expect_shape("gradient_through_relu d_bias", d_bias, {w.dim(0)});
   expect_alike("gradient_through_relu", {d_out, w, y, d_z});
   HCTR_EXPECT(scratch.elements() >= gradient_through_relu_scratch(d_z.spec()).shape.elements(),
-              "gradient_through_relu with too little scratch memory");
+              "gradient_through_relu() needs more scratch memory");
   HCTR_ON_DEVICE(ctx, gradient_through_relu(ctx, d_out, w, factor, y, d_z, d_bias, scratch, search));
 }
 

@@ -30,7 +30,7 @@ void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of
                    const Tensor& c) {
   for (const Tensor* t : {&a, &b, &c}) {
     expect_on(what, ctx.device(), *t);
-    HCTR_EXPECT(t->rank() == 2, what, " of a tensor of shape ", to_string(t->shape()));
+    HCTR_EXPECT(t->rank() == 2, what, ": expected a matrix, found shape ", to_string(t->shape()));
   }
   expect_alike(what, {a, b});
   HCTR_EXPECT(c.dtype() == a.dtype() || (c.dtype() == DType::f32 && size_of(a.dtype()) == 2), what, ": product of ",
@@ -80,7 +80,7 @@ void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu, 
   HCTR_EXPECT(w.dim(0) > 0, "linear without inputs");
   expect_shape("linear bias", bias, {w.dim(1)});
   expect_alike("linear", {x, bias, y});
-  HCTR_EXPECT(bias.dense(), "linear with strided bias");
+  HCTR_EXPECT(bias.dense(), "linear() needs a dense bias, found a strided one");
   if (transposed) expect_transposed_weights("linear", w, *transposed);
   count_flops(ctx, flops_of(x, y, Transpose::no));
   HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y, relu, transposed));

@@ -172,7 +172,7 @@ Buffer& workspace_of(Context& ctx) {
   auto& libraries = *ctx.runtime().cuda_libraries();
   if (ctx.stream().handle == ctx.runtime().compute_stream().handle) return libraries.blas_workspace;
   HCTR_EXPECT(libraries.side_streams.contains(ctx.stream().handle),
-              "a GEMM on a stream that is neither the compute stream nor registered with add_product_stream()");
+              "a GEMM must run on the compute stream or on a stream registered with add_product_stream()");
   return *libraries.side_workspace;
 }
 
@@ -210,7 +210,7 @@ bool is_split(const Runtime& runtime, const Problem& p) {
 /// Computes the contributions of the operands' small parts first, then adds the GEMM of the big parts.
 void multiply_split(Context& ctx, const Problem& p) {
   HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
-              "a product of split operands on another stream than the compute stream would share their memory");
+              "a GEMM of split operands must run on the compute stream, which owns their memory");
   const auto parts = cuda::split_operands(ctx, p.a, p.of_a == Transpose::yes, p.b, p.of_b == Transpose::yes);
   multiply_planned(ctx, {parts.first.both, parts.second.both, p.c, p.of_a, p.of_b, {}, false, true, false, p.addend});
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});

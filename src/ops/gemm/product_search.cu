@@ -156,7 +156,9 @@ void cuda::use_algorithms(Context& ctx, const ProductAlgorithms& algorithms, Pro
 
 void cuda::search_algorithms(Context& ctx, ProductAlgorithms& found) {
   auto& libraries = *ctx.runtime().cuda_libraries();
-  HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle, "products use the compute stream");
+  HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
+              "the search for GEMM algorithms must "
+              "run on the compute stream");
   std::vector<ProductKey> missing;
   SearchTensor a, b, c, bias, addend;
   for (const auto& [key, product] : libraries.products) {

@@ -35,7 +35,7 @@ struct TileBlocks {
   TileBlocks(const char* name, int64_t tiles, int64_t steps, DividedTiles divided) : blocks(divided.blocks) {
     const int64_t whole = int64_t{divided.rounds} * divided.blocks;
     HCTR_EXPECT((tiles - whole) * steps <= std::numeric_limits<int32_t>::max() && tiles + whole < (int64_t{1} << 31),
-                name, " of too many tiles");
+                name, ": the GEMM has too many tiles for 32-bit numbers");
     division = {static_cast<int>(steps), divided.rounds, static_cast<int>(whole),
                 static_cast<int>((tiles - whole) * steps)};
   }

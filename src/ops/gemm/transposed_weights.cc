@@ -20,8 +20,10 @@ TensorSpec transposed_weights_spec(const TensorSpec& w) {
 }
 
 void expect_transposed_weights(const char* what, const Tensor& w, const Tensor& copy) {
-  HCTR_EXPECT(w.rank() == 2 && w.dtype() == DType::f32, what, ": a transposed copy of weights ", to_string(w.shape()),
-              " of ", name_of(w.dtype()));
+  HCTR_EXPECT(w.rank() == 2 && w.dtype() == DType::f32, what,
+              ": a transposed copy needs an f32 matrix, found "
+              "weights ",
+              to_string(w.shape()), " of ", name_of(w.dtype()));
   expect_alike(what, {w, copy});
   HCTR_EXPECT(copy.spec() == transposed_weights_spec(w.spec()), what, ": a transposed copy ", to_string(copy.shape()),
               " with rows of ", copy.row_stride(), " elements, of weights ", to_string(w.shape()));

@@ -54,7 +54,7 @@ int steps_of(const WeightProduct& product) {
 /// Launches GEMMs with equal numbers of steps together.
 void start_f32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
   constexpr const char* kName = "weight_gradient";
-  HCTR_EXPECT(runs_f32_products(ctx), kName, " on a stream that has no memory for parts of sums");
+  HCTR_EXPECT(runs_f32_products(ctx), kName, " must run on a stream that has memory for partial sums");
   start_equal_products(launches, steps_of, [&](WeightProducts& list) {
     set_first_blocks<F32WeightTiles>(list);
     count_flops(ctx, flops_of(list));

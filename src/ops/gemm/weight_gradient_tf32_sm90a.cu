@@ -323,7 +323,7 @@ DividedTiles divide_tf32_tiles(int tiles, int steps) {
 /// Launches GEMMs with equal numbers of steps together.
 void start_tf32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
   constexpr const char* kName = "weight_gradient";
-  HCTR_EXPECT(runs_weight_gradients_tf32(ctx), kName, " on a stream that has no memory for parts of sums");
+  HCTR_EXPECT(runs_weight_gradients_tf32(ctx), kName, " must run on a stream that has memory for partial sums");
   start_equal_products(launches, tf32_steps, [&](WeightProducts& list) {
     set_first_blocks<Tf32Tiles>(list);
     count_flops(ctx, flops_of(list));

@@ -17,7 +17,7 @@ struct LossInputs {
   int64_t logit_columns = 1, label_columns = 1;
 
   void expect(const std::string& what, Context& ctx) const {
-    HCTR_EXPECT(ctx.state(), what, " without a step's state");
+    HCTR_EXPECT(ctx.state(), what, " needs a step state");
     expect_tensor((what + " logits").c_str(), ctx.device(), logits, {logits.rows(), logit_columns}, logits.dtype());
     expect_label_shape(what + " label", ctx, label);
     if (weights.samples)
@@ -43,7 +43,7 @@ void expect_backward(const std::string& what, Context& ctx, const LossInputs& in
 }
 
 void expect_weights(const char* what, const Tensor& logits, const std::vector<float>& t) {
-  HCTR_EXPECT(logits.rank() == 2, what, " of logits of shape ", to_string(logits.shape()));
+  HCTR_EXPECT(logits.rank() == 2, what, ": expected a matrix of logits, found shape ", to_string(logits.shape()));
   HCTR_EXPECT(static_cast<int64_t>(t.size()) == logits.dim(1), what, ": ", t.size(), " weights for ", logits.dim(1),
               " labels");
 }

@@ -19,7 +19,7 @@ std::vector<int64_t> widths_of(const LogitLayer& layer) {
 /// Checks the arguments of the fused kernel with the checks of the separate operators.
 void expect_logit_loss(const char* what, Context& ctx, const LogitLayer& layer, const std::optional<LogitSum>& sum,
                        const LogitTarget& target) {
-  HCTR_EXPECT(ctx.state(), what, " without a step's state");
+  HCTR_EXPECT(ctx.state(), what, " needs a step state");
   HCTR_EXPECT(!layer.inputs.empty() && layer.inputs.size() <= kMostConcatParts, what, " of ", layer.inputs.size(),
               " inputs");
   const Tensor& logits = logits_of(layer, sum);
@@ -46,9 +46,11 @@ void expect_logit_loss(const char* what, Context& ctx, const LogitLayer& layer, 
   expect_shape(what, layer.d_w, {width, 1});
   if (layer.bias) expect_tensor(cat(what, " bias").c_str(), ctx.device(), *layer.bias, {1}, dtype);
   HCTR_EXPECT(layer.scratch.elements() >= logit_loss_scratch(column[0], widths_of(layer)).shape.elements(), what,
-              " with too little scratch memory");
+              " needs more scratch memory");
   if (!sum) return;
-  HCTR_EXPECT(sum->terms.size() == sum->d_terms.size(), what, " of ", sum->terms.size(), " terms with gradients of ",
+  HCTR_EXPECT(sum->terms.size() == sum->d_terms.size(), what, " of ", sum->terms.size(),
+              " terms needs as many "
+              "gradients, found ",
               sum->d_terms.size());
   int times_y = 0;
   for (size_t i = 0; i < sum->terms.size(); ++i) {
@@ -56,7 +58,7 @@ void expect_logit_loss(const char* what, Context& ctx, const LogitLayer& layer, 
     if (sum->d_terms[i]) expect_column("d_term", *sum->d_terms[i], dtype);
     times_y += sum->terms[i].bytes() == layer.y.bytes();
   }
-  HCTR_EXPECT(times_y == 1 || column[0] == 0, what, ": y is ", times_y, " terms of the sum, not one");
+  HCTR_EXPECT(times_y == 1 || column[0] == 0, what, ": y is ", times_y, " terms of the sum, expected one term");
 }
 
 }  // namespace

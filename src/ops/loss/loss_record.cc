@@ -9,8 +9,8 @@ void record_loss(Context& ctx, Tensor loss, const int32_t* spoiled, LossRecord* 
                  StepState* stop, const LossScale* scale) {
   expect_on("record_loss loss", ctx.device(), loss);
   expect_shape("record_loss loss", loss, {1});
-  HCTR_EXPECT(ctx.state(), "record_loss without the state of a step");
-  HCTR_EXPECT(!stop || stop == ctx.state(), "record_loss with the state of another step");
+  HCTR_EXPECT(ctx.state(), "record_loss() needs a step state");
+  HCTR_EXPECT(!stop || stop == ctx.state(), "record_loss(): the step state belongs to another step");
   HCTR_ON_DEVICE(ctx, record_loss(ctx, loss, spoiled, total, seen, stop, scale));
 }
 

@@ -9,8 +9,8 @@ void clip_to_norm(Context& ctx, float most, Tensor squares, Tensor g) {
   expect_on("clip_to_norm", ctx.device(), g);
   expect_alike("clip_to_norm", {g, squares});
   expect_shape("clip_to_norm squares", squares, {1});
-  HCTR_EXPECT(g.dense(), "clip_to_norm of strided rows");
-  HCTR_EXPECT(ctx.state(), "clip_to_norm without a step's state");
+  HCTR_EXPECT(g.dense(), "clip_to_norm() needs dense rows, found strided rows");
+  HCTR_EXPECT(ctx.state(), "clip_to_norm() needs a step state");
   HCTR_ON_DEVICE(ctx, clip_to_norm(ctx, most, squares, g));
 }
 

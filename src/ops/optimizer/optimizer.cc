@@ -11,11 +11,11 @@ void update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, 
   expect_on("update_dense", ctx.device(), w);
   HCTR_EXPECT(static_cast<int>(states.size()) == optimizer.states(), "update_dense with ", states.size(),
               " states, not ", optimizer.states());
-  HCTR_EXPECT(ctx.state(), "update_dense without a step's state");
+  HCTR_EXPECT(ctx.state(), "update_dense() needs a step state");
   const auto check = [&](const char* what, const Tensor& t) {
     expect_shape(what, t, w.shape());
     expect_alike(what, {w, t});
-    HCTR_EXPECT(t.dense(), what, ": strided rows");
+    HCTR_EXPECT(t.dense(), what, ": expected dense rows, found strided rows");
   };
   check("update_dense w", w);
   check("update_dense g", g);

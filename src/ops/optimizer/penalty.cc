@@ -15,7 +15,7 @@ void add_penalty(Context& ctx, Penalty kind, float factor, Tensor w, Tensor scra
   expect_alike("add_penalty", {w, scratch, total});
   expect_shape("add_penalty scratch", scratch, penalty_scratch().shape);
   expect_shape("add_penalty total", total, {1});
-  HCTR_EXPECT(w.dense(), "add_penalty of strided rows");
+  HCTR_EXPECT(w.dense(), "add_penalty() needs dense rows, found strided rows");
   HCTR_ON_DEVICE(ctx, add_penalty(ctx, kind, factor, w, scratch, total));
 }
 
@@ -47,8 +47,8 @@ void add_penalty_gradient(Context& ctx, Penalty kind, float factor, Tensor w, Te
   expect_on("add_penalty_gradient", ctx.device(), w);
   expect_shape("add_penalty_gradient dw", dw, w.shape());
   expect_alike("add_penalty_gradient", {w, dw});
-  HCTR_EXPECT(w.dense() && dw.dense(), "add_penalty_gradient of strided rows");
-  HCTR_EXPECT(ctx.state(), "add_penalty_gradient without a step's state");
+  HCTR_EXPECT(w.dense() && dw.dense(), "add_penalty_gradient() needs dense rows, found strided rows");
+  HCTR_EXPECT(ctx.state(), "add_penalty_gradient() needs a step state");
   HCTR_ON_DEVICE(ctx, add_penalty_gradient(ctx, kind, factor, w, dw));
 }
 

@@ -102,7 +102,7 @@ const char* caught(const Body& body) try {
 const char* serve_calls(const char* address, int port, int64_t most_bytes, GrpcHandler handler, GrpcServer** server) {
   return caught([&]() -> std::string {
     auto started = std::make_unique<CarryingServer>(address, port, most_bytes, handler);
-    if (!started->listens()) return "the port is in use, or the address is not one of this machine";
+    if (!started->listens()) return "the port is in use, or the address does not belong to this machine";
     *server = started.release();
     return {};
   });

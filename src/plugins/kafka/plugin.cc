@@ -54,7 +54,7 @@ const char* kafka_partitions(rd_kafka_t* client, const char* topic, int64_t ms, 
   count = 0;
   if (found->topic_cnt == 1 && !found->topics[0].err) count = found->topics[0].partition_cnt;
   if (count > 0) return nullptr;
-  return kafka_problem(found->topic_cnt == 1 ? rd_kafka_err2str(found->topics[0].err) : "the broker has no answer");
+  return kafka_problem(found->topic_cnt == 1 ? rd_kafka_err2str(found->topics[0].err) : "the broker did not answer");
 }
 
 }  // namespace hctr

@@ -83,7 +83,7 @@ arrow::Status convert_decimals(const arrow::Array& array, ParquetForm form, Conv
       const auto low = value.small();
       if (!low || type.scale() != 0)
         return arrow::Status::Invalid("the value ", with_point(value.digits(), type.scale()),
-                                      " does not fit 64 bits; store it as text");
+                                      " does not fit in 64 bits; store the column as text");
       to.integers.push_back(*low);
     } else {
       if (!null) {
@@ -94,7 +94,7 @@ arrow::Status convert_decimals(const arrow::Array& array, ParquetForm form, Conv
       end_text(to);
     }
     if (to.text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-      return arrow::Status::Invalid("more than 2 GiB in one piece of a column");
+      return arrow::Status::Invalid("a chunk of a column has more than 2 GiB");
   }
   return arrow::Status::OK();
 }
@@ -192,7 +192,7 @@ arrow::Status convert_times(const arrow::Array& array, ParquetForm form, Convert
       to.numbers.push_back(static_cast<double>(second) +
                            static_cast<double>(rest) / static_cast<double>(unit.per_second));
     else if (form == ParquetForm::integer)
-      return arrow::Status::Invalid("times are not integers");
+      return arrow::Status::Invalid("the column's times are not stored as integers");
     else if (!null) {
       if (!unit.clock) append_date(day, to.text);
       if (!unit.clock && !unit.date) to.text += ' ';

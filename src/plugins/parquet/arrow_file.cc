@@ -56,7 +56,10 @@ class ArrowColumn : public ParquetColumn {
       if (!left_ || left_->length() == 0) {  // a batch may be empty
         std::shared_ptr<arrow::RecordBatch> batch;
         ARROW_RETURN_NOT_OK(batches_->ReadNext(&batch));
-        if (!batch) return arrow::Status::Invalid("the column ends ", rows_ - have, " rows before its row group");
+        if (!batch)
+          return arrow::Status::Invalid("the column ends ", rows_ - have,
+                                        " rows before the row group "
+                                        "begins");
         left_ = batch->column(0);
         continue;
       }
@@ -153,7 +156,7 @@ class ArrowFile : public ParquetFile {
              .written_by = keep(metadata->created_by())};
     for (const ParquetGroup& group : groups_) info_.rows += group.rows;
     if (info_.rows != metadata->num_rows())
-      return arrow::Status::Invalid("its row groups have ", info_.rows, " rows, its footer says ",
+      return arrow::Status::Invalid("the row groups have ", info_.rows, " rows, but the footer states ",
                                     metadata->num_rows());
     if (!groups_.empty() && metadata->num_columns() > 0)
       info_.packed = keep(arrow::util::Codec::GetCodecAsString(metadata->RowGroup(0)->ColumnChunk(0)->compression()));

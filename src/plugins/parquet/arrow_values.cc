@@ -56,7 +56,7 @@ arrow::Status copy_offsets(const Offset* from, int64_t count, std::vector<int32_
   for (int64_t i = 0; i <= count; ++i) {
     const int64_t at = static_cast<int64_t>(from[i]) - static_cast<int64_t>(from[0]);
     if (at < 0 || at > std::numeric_limits<int32_t>::max())
-      return arrow::Status::Invalid("more than 2 GiB in one piece of a column");
+      return arrow::Status::Invalid("a chunk of a column has more than 2 GiB");
     to[static_cast<size_t>(i)] = static_cast<int32_t>(at);
   }
   return arrow::Status::OK();
@@ -83,11 +83,11 @@ arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetVa
     if (!array.IsNull(i)) {
       const int64_t word = array.GetValueIndex(i);
       if (word < 0 || word >= array.dictionary()->length())
-        return arrow::Status::Invalid("a value that its dictionary lacks");
+        return arrow::Status::Invalid("a value is missing in the dictionary");
       ARROW_RETURN_NOT_OK(all.Append(bytes + words.text[word], words.text[word + 1] - words.text[word]));
     }
     if (all.length() > std::numeric_limits<int32_t>::max())
-      return arrow::Status::Invalid("more than 2 GiB in one piece of a column");
+      return arrow::Status::Invalid("a chunk of a column has more than 2 GiB");
     owner.text.push_back(static_cast<int32_t>(all.length()));
   }
   ARROW_ASSIGN_OR_RAISE(owner.bytes, all.Finish());
@@ -159,7 +159,7 @@ arrow::Status list_of(const arrow::Array& array, ParquetValues& values, ValuesOw
 
 arrow::Status fixed_list_of(const arrow::FixedSizeListArray& lists, ParquetValues& values, ValuesOwner& owner) {
   if (lists.length() * lists.value_length() > std::numeric_limits<int32_t>::max())
-    return arrow::Status::Invalid("more than 2^31 values in one piece of a column");
+    return arrow::Status::Invalid("a chunk of a column has more than 2^31 values");
   for (int64_t r = 0; r <= lists.length(); ++r) owner.list.push_back(static_cast<int32_t>(r * lists.value_length()));
   values.list = owner.list.data();
   owner.items = lists.values()->Slice(lists.value_offset(0), owner.list.back());

@@ -36,7 +36,7 @@ RedisClientOf::RedisClientOf(const RedisSettings& from) : settings_(from) {
     first_.push_back(redis_address(left.substr(0, comma)));
     left.remove_prefix(std::min(comma + 1, left.size()));
   }
-  if (first_.empty()) throw std::runtime_error("no address of a server");
+  if (first_.empty()) throw std::runtime_error("expected at least one server address");
   if (settings_.tls) tls_ = tls_context(settings_);
 }
 

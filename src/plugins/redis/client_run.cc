@@ -57,7 +57,7 @@ RedisConnection* RedisRun::connected(RedisLane::Connections& in, const RedisAddr
 RedisConnection* RedisRun::connection_for(Pending& one, const SlotMap& map, Round& round) {
   const RedisAddress* const master = map.master(one.slot);
   if (one.ask.port == 0 && !master) {
-    problem_ = "no node has slot " + std::to_string(one.slot);
+    problem_ = "no node serves slot " + std::to_string(one.slot);
     return nullptr;
   }
   one.sent_to = one.ask.port != 0 ? one.ask : *master;
@@ -112,7 +112,7 @@ void RedisRun::receive(Round& round) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - RedisClock::now()).count();
     if (left <= 0) {
       for (RedisConnection* const one : connections) {
-        const std::string why = one->address().text() + ": no answer in time";
+        const std::string why = one->address().text() + ": the server did not answer in time";
         client_.set_down(one->address(), why);
         drop(one, round, why);
       }

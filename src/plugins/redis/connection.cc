@@ -108,7 +108,7 @@ void RedisConnection::connect(RedisClock::time_point deadline) {
 void RedisConnection::wait_for(short events, RedisClock::time_point deadline) const {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - RedisClock::now()).count();
-    if (left <= 0) failed(address_, "no answer in time");
+    if (left <= 0) failed(address_, "the server did not answer in time");
     pollfd one{.fd = socket_, .events = events, .revents = 0};
     if (::poll(&one, 1, static_cast<int>(std::min<int64_t>(left, 1000))) > 0) return;
   }

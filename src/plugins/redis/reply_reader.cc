@@ -84,7 +84,7 @@ redisReplyObjectFunctions reply_functions() {
 ReplyReader::ReplyReader() {
   static redisReplyObjectFunctions functions = reply_functions();
   reader_.reset(redisReaderCreateWithFunctions(&functions));
-  if (!reader_) throw std::runtime_error("no memory for replies");
+  if (!reader_) throw std::runtime_error("out of memory for replies");
   reader_->maxbuf = 0;  // keep the buffer: replies are large
 }
 

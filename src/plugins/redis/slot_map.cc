@@ -19,7 +19,7 @@ uint16_t crc16(std::string_view bytes) {
 }
 
 RedisAddress address_in(const RedisReply& node, const RedisAddress& asked) {
-  if (node.elements.size() < 2) throw std::runtime_error("CLUSTER SLOTS has a node without an address");
+  if (node.elements.size() < 2) throw std::runtime_error("CLUSTER SLOTS returned a node without an address");
   const std::string& host = node.elements[0].text;
   return {host.empty() || host == "?" ? asked.host : host, static_cast<int>(node.elements[1].integer)};
 }
@@ -58,9 +58,13 @@ SlotMap SlotMap::of_reply(const RedisReply& reply, const RedisAddress& asked) {
   SlotMap map;
   map.master_of.assign(kRedisSlots, -1);
   for (const RedisReply& range : reply.elements) {
-    if (range.elements.size() < 3) throw std::runtime_error("CLUSTER SLOTS has a range without a node");
+    if (range.elements.size() < 3) throw std::runtime_error("CLUSTER SLOTS returned a range without a node");
     const int64_t first = range.elements[0].integer, last = range.elements[1].integer;
-    if (first < 0 || last >= kRedisSlots || first > last) throw std::runtime_error("CLUSTER SLOTS has a wrong range");
+    if (first < 0 || last >= kRedisSlots || first > last)
+      throw std::runtime_error(
+          "CLUSTER SLOTS returned an "
+          "invalid range, expected slots "
+          "0 to 16383");
     const RedisAddress master = address_in(range.elements[2], asked);
     for (int64_t slot = first; slot <= last; ++slot) map.move(static_cast<int>(slot), master);
     std::vector<RedisAddress>& of = map.replicas[static_cast<size_t>(map.master_of[static_cast<size_t>(first)])];
@@ -75,7 +79,11 @@ SlotMap SlotMap::of_reply(const RedisReply& reply, const RedisAddress& asked) {
 RedisAddress redis_address(std::string_view text) {
   const size_t colon = text.rfind(':');
   RedisAddress address;
-  const auto wrong = [&] { return std::runtime_error("\"" + std::string(text) + "\" is no address, as host:6379 is"); };
+  const auto wrong = [&] {
+    return std::runtime_error("\"" + std::string(text) +
+                              "\" is not an address; expected "
+                              "one such as host:6379");
+  };
   if (colon == std::string_view::npos || colon == 0) throw wrong();
   const char *const first = text.data() + colon + 1, *const last = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(first, last, address.port);

@@ -33,7 +33,7 @@ std::unique_ptr<SSL_CTX, FreeSsl> tls_context(const RedisSettings& settings) {
   if (ca.empty()
           ? !SSL_CTX_set_default_verify_paths(context.get())
           : !SSL_CTX_load_verify_locations(context.get(), folder ? nullptr : ca.c_str(), folder ? ca.c_str() : nullptr))
-    tls_failed("the certificates of authorities '" + ca + "'");
+    tls_failed("loading the trusted certificates '" + ca + "'");
   const std::string certificate = settings.certificate, key = settings.key;
   if (!certificate.empty() && SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1)
     tls_failed("the certificate '" + certificate + "'");
@@ -61,7 +61,8 @@ bool TlsStream::shake() {
   if (SSL_get_error(ssl_.get(), done) == SSL_ERROR_WANT_READ) return false;
   const long verified = SSL_get_verify_result(ssl_.get());
   if (verified != X509_V_OK)
-    throw RedisRefused(std::string("TLS: the certificate of the server: ") + X509_verify_cert_error_string(verified));
+    throw RedisRefused(std::string("TLS: checking the server's certificate: ") +
+                       X509_verify_cert_error_string(verified));
   tls_failed("the handshake");
 }
 

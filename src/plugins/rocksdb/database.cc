@@ -69,7 +69,7 @@ const char* RocksDatabaseOf::open(const RocksSettings& settings, RocksDatabase**
   std::error_code error;
   if (settings.opening == RocksOpening::update) {
     fs::create_directories(database->path, error);
-    if (error) return kept_problem("cannot make the folder '" + database->path + "': " + error.message());
+    if (error) return kept_problem("cannot create the folder '" + database->path + "': " + error.message());
   }
   std::vector<std::string> names;
   const bool there = fs::exists(fs::path(database->path) / "CURRENT", error);

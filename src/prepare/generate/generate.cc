@@ -175,7 +175,8 @@ void check_options(const std::vector<Part>& parts, const GenerateOptions& option
       (options.files != 1 || options.eval_files != 1 || !options.folder.empty()))
     throw Error(
         Kind::usage,
-        "Raw data are one file, the source of the Data layer; remove --files, --eval-files and the data folder");
+        "Raw data are written to one file, the source of the Data layer; remove --files, --eval-files and the data "
+        "folder");
   for (const Part& part : parts)
     if (part.samples < 1 || part.files < 1 || part.files > part.samples)
       throw Error(Kind::usage,
@@ -220,8 +221,8 @@ Json made_with(const DataSection& section, const GenerateOptions& options) {
 std::optional<BestPossible> generate(const DataSection& section, const GenerateOptions& options, const Log& log) {
   if (section.format == kFeatureFormat)
     throw Error(Kind::usage,
-                "feature specifications are not generated; generate text with --text csv from a Data layer without "
-                "one, and describe it with the tool feature_spec");
+                "data with a feature specification cannot be generated; generate text with --text csv from a Data "
+                "layer without feature_spec, and describe the text with the tool feature_spec");
   std::vector<Part> parts = {{"train", section.source, options.samples, options.files}};
   if (!section.eval_source.empty())
     parts.push_back({"val", section.eval_source, options.eval_samples, options.eval_files});
@@ -233,7 +234,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   const Json made = made_with(section, options);
   if (std::all_of(parts.begin(), parts.end(),
                   [&](const Part& part) { return present(part, made, options.written_as, log); })) {
-    log.info("'", section.source, "' already exists, made with the same parameters; nothing to do");
+    log.info("'", section.source, "' already exists and was made with the same parameters: nothing to do");
     return parts.size() == 2 ? read_best_possible(section.eval_source) : std::nullopt;
   }
   for (const Part& part : parts)
@@ -245,14 +246,14 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
       throw Error(
           Kind::usage,
           cat("'", part.list.string(),
-              "' already exists, but was not made with these parameters; --force overwrites it and its data files"));
+              "' already exists, but was made with other parameters; --force overwrites the file and its data files"));
   if (options.written_as == WrittenAs::parquet && !options.force)
     for (const Part& part : parts)
       if (const fs::path other = parquet_folder(part, section, options) / kParquetMetadata; fs::exists(other))
         throw Error(Kind::usage,
                     cat("'", other.string(),
-                        "' already exists, and this set would write its own there; choose another folder for '",
-                        part.list.string(), "', or overwrite it with --force"));
+                        "' already exists, and this data set would overwrite the file; choose another folder for '",
+                        part.list.string(), "', or use --force to overwrite"));
   const SampleMaker maker(section, options);
   const SampleEncoder encoder(section, options.written_as, maker.style());
   ThreadPool pool(options.threads);

@@ -63,7 +63,7 @@ std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t
         throw Error(Kind::usage, cat("--nnz ", nnz[slot], " for slot ", slot, ": the Data layer allows 0 to ",
                                      input.most_of(s), " in sparse input \"", input.name, "\""));
     if (all > input.max_keys)
-      throw Error(Kind::usage, cat("--nnz gives ", all, " keys to a sample's slots of sparse input \"", input.name,
+      throw Error(Kind::usage, cat("--nnz gives ", all, " keys per sample to sparse input \"", input.name,
                                    "\"; the Data layer allows max_feature_num_per_sample ", input.max_keys));
   }
   return nnz;
@@ -85,12 +85,12 @@ void SampleMaker::check_added(const DataSection& section) const {
   if (static_cast<int64_t>(section.slot_size_array.size()) != section.slots()) return;
   if (hashed_)
     throw Error(Kind::usage,
-                "the sums of slot_size_array are added to the keys of Parquet data, which does not suit hashed keys: "
-                "remove one of them");
+                "hashed keys exclude slot_size_array, because the reader of Parquet data adds its sums to the "
+                "keys: remove slot_size_array, or use --keys contiguous");
   if (vocabulary_ != section.slot_size_array)
     throw Error(Kind::usage,
-                "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw and Parquet "
-                "data adds to the keys; remove one of them");
+                "--vocabulary differs from slot_size_array of the Data layer, which the reader of Raw and Parquet "
+                "data uses to shift keys; remove one of the two");
 }
 
 /// The random number generator of one sample.

@@ -104,7 +104,7 @@ class Guesser {
     if (!facts_.is_list) return false;
     if (facts_.items == 0) return leave_out("all lists are empty");
     if (facts_.fractions && (facts_.integer_items < facts_.items || facts_.held_out_fractions > 0))
-      return leave_out("lists of fractions, which cannot be keys");
+      return leave_out("lists of fractions; fractions cannot be keys");
     guess_.most_items = facts_.most_items;
     guess_.integers = facts_.integer_items == facts_.items;
     return decide(GuessedKind::list,
@@ -115,7 +115,7 @@ class Guesser {
     if (facts_.values() == 0) return leave_out("no row has a value");
     if (distinct_ > 1) return false;
     if (facts_.empty == 0 || facts_.fractions) return leave_out("all rows have the same value");
-    return category("a single value, and missing ones");
+    return category("a single value, and missing values");
   }
 
   bool all_numbers() {
@@ -129,8 +129,10 @@ class Guesser {
     if (facts_.fractions && (!ids || facts_.held_out_fractions > 0))
       return whole && counts_rows() ? leave_out("id: integers that number the rows") : number();
     if (facts_.fractions && std::max(facts_.most, -facts_.least) >= facts_.whole_below)
-      return leave_out(cat("ids by '", ids_, "' in the name, but floating-point numbers may have merged several: from ",
-                           digits(facts_.whole_below), " on integers are rounded; store them as integers or text"));
+      return leave_out(cat("ids by '", ids_,
+                           "' in the name, but floating-point numbers may have merged several "
+                           "ids: from ",
+                           digits(facts_.whole_below), " on integers are rounded; store ids as integers or text"));
     if (whole && facts_.leading_zeros > 0)
       return unique_ > kUnique ? leave_out("id: digits with leading zeros, nearly all distinct")
                                : category(cat("digits with leading zeros, ", distinct_, " different ones"));
@@ -161,8 +163,8 @@ class Guesser {
         return number_as(choice.notation);
     if (may_have_points_of_thousands() && !(format_ && has_decimal_point(*format_)))
       return leave_out(cat("numbers such as '", facts_.group_point,
-                           "', whose point may separate thousands or a fraction; use --number if it separates a "
-                           "fraction, otherwise --number-format 1.234,5"));
+                           "', in which the point may separate thousands or a fraction; use --number if the point "
+                           "separates a fraction, otherwise --number-format 1.234,5"));
     return number_as({});
   }
 
@@ -206,8 +208,8 @@ class Guesser {
   bool time_as_text() {
     if (share(facts_.times, facts_.values()) < 0.95) return false;
     return leave_out(
-        "a date or time as text, which is not supported; store it as a number, such as seconds since 1970, or its hour "
-        "and weekday as columns");
+        "a date or time as text, which is not supported; store a number, such as seconds since 1970, or the hour "
+        "and weekday as separate columns");
   }
 
   bool list_in_brackets() {
@@ -233,7 +235,8 @@ class Guesser {
     if (!are_other_numbers(facts_)) return false;
     return leave_out(cat("numbers written as '", facts_.other_number, "', but not all in the same format",
                          format_ ? cat(", as ", word_of(*format_), " says") : "",
-                         ": write all with the same signs and the same unit, or plain, such as 1234.5"));
+                         ": write all numbers in the same format and with the same unit, or as plain numbers such "
+                         "as 1234.5"));
   }
 
   std::string stated(const char* option) const { return cat(option, " ", quoted_word(guess_.name)); }

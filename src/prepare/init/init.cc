@@ -57,7 +57,7 @@ std::string command_of(const InitOptions& options) {
 
 void expect_none(const std::string& path) {
   if (path.empty() || !fs::exists(path)) return;
-  throw Error(Kind::io, cat("'", path, "' already exists; remove it, or name another config with --out"));
+  throw Error(Kind::io, cat("'", path, "' already exists; remove the file, or name another config with --out"));
 }
 
 /// Whether a config can contain the text: JSON must be UTF-8.
@@ -147,16 +147,16 @@ class Initializer {
     if (pass_.labels.counts.size() == 1 && !pass_.label_marks.empty())
       throw Error(Kind::data,
                   cat("label '", options_.label, "': all rows have the value '", pass_.labels.counts.begin()->first,
-                      "' but for ", pass_.without_label, " with '", *pass_.label_marks.begin(),
-                      "', which means missing; if it is a label, use another text"));
+                      "' except ", pass_.without_label, " with '", *pass_.label_marks.begin(),
+                      "', which means missing; if this text is a label, replace it by another text"));
     if (!options_.eval.empty()) return;
     std::set<std::string> labels;
     for (const LabelFacts* facts : {&pass_.labels, &pass_.held_out_labels})
       for (const auto& [text, count] : facts->counts) labels.insert(text);
     if (labels.size() > 1 && std::min(pass_.labels.counts.size(), pass_.held_out_labels.counts.size()) < 2)
       throw Error(Kind::data,
-                  cat("'", options_.data, "' has ", rows, " rows, and the held-out tenth, ", pass_.eval_rows,
-                      ", or the rest does not have both labels; name evaluation rows with --eval FILE"));
+                  cat("'", options_.data, "' has ", rows, " rows, and the held-out tenth (", pass_.eval_rows,
+                      " rows) or the other rows lack one of the labels; name evaluation rows with --eval FILE"));
   }
 
   void decide() {
@@ -183,15 +183,16 @@ class Initializer {
     const LabelChoice& label = plan_.label;
     if (!can_be_named(label.column) || !can_be_named(label.text.value_or("")))
       throw Error(Kind::data,
-                  cat("label '", label.column, "': its name or value is not UTF-8; save the table as UTF-8"));
+                  cat("label '", label.column, "': the name or a value is not UTF-8; save the table as UTF-8"));
     if (parquet_ && pass_.facts[pass_.label_column].fractions && label.text)
-      throw Error(Kind::usage, cat("--positive ", *options_.positive, ": of the fractions in label '", label.column,
-                                   "' only the larger number can be positive; store the label as integers"));
+      throw Error(Kind::usage,
+                  cat("--positive ", *options_.positive, ": label '", label.column,
+                      "' has fractions, of which only the larger number can be positive; store the label as integers"));
     if (label.text || pass_.held_out_labels.numbers == pass_.held_out_labels.rows) return;
     for (const auto& [text, rows] : pass_.held_out_labels.counts)
       if (double number = 0; !read_number(label.notation, text, number))
         throw Error(Kind::data, cat("label '", label.column, "' has the value '", text.substr(0, 40), "' in ", rows,
-                                    rows == 1 ? " row" : " rows", ", and numbers in all others"));
+                                    rows == 1 ? " row" : " rows", ", but numbers in all other rows"));
   }
 
   void add_guess(size_t i) {
@@ -207,7 +208,7 @@ class Initializer {
       guess.why = cat("omitted: ", why);
     };
     if (std::count(pass_.columns.begin(), pass_.columns.end(), name) > 1) leave_out("several columns have this name");
-    if (!can_be_named(name)) leave_out("its name is not UTF-8; save the table as UTF-8");
+    if (!can_be_named(name)) leave_out("the column's name is not UTF-8; save the table as UTF-8");
     if (std::count(options_.leave_out.begin(), options_.leave_out.end(), name) > 0) leave_out("by --leave-out");
     const bool padded_items = guess.is_list_in_text() && !guess.brackets && facts.lists[guess.form].padded > 0;
     if (guess.kind != GuessedKind::left_out && (facts.padded > 0 || padded_items)) trim();
@@ -303,8 +304,9 @@ class Initializer {
                   "--template wdl");
     if (!plan_.history)
       throw Error(Kind::usage,
-                  "--template din needs a list, such as a user's earlier items, and a column with one of the same ids, "
-                  "such as the offered item; no two columns share most values in this way; try --template wdl");
+                  "--template din needs a list column, such as a user's earlier items, and a column of single ids "
+                  "with the same values, such as the offered item; no two columns share most of their values; try "
+                  "--template wdl");
   }
 
   const InitOptions& options_;

@@ -21,7 +21,7 @@ std::vector<std::string> init_report(const InitPlan& plan, const TablePass& pass
   const auto say = [&](const std::string& line) { report.push_back(line); };
   if (plan.layout)
     say(cat(options.data, ": cells between ", delimiter_words(plan.layout->delimiter),
-            plan.layout->header ? ", names in the first line" : ", no header: columns go by their numbers",
+            plan.layout->header ? ", names in the first line" : ", no header: columns are named by their numbers",
             plan.layout->grammar.trim ? ", blanks around cells are dropped" : "", ", ", pass.columns.size(),
             " columns"));
   else
@@ -44,10 +44,8 @@ std::vector<std::string> init_report(const InitPlan& plan, const TablePass& pass
   const char* const skipped = options.eval.empty() ? "omitted" : "skipped in training";
   if (pass.bad_rows > 0) say(cat(pass.bad_rows, " bad rows are ", skipped, ": ", pass.first_bad));
   if (pass.without_label > 0) say(cat(pass.without_label, " rows without a label are ", skipped));
-  if (pass.eval_bad_rows > 0)
-    say(cat(pass.eval_bad_rows, " bad rows to evaluate on are skipped: ", pass.first_bad_eval));
-  if (pass.eval_without_label > 0)
-    say(cat(pass.eval_without_label, " rows to evaluate on without a label are skipped"));
+  if (pass.eval_bad_rows > 0) say(cat(pass.eval_bad_rows, " bad evaluation rows are skipped: ", pass.first_bad_eval));
+  if (pass.eval_without_label > 0) say(cat(pass.eval_without_label, " evaluation rows without a label are skipped"));
   if (options.eval.empty())
     say(cat("rows: ", pass.train_rows, " to train on in ", plan.train, ", ", pass.eval_rows, " to evaluate on in ",
             plan.eval,
@@ -56,12 +54,12 @@ std::vector<std::string> init_report(const InitPlan& plan, const TablePass& pass
   else
     say(cat("rows: ", pass.train_rows, " to train on; ", options.eval, " to evaluate on"));
   if (!options.eval.empty() && fs::equivalent(options.eval, options.data))
-    say("note: these are the rows to train on too: metrics of them say little of other rows; leave --eval out, and a "
-        "tenth of the rows is held out");
+    say("note: the evaluation rows are also the training rows: metrics of these rows say little about other rows; "
+        "omit --eval to hold out a tenth of the rows");
   const InitSchedule schedule = schedule_of(plan);
   say(cat("model: ", name_of(plan.model), ", at most ", schedule.epochs, schedule.epochs == 1 ? " pass" : " passes",
           " in batches of ", schedule.batch, "; the model of the best evaluation is kept"));
-  say(cat("now: huge_ctr --train ", options.out.empty() ? "CONFIG" : quoted_word(options.out)));
+  say(cat("next: huge_ctr --train ", options.out.empty() ? "CONFIG" : quoted_word(options.out)));
   return report;
 }
 

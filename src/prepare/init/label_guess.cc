@@ -147,16 +147,17 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
       choice.why = "the numbers 0 and 1";
     } else if (two) {
       const auto second = std::next(facts.counts.begin());
-      throw Error(Kind::usage, cat(label, " has two values, ", listed(facts), ": state which one is positive\n  ",
+      throw Error(Kind::usage, cat(label, " has two values, ", listed(facts), ": state which value is positive\n  ",
                                    with(facts.counts.begin()->first), "\n  ", with(second->first)));
     } else if (numbers) {
-      throw Error(Kind::usage, cat(label, " has the numbers ", listed(facts),
-                                   ": state the lowest positive one, such as\n  ", with(middle_of(facts, notation))));
+      throw Error(Kind::usage,
+                  cat(label, " has the numbers ", listed(facts), ": state the lowest positive number, such as\n  ",
+                      with(middle_of(facts, notation))));
     } else {
       const auto most = std::max_element(facts.counts.begin(), facts.counts.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
       throw Error(Kind::usage, cat(label, " has more than two values, ", listed(facts),
-                                   ": state which one is positive, so that all others are negative, such as\n  ",
+                                   ": state which value is positive (all others are then negative), such as\n  ",
                                    with(most->first)));
     }
   } else {
@@ -164,7 +165,7 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
     const double number = number_of(*positive, notation);
     if (numbers && std::isnan(number))
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
-                                   "; state the lowest positive one"));
+                                   "; state the lowest positive number"));
     // Numbers of at least `positive` are positive. Exception: if there are two numbers and `positive` is the smaller
     // one, only that number is positive.
     const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
@@ -178,7 +179,9 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
       choice.notation = {};
       choice.why = cat("positive if it is '", *value, "'");
     } else {
-      throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has no such value; it has ",
+      throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label,
+                                   " has no such value; the "
+                                   "values are ",
                                    listed(facts)));
     }
   }

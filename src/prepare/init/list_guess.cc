@@ -72,7 +72,7 @@ bool has_decimal_commas(const ColumnFacts& facts) {
 std::string refused_words(const ListFacts& list) {
   if (list.refused == 0) return {};
   return cat("lists in brackets, but ", list.refused, list.refused == 1 ? " value is" : " values are",
-             " none, the first is ", list.refused_cell);
+             " not a list, first ", list.refused_cell);
 }
 
 }  // namespace hctr

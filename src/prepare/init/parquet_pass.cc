@@ -361,7 +361,7 @@ void check_eval_parquet(const fs::path& path, const std::vector<std::string>& co
   for (const std::string& column : columns)
     if (std::none_of(fields.begin(), fields.end(), [&](const ParquetField& field) { return field.name == column; }))
       throw Error(Kind::data,
-                  cat("'", path.string(), "' of --eval has no column '", column, "', unlike the training rows"));
+                  cat("'", path.string(), "' of --eval lacks the column '", column, "' of the training rows"));
 }
 
 }  // namespace hctr

@@ -34,7 +34,7 @@ class Stater {
   ColumnGuess as(const StatedKind& stated) {
     if (!facts_.unread_type.empty()) refuse(cat("columns of the type ", facts_.unread_type, " are not read"));
     if (facts_.values() == 0) refuse("no row has a value");
-    if (facts_.is_list && !stated.list) refuse("it is a column of lists; name it in --list");
+    if (facts_.is_list && !stated.list) refuse("the column contains lists; name it in --list");
     if (stated.list) as_list();
     if (stated.category) as_category();
     if (stated.number) as_number(stated.category);
@@ -47,9 +47,7 @@ class Stater {
   void as_category() {
     if (facts_.fractions && (facts_.integers < facts_.values() || facts_.held_out_fractions > 0 ||
                              std::max(facts_.most, -facts_.least) >= facts_.whole_below))
-      refuse(
-          "it is a column of floats that are not all integers, or too large to be exact; store it as integers or "
-          "texts");
+      refuse("the column contains floats that are not all integers, or too large to be exact; store integers or texts");
     guess_.kind = GuessedKind::category;
     guess_.integers = are_key_numbers(facts_);
     guess_.why = cat("category, as stated: ", facts_.distinct(), " different values", missing_);
@@ -93,7 +91,7 @@ class Stater {
     const auto end = facts_.lists.begin() + kListSeparators.size();
     const auto most = std::max_element(facts_.lists.begin(), end,
                                        [](const ListFacts& a, const ListFacts& b) { return a.cells < b.cells; });
-    if (most->cells == 0) refuse(cat("no cell holds several values separated by one of | ; , / ^ ~ # or blanks"));
+    if (most->cells == 0) refuse(cat("no cell contains several values separated by | ; , / ^ ~ # or blanks"));
     return static_cast<size_t>(most - facts_.lists.begin());
   }
 
@@ -126,11 +124,11 @@ void expect_stated_columns(const InitOptions& options, const std::vector<std::st
       const auto fail = [&, option = option](const std::string& why) {
         throw Error(Kind::usage, cat(option, " ", name, ": ", why));
       };
-      if (!has(columns, name)) fail(cat("there is no such column", did_you_mean(name, columns, 3)));
+      if (!has(columns, name)) fail(cat("the table has no such column", did_you_mean(name, columns, 3)));
       if (std::count(columns.begin(), columns.end(), name) > 1) fail("several columns have this name");
-      if (name == options.label && names != &options.leave_out) fail("it is the label");
-      if (names != &options.leave_out && has(options.leave_out, name)) fail("it is also in --leave-out");
-      if (names != &options.lists && has(options.lists, name)) fail("it is also in --list");
+      if (name == options.label && names != &options.leave_out) fail("the column is the label");
+      if (names != &options.leave_out && has(options.leave_out, name)) fail("the column is also in --leave-out");
+      if (names != &options.lists && has(options.lists, name)) fail("the column is also in --list");
     }
 }
 

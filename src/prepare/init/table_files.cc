@@ -12,7 +12,7 @@ void expect_to_be_read_again(const fs::path& path, const char* of) {
     throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
   if (fs::exists(path) && !fs::is_directory(path) && !fs::is_regular_file(path))
     throw Error(Kind::usage, cat("'", path.string(), "'", of,
-                                 " is a pipe or a device, and --init reads the rows several times: name a file"));
+                                 " is a pipe or a device, but --init reads the rows several times: name a file"));
 }
 
 }  // namespace

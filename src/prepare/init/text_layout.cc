@@ -119,16 +119,16 @@ void expect_no_names(const std::vector<Record>& records, const std::string& labe
     if (numbers == 0 || others > 0 || is_missing_mark(first[c])) continue;
     int64_t column = 0;
     read_integer(label, column);
-    throw Error(Kind::usage,
-                cat("--label ", label, ": the first line has names above numbers; name the column: --label ",
-                    quoted_word(first[static_cast<size_t>(column - 1)])));
+    throw Error(Kind::usage, cat("--label ", label, ": the first line contains column names; name the column: --label ",
+                                 quoted_word(first[static_cast<size_t>(column - 1)])));
   }
 }
 
 void expect_text(std::string_view start) {
   if (const std::string why = why_no_rows(start); !why.empty()) throw Error(Kind::data, why);
   const size_t zero = start.find('\0');
-  if (zero != start.npos) throw Error(Kind::data, cat("it is not a text of separated values: byte ", zero, " is zero"));
+  if (zero != start.npos)
+    throw Error(Kind::data, cat("the file is not a text of separated values: byte ", zero, " is zero"));
 }
 
 /// The first `count` lines that are not blank.
@@ -145,7 +145,8 @@ std::vector<std::string_view> first_lines(std::string_view start, size_t count) 
 /// Explains why the header may have one cell less than most rows.
 std::string why_one_name_less(std::string_view row, const TextGrammar& grammar) {
   if (const size_t end = row.find_last_not_of('\r'); end != row.npos && row[end] == grammar.delimiter)
-    return "rows end with a delimiter, but the header does not: remove it, or add one to the header";
+    return "rows end with a delimiter, but the header does not: remove the delimiter from rows, or add one to the "
+           "header";
   if (row.find('\'') != row.npos)
     return "cells in single quotes are split; use double quotes, or set \"quote\": \"'\" in \"csv\"";
   return "write the file without R's row names (row.names = FALSE), or name the first column too";
@@ -158,9 +159,11 @@ void expect_usual_start(const Record& first, std::string_view start, size_t cell
   const std::vector<std::string_view> lines = first_lines(start, 3);
   const std::string what = cat("its first line '", lines[0].substr(0, 40), "' ");
   if (looks_like_comment(lines[0]))
-    throw Error(Kind::data, what + "looks like a comment, which is not supported: remove it");
+    throw Error(Kind::data, what + "looks like a comment, which is not supported: remove the line");
   if (without_returns(lines[0]).find('\r') != lines[0].npos)
-    throw Error(Kind::data, what + "contains a single carriage return: its lines end in two ways; write line feeds");
+    throw Error(Kind::data, what +
+                                "contains a single carriage return, so the file has two kinds of line ends; "
+                                "write line feeds");
   for (size_t i = 1; i < lines.size(); ++i)
     if (has_backslash_escapes(lines[i], grammar))
       throw Error(Kind::data,
@@ -180,7 +183,7 @@ void expect_label(const std::string& label, const std::vector<std::string>& colu
   if (count > 1) throw Error(Kind::usage, cat("--label ", label, ": ", count, " columns have this name"));
   if (numbered)
     throw Error(Kind::usage, cat("--label ", label, ": the file has no header, so columns are numbered 1 to ",
-                                 columns.size(), "; for the last one: --label ", columns.size()));
+                                 columns.size(), "; for the last column: --label ", columns.size()));
   std::string all;
   for (const std::string& column : columns) all += cat(all.empty() ? "" : ", ", "'", column, "'");
   throw Error(Kind::usage, cat("there is no column '", label, "' for --label", did_you_mean(label, columns, 3),
@@ -200,10 +203,11 @@ TextLayout guess_layout(std::string_view start, const std::string& label) {
       first_records(start, grammar_of(best.delimiter.empty() ? "," : best.delimiter, best.quote, false));
   if (plain.records.empty()) throw Error(Kind::data, "it is empty");
   if (best.delimiter.empty() || best.share == 0)
-    throw Error(Kind::data, cat("no separator gives rows of equally many cells, at least two; its first line is '",
+    throw Error(Kind::data, cat("no separator splits all rows into the same number of cells (at least two); the "
+                                "first line is '",
                                 std::string(start.substr(0, std::min(start.find('\n'), size_t{80}))), "'"));
   if (best.delimiter.size() == 1 && first_records(start, grammar_of(best.delimiter, '"', true)).backslashes)
-    throw Error(Kind::data, cat("a quote in its cells is not closed properly", backslash_words()));
+    throw Error(Kind::data, cat("a quote in a cell is not closed properly", backslash_words()));
   const FirstRecords trimmed = first_records(start, grammar_of(best.delimiter, best.quote, true));
   TextLayout layout{.delimiter = best.delimiter,
                     .grammar = grammar_of(best.delimiter, best.quote, plain.records != trimmed.records)};

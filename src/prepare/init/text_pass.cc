@@ -110,7 +110,8 @@ void expect_same_layout(const fs::path& path, const TextLayout& own, const TextL
   throw Error(
       Kind::data,
       cat("'", path.string(),
-          "' of --eval has another layout than the training rows: both need the same separator, and a header or none"));
+          "' of --eval has another layout than the training rows: both need the same separator, and both or none a "
+          "header"));
 }
 
 }  // namespace
@@ -167,7 +168,9 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
           }
           return;
         }
-        throw Error(Kind::data, cat("'", file.string(), "' line ", line(), ": its columns differ from those of '",
+        throw Error(Kind::data, cat("'", file.string(), "' line ", line(),
+                                    ": its columns differ from the columns "
+                                    "of '",
                                     files[0].string(), "'"));
       }
       if (!problem.empty() || cells.size() != layout.cells()) {
@@ -257,7 +260,7 @@ void check_eval_text(const fs::path& path, const TextLayout& layout, const std::
   for (const std::string& column : used)
     if (std::find(own.columns.begin(), own.columns.end(), column) == own.columns.end())
       throw Error(Kind::data,
-                  cat("'", path.string(), "' of --eval has no column '", column, "', unlike the training rows"));
+                  cat("'", path.string(), "' of --eval lacks the column '", column, "' of the training rows"));
   expect_same_layout(path, own, layout);
   if (!choice.text || labels.counts.size() > LabelFacts::kMostLabels) return;
   std::string known;
@@ -265,8 +268,8 @@ void check_eval_text(const fs::path& path, const TextLayout& layout, const std::
   for (const auto& [text, rows] : first_labels(start_of_text(path), own, choice.column, choice.text).counts)
     if (!labels.counts.contains(text))
       throw Error(Kind::data, cat("'", path.string(), "' of --eval: label '", choice.column, "' has the value '",
-                                  text.substr(0, 40), "', which no training row has; theirs are ", known,
-                                  "; both need the same words: change one of the files"));
+                                  text.substr(0, 40), "', which no training row has; training rows have ", known,
+                                  "; use the same words in both files"));
 }
 
 }  // namespace hctr

@@ -294,7 +294,7 @@ std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& opt
   if (options.section->follow && path == options.section->source) {  // takes the files that exist now
     std::vector<fs::path> files;
     for (const std::string& name : arriving_files(path, {})->look().names) files.push_back(path_of_arrived(path, name));
-    if (files.empty()) throw Error(Kind::data, cat("'", path.string(), "', which is followed, has no file yet"));
+    if (files.empty()) throw Error(Kind::data, cat("'", path.string(), "' is followed, but has no file yet"));
     return files;
   }
   const auto files = format_type(options.section->format).files;

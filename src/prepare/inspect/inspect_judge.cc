@@ -42,7 +42,7 @@ std::string SampleJudge::keys(const SampleBlock& block, int64_t row) const {
         const int64_t key = block.keys[static_cast<size_t>(k)];
         const bool counted_on = key >= offset && key < offset + size, counted_anew = key >= 0 && key < size;
         if (!counted_on && !counted_anew)
-          return cat(input.name_of(first, s), " has the key ", key, "; by slot_size_array its keys are from ", offset,
+          return cat(input.name_of(first, s), " has the key ", key, "; slot_size_array allows keys from ", offset,
                      " to ", offset + size - 1, ", or below ", size);
       }
     }

@@ -14,9 +14,8 @@ void check_criteo_options(const CriteoOptions& options) {
   check_criteo_style(options.style);
   const bool once = std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end();
   if (once && (options.holdout > 0 || options.min_count > 0))
-    throw Error(
-        Kind::usage,
-        "--holdout and --min-count read the input more than once, which the standard input does not allow: name files");
+    throw Error(Kind::usage,
+                "--holdout and --min-count read the input more than once: name files instead of the standard input");
   if (options.inputs.empty()) throw Error(Kind::usage, "no input files");
   if (options.rows_per_file < 1) throw Error(Kind::usage, "--rows-per-file must be at least 1");
   if (!(options.holdout >= 0 && options.holdout < 1))

@@ -71,8 +71,9 @@ std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSo
     if (std::find(numerical.begin(), numerical.end(), feature) != numerical.end()) continue;
     const std::string& name = spec.features[feature].name;
     if (name.find('/') != std::string::npos || name == "numerical")
-      throw Error(Kind::config,
-                  cat("the feature name \"", name, "\" cannot be a file name; rename it in the specification"));
+      throw Error(Kind::config, cat("the feature name \"", name,
+                                    "\" cannot be a file name; rename the feature in the "
+                                    "specification"));
     chunks.push_back({FeatureChunk::Kind::split_binary, {feature}, {folder / source.name / (name + ".bin")}});
   }
   return chunks;
@@ -150,7 +151,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
         for (const int64_t value : block.columns[i].wholes) {
           if (value < 0)
             throw Error(Kind::data, cat("category ", spec.features[i].name, " of mapping ", source.name, " holds ",
-                                        value, "; ids start at 0: use preprocess to make them from any values"));
+                                        value, "; ids start at 0: use preprocess to convert other values to ids"));
           statistics[i].largest = std::max(statistics[i].largest, value);
         }
         for (const double value : block.columns[i].reals) statistics[i].zeros_and_ones &= value == 0 || value == 1;

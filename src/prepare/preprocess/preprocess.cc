@@ -153,17 +153,17 @@ void check_preprocess_options(const PreprocessOptions& options) {
   const auto bad = [](const auto&... parts) { throw Error(Kind::usage, cat(parts...)); };
   const bool raw = options.format == kRawFormat, fraction = options.holdout.by == Holdout::By::position;
   if (options.inputs.empty()) bad("no input files");
-  if (options.slots() == 0) bad("no categories: name the columns that get embeddings with --categories");
+  if (options.slots() == 0) bad("no categories: name the columns for embeddings with --categories");
   for (const auto* files : {&options.inputs, &options.eval_inputs})
     if (std::find(files->begin(), files->end(), "-") != files->end() &&
         ((options.passes == 2 && !options.applied) || fraction || files->size() > 1))
-      bad("the standard input can be read only once: it needs --passes 1 or --apply, no --holdout by position, and no "
+      bad("the standard input can be read only once: use --passes 1 or --apply, no --holdout by position, and no "
           "other input");
   if (!options.eval_inputs.empty() && options.holdout.by != Holdout::By::nothing)
     bad("--eval-input and --holdout both select the evaluation rows; keep one");
   if ((fraction || options.holdout.by == Holdout::By::random) &&
       !(options.holdout.share > 0 && options.holdout.share < 1))
-    bad("--holdout must be between 0 and 1, not ", options.holdout.share);
+    bad("--holdout must be between 0 and 1, found ", options.holdout.share);
   if (options.passes == 1 && options.dense.normalize != Normalize::none)
     bad("--normalize needs the range or the mean of each column: use --passes 2");
   if (options.passes == 1 && options.dense.fill_with_mean)
@@ -176,7 +176,7 @@ void check_preprocess_options(const PreprocessOptions& options) {
     bad("integer dense values of Raw data cannot be scaled: the reader computes ln(1 + v); remove --log and "
         "--normalize, or write floats");
   if (raw && !options.float_label_dense && !(std::fabs(options.dense.fill) <= std::numeric_limits<int32_t>::max()))
-    bad("--fill ", options.dense.fill, ": --integers writes numbers below 2^31");
+    bad("--fill ", options.dense.fill, ": --integers needs a number below 2^31");
   if (raw && options.key_bytes != 4) bad("Raw data have 32-bit keys");
   for (size_t place = 0; place < options.table.categories().size(); ++place) {
     if (raw && options.table.is_list(place))

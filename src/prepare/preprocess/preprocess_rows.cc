@@ -172,7 +172,7 @@ std::string RowEncoder::problem_of(const ParsedRows& rows, size_t row) const {
   for (size_t i = 0; i < dense_.size(); ++i)
     if (const double value = rows.numbers[i][row]; !std::isfinite(dense_[i](value)))
       return cat("column ", options_.table.numbers()[i], ": ",
-                 std::isnan(value) ? std::string("the value of a missing one") : cat(value),
+                 std::isnan(value) ? std::string("the value that replaces a missing one") : cat(value),
                  " is not a finite float after scaling by the statistics of the training rows");
   return "";
 }

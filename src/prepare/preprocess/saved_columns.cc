@@ -110,7 +110,9 @@ NumberStatistics read_statistics(const Json& json) {
 uint64_t checksum_of(std::string_view bytes) { return crc32_of(std::as_bytes(std::span(bytes))); }
 
 void warn_unchecked(const fs::path& path, const Log& log) {
-  log.warning("'", path.string(), "' comes from a version that wrote no checksum: damage to it may not be detected");
+  log.warning("'", path.string(),
+              "' comes from a version that wrote no checksum: damage to the file may not be "
+              "detected");
 }
 
 /// The content of a vocabulary file without its checksum, which is verified.
@@ -126,7 +128,7 @@ std::string checked_vocabularies(const fs::path& path, const Log& log) {
   std::memcpy(&expected, bytes.data() + end, bytes.size() - end);
   bytes.resize(end);
   if (checksum_of(bytes) != expected)
-    throw Error(Kind::data, cat("'", path.string(), "' is damaged: its content does not have the checksum at its end"));
+    throw Error(Kind::data, cat("'", path.string(), "' is damaged: the checksum at its end does not match"));
   return bytes;
 }
 
@@ -212,7 +214,7 @@ std::map<std::string, NumberNotation> read_notations(const Json* json) {
     const std::string word = Members{one}.text("number_format");
     for (const auto& [known, format] : EnumWords<NumberFormat>::table())
       if (known == word) notation.format = format;
-    if (!notation.format) throw Error(Kind::data, cat("its \"number_format\" is '", word, "'"));
+    if (!notation.format) throw Error(Kind::data, cat("unknown \"number_format\" '", word, "'"));
     if (one.find("unit")) notation.unit = Members{one}.text("unit");
     notations.emplace(column, std::move(notation));
   }
@@ -309,7 +311,7 @@ SavedColumns read_columns(const fs::path& path, const Log& log) {
                  dense.scaled = read_statistics(of["scaled"]);
                }
                if (saved.fitted.dense.size() != saved.roles.numbers.size())
-                 throw Error(Kind::data, cat("it has statistics of ", saved.fitted.dense.size(), " of ",
+                 throw Error(Kind::data, cat("found statistics for ", saved.fitted.dense.size(), " of ",
                                              saved.roles.numbers.size(), " dense columns"));
              });
   const size_t slots = saved.crosses.size() + saved.roles.categories.size() + saved.roles.lists.size();

@@ -89,7 +89,7 @@ std::string expected_of(const TextColumn& column, SplitCells split) {
     case ColumnKind::label:
       return describe(column.notation.value_or(NumberNotation())) + (kind == ColumnKind::number ? " or nothing" : "");
     case ColumnKind::split:
-      return "a number, as --split says (or give it a date such as 2017-04-01)";
+      return "a number, because --split has a number (use a date such as 2017-04-01 to split by date)";
     case ColumnKind::integer:
       return "an integer or nothing";
     default:

@@ -122,8 +122,9 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
         column.kind == ColumnKind::label || column.kind == ColumnKind::number || column.kind == ColumnKind::split;
     const auto own = roles.notations.find(column.name);
     if (own != roles.notations.end() && !number)
-      throw Error(Kind::usage,
-                  cat("the column \"", column.name, "\" is not a label or dense value, so it has no number format"));
+      throw Error(Kind::usage, cat("the column \"", column.name,
+                                   "\" is not a label or dense value, so it cannot have a number "
+                                   "format"));
     const NumberNotation notation =
         (own == roles.notations.end() ? NumberNotation() : own->second).within(roles.number_format);
     if (number && !notation.plain()) column.notation = notation;
@@ -132,7 +133,7 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
     if (std::find(all.begin(), all.end(), name) == all.end())
       throw Error(Kind::usage, cat("there is no column \"", name, "\"", did_you_mean(name, all)));
   if (roles.labels.empty())
-    throw Error(Kind::usage, cat("--label is needed: which of ", one_of(all), " is the label?"));
+    throw Error(Kind::usage, cat("--label is missing: which of ", one_of(all), " is the label?"));
   return table;
 }
 

@@ -50,7 +50,7 @@ void append_norm_record(const NormStyle& style, std::span<const float> label, st
   size_t at = 0;
   for (const int32_t count : nnz) {
     HCTR_EXPECT(count >= 0 && at + static_cast<size_t>(count) <= keys.size(),
-                "a record has fewer keys than its nnz say");
+                "a record has fewer keys than its nnz state");
     record.slot(count);
     for (const size_t stop = at + static_cast<size_t>(count); at < stop; ++at) {
       HCTR_EXPECT(style.key_bytes == 8 || (keys[at] >= 0 && keys[at] <= std::numeric_limits<uint32_t>::max()), "key ",
@@ -58,7 +58,7 @@ void append_norm_record(const NormStyle& style, std::span<const float> label, st
       record.key(static_cast<uint64_t>(keys[at]));
     }
   }
-  HCTR_EXPECT(at == keys.size(), "a record has more keys than its nnz say");
+  HCTR_EXPECT(at == keys.size(), "a record has more keys than its nnz state");
   record.finish();
 }
 

@@ -21,7 +21,8 @@ struct ParquetFileWriter::State {
   State(fs::path path, const ParquetStyle& of)
       : style(of), file(std::move(path)), numbers(style.labels.size() + style.dense.size()), slots(style.slots.size()) {
     HCTR_EXPECT(style.record.check == Check::none && style.lists.size() == slots.size(),
-                "a style for Parquet with check sums, or ", style.lists.size(), " of ", slots.size(), " slots");
+                "Parquet needs a style without check sums and with one list flag per slot, found ", style.lists.size(),
+                " of ", slots.size(), " slots");
     for (const auto* names : {&style.labels, &style.dense})
       for (const std::string& name : *names) fields.push_back({name.c_str(), ParquetType::f32, false, ""});
     for (size_t s = 0; s < slots.size(); ++s)

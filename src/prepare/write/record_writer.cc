@@ -95,7 +95,9 @@ void expect_records_replace_no_input(const fs::path& folder, const std::string& 
 void remove_older_results(const std::vector<fs::path>& results, bool force) {
   for (const fs::path& result : results)
     if (fs::exists(result) && !force)
-      throw Error(Kind::usage, cat("'", result.string(), "' already exists; --force overwrites it and its data files"));
+      throw Error(Kind::usage, cat("'", result.string(),
+                                   "' already exists; --force overwrites the file and its "
+                                   "data files"));
   for (const fs::path& result : results) {
     std::error_code error;
     fs::remove(result, error);

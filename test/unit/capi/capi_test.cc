@@ -291,7 +291,7 @@ TEST(CInterface, SaysWhatDoesNotFitATableOrASavedModel) {
   options.model = "there is no such model";
   EXPECT_EQ(hctr_evaluate(&options, nullptr, nullptr, nullptr), HCTR_IO);
   EXPECT_EQ(hctr_export(&options, 9, "out", 0, nullptr, nullptr), HCTR_USAGE);
-  EXPECT_STREQ(hctr_error_message(), "hctr_export(): the format is 9");
+  EXPECT_STREQ(hctr_error_message(), "hctr_export(): unknown format 9");
   hctr_stop* stop = nullptr;
   ASSERT_EQ(hctr_stop_create(&stop), HCTR_OK);
   hctr_stop_set(stop);

@@ -76,7 +76,7 @@ TEST_F(ConfigFile, IncludesThatCannotBeReadAreNamed) {
   write("a.json", R"({"include": "b.json"})");
   expect_refused(Kind::io, "b.json", "a.json");
   write("b.json", R"({"include": "a.json"})");
-  expect_refused(Kind::config, "do two of them include each other?", "a.json");
+  expect_refused(Kind::config, "do two files include each other?", "a.json");
   write("c.json", R"({"include": {"file": "a.json"}})");
   expect_refused(Kind::config, "/include: expected the path of a config", "c.json");
   write("broken.json", R"({"solver": )");
@@ -99,7 +99,9 @@ TEST_F(ConfigFile, StringsTakeVariablesOfTheEnvironment) {
   write("open.json", R"({"a": "${HOME"})");
   expect_refused(Kind::config, "\"${\" without \"}\"", "open.json");
   write("nested.json", R"({"a": "${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}"})");
-  expect_refused(Kind::config, "/a: a default is plain text, and \"${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}\" has",
+  expect_refused(Kind::config,
+                 "/a: a default must be plain text, but "
+                 "\"${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}\" has",
                  "nested.json");
 }
 
@@ -168,7 +170,7 @@ TEST_F(ConfigFile, ChangesThatFitNothingAreNamed) {
   expect_change_refused("=3", "expected FIELD=VALUE");
   expect_change_refused("solver..x=3", "a name in the path is empty");
   expect_change_refused("solver.batchsize.x=3", "solver.batchsize is the integer 64 and has no field \"x\"");
-  expect_change_refused("layers.5.x=3", "an array of 2, numbered from 0: it has no element 5");
+  expect_change_refused("layers.5.x=3", "an array of 2, numbered from 0: no element has number 5");
   expect_change_refused("layers.relu2.x=3", "did you mean \"relu1\"?");
   expect_change_refused("layers.ReLU.x=3", "2 elements of layers are called \"ReLU\"");
 }

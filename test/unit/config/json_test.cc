@@ -33,8 +33,8 @@ TEST(Json, NumbersSurviveARoundTrip) {
 
 TEST(Json, IntegersBeyond64BitsAreRefusedNotRounded) {
   EXPECT_EQ(message_of(Kind::config, [] { Json::parse("{\n \"seed\": 18446744073709551616}", "c.json"); }),
-            "c.json: line 2, column 10: the integer 18446744073709551616 is beyond 64 bits; a number may have an "
-            "exponent: 1e30");
+            "c.json: line 2, column 10: the integer 18446744073709551616 exceeds 64 bits; write larger numbers "
+            "with an exponent: 1e30");
   EXPECT_NE(message_of(Kind::config, [] { Json::parse("[-9223372036854775809]", "c.json"); })
                 .find("-9223372036854775809 is beyond"),
             std::string::npos);

@@ -16,10 +16,10 @@ void expect_piece(const std::string& text, const std::string& piece) { EXPECT_NE
 TEST(ModelEncoding, ADifferenceIsAnErrorThatNamesWhatHelps) {
   const EncodingChange fields{.fields = "/layers/0/csv/hash_seed was 1 and is 2"};
   expect_piece(refusal(fields),
-               "differs from that of the model 'm': /layers/0/csv/hash_seed was 1 and is 2. Add "
-               "--encoding model");
+               "differs from the encoding of the model 'm': /layers/0/csv/hash_seed was 1 and is 2. Add --encoding "
+               "model");
   expect_piece(refusal({.fields = R"(/layers/0/format was "Csv" and is "Raw")"}),
-               "give data in the format of the model");
+               "use data in the format of the model");
   expect_piece(refusal({.fields = "/layers/0/csv/hash_seed was 1 and /layers/0/parquet/hash_seed is 2"}),
                "Set the fields to the model's values, or add --encoding config");
   const EncodingChange files{.files = "/layers/0/csv/slots/0/vocabulary was 2 values and is 3 values"};
@@ -37,7 +37,7 @@ TEST(ModelEncoding, OfTheConfigIsNotedWhereItIsWanted) {
   expect_encoding({.fields = "/a was 1 and is 2", .files = "/b was 3 and is 4"}, "the model 'm'",
                   EncodingChoice::config, log);
   EXPECT_EQ(said,
-            "note: the config's encoding differs from that of the model 'm': /a was 1 and is 2; /b was 3 "
+            "note: the config's encoding differs from the encoding of the model 'm': /a was 1 and is 2; /b was 3 "
             "and is 4.");
 }
 

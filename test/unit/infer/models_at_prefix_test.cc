@@ -56,7 +56,7 @@ TEST_F(ModelsAtPrefix, OfAnotherRunAreNotReplaced) {
   save(60, "a1", "runs/first");
   const std::string said = refused(steps(60));
   EXPECT_TRUE(contains(said, cat("m_dense_60.model' is the only copy of a model of run '", run_folder("runs/first"),
-                                 "', and this run would overwrite it with its own of iteration 60")))
+                                 "', which this run would overwrite with its own model of iteration 60")))
       << said;
   EXPECT_TRUE(contains(said, "--set solver.snapshot_prefix=null")) << said;
   EXPECT_EQ(refused(steps(60), "a1"), "") << "it goes on with that run";
@@ -72,14 +72,14 @@ TEST_F(ModelsAtPrefix, AreReplacedWhereTheirRunFolderKeepsThem) {
   for (const char* name : {"m_dense_60.model", "m_model_60.json"})
     fs::create_hard_link(folder_ / "out" / name, run / cat("final_", name));
   EXPECT_EQ(refused(steps(60)), "");
-  EXPECT_TRUE(contains(said_, "whose folder keeps a copy: this run will overwrite it")) << said_;
+  EXPECT_TRUE(contains(said_, "whose folder keeps a copy: this run will overwrite the model")) << said_;
   EXPECT_EQ(other_run_at(prefix(), 60, {.id = "b2"}), "");
   save(60, "b2", "first");
   EXPECT_NE(refused(steps(60)), "") << "the folder has a model of an earlier run";
   EXPECT_EQ(other_run_at(prefix(), 60, {.id = "c3", .folder = run}), "") << "a run there replaces earlier ones";
   fs::remove_all(run);
   EXPECT_EQ(refused(steps(60)), "");
-  EXPECT_TRUE(contains(said_, "whose folder is gone: this run will overwrite it")) << said_;
+  EXPECT_TRUE(contains(said_, "whose folder is gone: this run will overwrite the model")) << said_;
 }
 
 TEST_F(ModelsAtPrefix, MatterAtIterationsThatTheRunSaves) {
@@ -129,7 +129,9 @@ TEST_F(ModelsAtPrefix, TheNewestOfSeveralRunsIsNotGuessed) {
   save(50, "b2", "runs/second");
   save(20, "c3", "");
   EXPECT_EQ(message_of(Kind::io, [&] { newest_of_one_run(prefix()); }),
-            cat("the models at '", prefix(), "' are of 3 runs, so it is ambiguous: iterations of run c3: 20; of run '",
+            cat("the models at '", prefix(),
+                "' are of 3 runs, so the prefix is ambiguous: iterations of run c3: "
+                "20; of run '",
                 run_folder("runs/second"), "': 50; of run '", run_folder("runs/first"),
                 "': 100, 300. Name the run folder, or ", prefix(), "@300 for the model of that iteration"));
 }

@@ -60,8 +60,8 @@ TEST(StackLimit, IsNamedWhereItCannotBeRaised) {
                                  return error.kind() == Kind::device &&
                                         error.what() ==
                                             std::string(
-                                                "the stack is limited to 64 KiB, and the program needs 1024; `ulimit "
-                                                "-s 8192` allows the usual size");
+                                                "the stack is limited to 64 KiB, but the program needs 1024; "
+                                                "`ulimit -s 8192` sets the usual limit");
                                }
                                return false;
                              }),

@@ -88,8 +88,8 @@ TEST(BatchCheck, KeysBeyondTheStatedWidthAreNamedWhereTheFormatReadsAny) {
   check.expect(batch.view, 0);
   batch.view.tables[0].set_key(11, 4294967296);
   EXPECT_EQ(message_of(Kind::data, [&] { check.expect(batch.view, 0); }),
-            "'rows.csv': sample 84 has key 4294967296 in slot 1 of 's', and \"input_key_type\" \"I32\" holds 0 to "
-            "4294967295: set it to \"I64\"");
+            "'rows.csv': sample 84 has key 4294967296 in slot 1 of 's', but \"input_key_type\" \"I32\" allows only "
+            "0 to 4294967295: set \"input_key_type\" to \"I64\"");
 }
 
 }  // namespace

@@ -73,14 +73,16 @@ TEST(UnmatchedKeys, MostValuesWithoutALineAreAWarningAndAllAreAnError) {
   warn_of_unmatched(other_kinds(150, 100), "'a.csv'", log);
   EXPECT_EQ(said, "");
   warn_of_unmatched(other_kinds(299, 101), "'a.csv'", log);
-  EXPECT_NE(said.find("most values of a slot of 'a.csv' are not in its vocabulary, and share one key: city 99.7 %"),
+  EXPECT_NE(said.find("most values of a slot of 'a.csv' are missing in the vocabulary, and share one key: city "
+                      "99.7 %"),
             said.npos)
       << said;
-  EXPECT_NE(said.find("most samples of 'a.csv' have no group, and GroupedAUC excludes them: user 50.5 %"), said.npos)
+  EXPECT_NE(said.find("most samples of 'a.csv' have no group and are excluded from GroupedAUC: user 50.5 %"), said.npos)
       << said;
   EXPECT_NO_THROW(expect_matches(other_kinds(299, 200), "a.csv"));
   const std::string message = message_of(Kind::data, [] { expect_matches(other_kinds(300, 0), "a.csv"); });
-  EXPECT_NE(message.find("'a.csv': the vocabulary of a slot has none of its values: city (300 values)"), message.npos)
+  EXPECT_NE(message.find("'a.csv': the vocabulary of a slot contains none of the slot's values: city (300 values)"),
+            message.npos)
       << message;
   EXPECT_NE(message.find("--unmatched allow"), message.npos) << message;
 }

@@ -64,7 +64,7 @@ TEST(UndefinedMetrics, NameSamplesThatHaveNoGroup) {
   EXPECT_EQ(scores.facts().without_group, 2);
   EXPECT_EQ(scores.undefined(),
             (std::map<std::string, std::string>{
-                {"GroupedAUC", "no evaluation sample has a group: the slot named by \"group_by\" holds no key"}}));
+                {"GroupedAUC", "no evaluation sample has a group: the slot named by \"group_by\" is always empty"}}));
 }
 
 TEST(UndefinedMetrics, OfSeveralRanksCountTheSamplesOfAll) {

@@ -67,10 +67,12 @@ TEST(InferJson, AValueThatIsNoneOfItsDatatypeIsRefused) {
   EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[\"7\"]")), "element 0 is the text '7', which is no FP32");
   EXPECT_EQ(refusal_of(one_input("FP16", "[1]", "[7]")), "FP16 has no form in JSON: send it as binary data");
   EXPECT_EQ(refusal_of(one_input("FP33", "[1]", "[7]")),
-            "input 'x': 'FP33' is no datatype; such as FP32, INT64 or BYTES");
-  EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[null]")), "input 'x': 'data' holds null, which has no meaning there");
+            "input 'x': 'FP33' is not a datatype; expected one such as FP32, INT64 or BYTES");
+  EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[null]")),
+            "input 'x': 'data' holds null, which is not allowed "
+            "there");
   EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[{}]")),
-            "input 'x': 'data' holds an object, which has no meaning there");
+            "input 'x': 'data' holds an object, which is not allowed there");
 }
 
 TEST(InferJson, ShapeAndDataMustAgree) {

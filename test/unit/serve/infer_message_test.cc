@@ -54,9 +54,9 @@ TEST(InferMessage, ContentsAndRawContentsAreTheSameInputs) {
   EXPECT_EQ(message_refusal(message({{1, "m"}, {5, head}, {7, bytes}, {7, bytes}})),
             "the request has 2 raw_input_contents for 1 inputs");
   EXPECT_EQ(message_refusal(message({{5, head + message({{5, contents}})}, {7, bytes}})),
-            "input 'x' has contents, and the request has raw_input_contents");
+            "input 'x' has contents, but the request has raw_input_contents; send only one of the two");
   const std::string other = message({{1, "x"}, {2, "FP32"}, {5, contents}});
-  EXPECT_EQ(message_refusal(message({{5, other}})), "input 'x' has contents of another kind than its datatype FP32");
+  EXPECT_EQ(message_refusal(message({{5, other}})), "input 'x' has contents that do not match its datatype FP32");
 }
 
 TEST(InferMessage, BytesThatAreNoMessageAreRefused) {
@@ -64,7 +64,7 @@ TEST(InferMessage, BytesThatAreNoMessageAreRefused) {
   EXPECT_EQ(message_refusal(std::string("\x0a\x7f", 2)), "the message ends inside field 1");
   EXPECT_EQ(message_refusal("\x0b"), "the message has a field of wire type 3");
   EXPECT_EQ(message_refusal(std::string("\x08\x01", 2)),
-            "field 1 of the message has wire type 0, which is not its own");
+            "field 1 of the message has wire type 0, which this field does not have");
   EXPECT_EQ(message_refusal(std::string(11, '\xff')), "the message ends inside a number");
 }
 

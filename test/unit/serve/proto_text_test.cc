@@ -26,18 +26,17 @@ TEST(ProtoText, AnErrorNamesTheLine) {
   const auto message = [](const std::string& text) {
     return test::message_of(Kind::config, [&] { json_of_text(text); });
   };
-  EXPECT_EQ(message("a: 1\nb 2"), "config.pbtxt: line 2: after 'b' a ':' or a '{' is expected, and there is '2'");
-  EXPECT_EQ(message("a {\n b: 1"),
-            "config.pbtxt: line 2: the name of a field is expected, and there is the end of the text");
+  EXPECT_EQ(message("a: 1\nb 2"), "config.pbtxt: line 2: expected ':' or '{' after 'b', found '2'");
+  EXPECT_EQ(message("a {\n b: 1"), "config.pbtxt: line 2: expected the name of a field, found the end of the text");
   EXPECT_EQ(message("a: [1 2]"), "config.pbtxt: line 1: the list of 'a' has no ']'");
-  EXPECT_EQ(message("a: \"x"), "config.pbtxt: line 1: a text has no closing quote");
+  EXPECT_EQ(message("a: \"x"), "config.pbtxt: line 1: a string has no closing quote");
   EXPECT_EQ(message("a: 9999999999999999999"),
             "config.pbtxt: line 1: the integer 9999999999999999999 is beyond 64 bits");
   EXPECT_EQ(message("a: 1x"), "config.pbtxt: line 1: '1x' is no number");
   EXPECT_NE(message(std::string(200, '<')), "");
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "a { ";
-  EXPECT_EQ(message(deep), "config.pbtxt: line 1: messages are nested in more than 50 others");
+  EXPECT_EQ(message(deep), "config.pbtxt: line 1: messages are nested deeper than 50 levels");
 }
 
 ModelConfig config_of_text(const std::string& text) {
@@ -74,8 +73,10 @@ TEST(ModelConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(message("max_batch_size: many"),
             "config.pbtxt: 'max_batch_size' must be an integer, not the string \"many\"");
   EXPECT_EQ(message("input { name: 'x' data_type: FP32 }"),
-            "config.pbtxt: 'input' 0: 'data_type' is 'FP32'; such as TYPE_FP32");
-  EXPECT_EQ(message("ensemble_scheduling { }"), "config.pbtxt: 'ensemble_scheduling' is nothing that this server does");
+            "config.pbtxt: 'input' 0: 'data_type' is 'FP32'; expected one such as TYPE_FP32");
+  EXPECT_EQ(message("ensemble_scheduling { }"),
+            "config.pbtxt: 'ensemble_scheduling' is not supported by this "
+            "server");
 }
 
 }  // namespace

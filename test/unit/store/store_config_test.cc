@@ -55,9 +55,9 @@ TEST(StoreConfig, ALevelInRocksDbHasItsOwnKeys) {
   EXPECT_EQ(level.rocksdb.cache_bytes, 1 << 20);
   const auto message_for = [](const char* text) { return message_of(Kind::config, [&] { read_text_as_store(text); }); };
   EXPECT_TRUE(contains(message_for(R"({"rocksdb": {"foldr": "db"}})"), "\"folder\""));
-  EXPECT_TRUE(contains(message_for(R"({"folder": "f", "rocksdb": {"folder": "db"}})"), "leave one out"));
+  EXPECT_TRUE(contains(message_for(R"({"folder": "f", "rocksdb": {"folder": "db"}})"), "keep one of them"));
   EXPECT_TRUE(contains(message_for(R"({"rocksdb": {"folder": "db", "open": "follow", "own_folder": "o"}})"),
-                       "would keep rows that the updater has changed"));
+                       "the Redis level would keep rows that the updating process has changed"));
 }
 
 TEST(StoreConfig, ALevelInRedisHasItsOwnKeys) {
@@ -71,7 +71,7 @@ TEST(StoreConfig, ALevelInRedisHasItsOwnKeys) {
   EXPECT_EQ(level.redis.most_rows, 7);
   const auto message_for = [](const char* text) { return message_of(Kind::config, [&] { read_text_as_store(text); }); };
   EXPECT_TRUE(contains(message_for(R"({"redis": {"adresses": ["a:1"]}})"), "\"addresses\""));
-  EXPECT_TRUE(contains(message_for(R"({"redis": {"ca": "x"}})"), "\"tls\" is false"));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"ca": "x"}})"), "\"tls\": true"));
   EXPECT_TRUE(contains(message_for(R"({"redis": {"most_rows": 5}})"), "need a level below"));
   EXPECT_TRUE(contains(message_for(R"({"redis": {"names": "hugectr"}})"), "set \"memory\": false"));
 }

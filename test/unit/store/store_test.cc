@@ -388,10 +388,11 @@ TEST(Store, LevelsThatDoNotFitTogetherAreErrors) {
   };
   EXPECT_NE(message_for({{.kind = Kind_::file, .folder = "f"}, {}}).find("memory, redis, then file or rocksdb"),
             std::string::npos);
-  EXPECT_NE(message_for({{}, {.kind = Kind_::redis, .redis = {.names = StoreNames::hugectr}}}).find("stand alone"),
+  EXPECT_NE(message_for({{}, {.kind = Kind_::redis, .redis = {.names = StoreNames::hugectr}}})
+                .find("exclude a level above Redis"),
             std::string::npos);
   EXPECT_NE(message_for({{}, {.kind = Kind_::rocksdb, .rocksdb = {.opening = StoreRocksOptions::Opening::follow}}})
-                .find("stands alone"),
+                .find("excludes other levels"),
             std::string::npos);
 }
 
@@ -466,7 +467,7 @@ TEST(Store, DeltasAreAppliedOnceWholeAndInOrderAcrossRestarts) {
     Store store(options);
     store.load({.name = "m", .version = "1", .run = "r", .iteration = 10, .tables = {source_of("t", 2, table)}});
     const std::string late = message_of(Kind::data, [&] { store.apply_delta("m", prefix + "_delta_30"); });
-    EXPECT_NE(late.find("since iteration 20, and version '1' is of iteration 10"), std::string::npos) << late;
+    EXPECT_NE(late.find("since iteration 20, but version '1' has iteration 10"), std::string::npos) << late;
     ASSERT_NO_FATAL_FAILURE(expect_rows(store.view("m"), 0, table, random));
     EXPECT_TRUE(store.apply_delta("m", prefix + "_delta_20"));
   }
@@ -491,7 +492,7 @@ TEST(Store, ADeltaThatBuildsOnOtherRowsOrIsDamagedChangesNothing) {
   Store store({});
   store.load({.name = "m", .version = "1", .run = "r", .iteration = 10, .tables = {source_of("t", 2, table)}});
   EXPECT_NE(message_of(Kind::data, [&] { store.apply_delta("m", prefix + "_delta_20"); })
-                .find("has 2 rows with the update, and that says 7"),
+                .find("has 2 rows after the update, but the update states 7"),
             std::string::npos);
   File file(std::fopen(formats::sparse_model_name(prefix + "_delta_21/", 0, 21).c_str(), "r+"));
   std::fputc(9, file.get());

@@ -89,7 +89,7 @@ TEST(DeltaStream, GoesOnFromItsPosition) {
   }
   DeltaSource source(kafka.stream("t"), position, "run", 4);
   EXPECT_TRUE(source.caught_up(kSeconds));
-  EXPECT_NE(message_of(Kind::data, [&] { DeltaSource(kafka.stream("t"), "[]", "run", 4); }).find("no position"),
+  EXPECT_NE(message_of(Kind::data, [&] { DeltaSource(kafka.stream("t"), "[]", "run", 4); }).find("not a position"),
             std::string::npos);
 }
 

@@ -69,12 +69,12 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   EXPECT_NE(text_of(report).find("Rows when training on the CPU: 0.75 GiB in memory, "), std::string::npos)
       << text_of(report);
   EXPECT_EQ(text_of(report).find("on a GPU: "), std::string::npos) << "how much that has is not known";
-  EXPECT_NE(text_of(report).find(" GiB on disk in '/fast/rows'; up to 85 bytes of memory for each row there"),
+  EXPECT_NE(text_of(report).find(" GiB on disk in '/fast/rows'; up to 85 bytes of memory for each row on disk"),
             std::string::npos)
       << text_of(report);
   config.solver.table_memory.disk_limit = {MemorySize::Kind::bytes, 1 << 20, 0, "1MiB"};
   report.memory = memory_bill(config, 1, {});
-  EXPECT_NE(text_of(report).find("\"disk_limit\" allows < 0.01 GiB: that is too little, about "), std::string::npos)
+  EXPECT_NE(text_of(report).find("\"disk_limit\" allows < 0.01 GiB: too little, about "), std::string::npos)
       << text_of(report);
   const std::vector<std::string> small = budgets_too_small(report.memory, {});
   ASSERT_EQ(small.size(), 1u);
@@ -84,7 +84,7 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   report.memory = memory_bill(config, 1, {});
   // 8 million rows with 192 bytes of vector and states, 50 bytes of key, index and marks, and an access count each.
   // 1.25 GiB hold 69 % of the rows.
-  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB there (0.26 of them keys, index and "
+  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB on the GPU (0.26 of them keys, index and "
                                  "statistics), 0.75 GiB in memory of the host, 0.44 GiB on disk"),
             std::string::npos)
       << text_of(report);
@@ -114,8 +114,10 @@ TEST(MemoryBill, TablesThatShareAMemoryHavePartsOfIt) {
     return text_of(report);
   };
   for (const char* table : {"table", "other"}) {
-    EXPECT_NE(half(false).find(cat("Rows of ", table, " when training on a GPU: 0.50 GiB there")), std::string::npos);
-    EXPECT_NE(half(true).find(cat("Rows of ", table, " when training on a GPU: 1.00 GiB there")), std::string::npos);
+    EXPECT_NE(half(false).find(cat("Rows of ", table, " when training on a GPU: 0.50 GiB on the GPU")),
+              std::string::npos);
+    EXPECT_NE(half(true).find(cat("Rows of ", table, " when training on a GPU: 1.00 GiB on the GPU")),
+              std::string::npos);
   }
 }
 
@@ -127,15 +129,15 @@ TEST(MemoryBill, SaysWhatABudgetOfTheGpuHolds) {
   EXPECT_EQ(text_of(report).find("Rows when training on"), std::string::npos) << "what the host has is not known";
   config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
   report.memory = memory_bill(config, 1, {});
-  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 1.00 GiB there (0.38 of them keys, index and "
+  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 1.00 GiB on the GPU (0.38 of them keys, index and "
                                  "statistics), 0.81 GiB in memory of the host\n"),
             std::string::npos)
       << text_of(report);
   EXPECT_EQ(text_of(report).find("disk"), std::string::npos);
   config.solver.table_memory.gpu.bytes = int64_t{1} << 28;
   report.memory = memory_bill(config, 1, {});
-  EXPECT_NE(text_of(report).find("0.25 GiB there (0.25 of them keys, index and statistics), 0.94 GiB in memory of the "
-                                 "host; 0.49 GiB of rows do not fit: \"host\" needs about "),
+  EXPECT_NE(text_of(report).find("0.25 GiB on the GPU (0.25 of them keys, index and statistics), 0.94 GiB in "
+                                 "memory of the host; 0.49 GiB of rows do not fit: \"host\" needs about "),
             std::string::npos)
       << text_of(report);
 }
@@ -185,11 +187,11 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
 
   // A growing table starts with capacity for four batches of 2 keys for 64 samples: 512 rows. Then the capacity grows
   // by half.
-  EXPECT_EQ(part_of(bill.gpus[0], "room for new rows"), 512 * (numbers + index));
-  EXPECT_EQ(part_of(memory_bill(unknown, 1, {{300, 100}}).gpus[0], "room for new rows"),
+  EXPECT_EQ(part_of(bill.gpus[0], "memory for new rows"), 512 * (numbers + index));
+  EXPECT_EQ(part_of(memory_bill(unknown, 1, {{300, 100}}).gpus[0], "memory for new rows"),
             (512 + 256 - 400) * (numbers + index));
-  EXPECT_EQ(part_of(memory_bill(stated, 1, {}).gpus[0], "room for new rows"), 12 * (numbers + index));
-  EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "room for new rows"), 0);
+  EXPECT_EQ(part_of(memory_bill(stated, 1, {}).gpus[0], "memory for new rows"), 12 * (numbers + index));
+  EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "memory for new rows"), 0);
 }
 
 /// Each of two ranks sends 2 keys for 32 samples, and receives one key for 64 samples and as many vectors. The bill
@@ -205,7 +207,7 @@ TEST(MemoryBill, OnSeveralHostsWhatTravelsBetweenThemIsThereToo) {
   EXPECT_EQ(report.memory.between_hosts, std::vector<int64_t>(2, training + evaluation));
   EXPECT_EQ(text_of(report).find("several hosts"), std::string::npos);
   report.processes = 2;
-  EXPECT_NE(text_of(report).find("On several hosts up to < 0.01 GiB more on each GPU"), std::string::npos)
+  EXPECT_NE(text_of(report).find("On several hosts up to < 0.01 more GiB on each GPU"), std::string::npos)
       << text_of(report);
 }
 

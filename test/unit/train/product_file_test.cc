@@ -49,7 +49,9 @@ TEST(ProductFile, WithAnyChangedOrMissingByteIsNotRead) {
     EXPECT_THROW(products_of_text(text.substr(0, i), "a GPU"), Error) << i;
   }
   EXPECT_THROW(products_of_text(text + "\n", "a GPU"), Error);
-  EXPECT_EQ(message_of(Kind::data, [] { products_of_text("{}", "a GPU"); }), "it does not contain GEMM algorithms");
+  EXPECT_EQ(message_of(Kind::data, [] { products_of_text("{}", "a GPU"); }),
+            "the file does not contain GEMM "
+            "algorithms");
 }
 
 TEST(ProductFile, LiesInTheCacheOfTheUser) {
@@ -113,7 +115,7 @@ TEST(ProductChoice, IsMeasuredOnceAndThenReadFromTheFile) {
   EXPECT_FALSE(fs::exists(file)) << "nothing was measured";
   write_text(file, "broken");
   TestLog log;
-  log.expect("it does not contain GEMM algorithms; GEMMs are measured again");
+  log.expect("the file does not contain GEMM algorithms; measuring GEMMs again");
   choose("", log.log());
   EXPECT_NE(read_text(file, "file"), "broken");
 }

@@ -97,22 +97,22 @@ TEST(ProfileReport, NamesTheBottleneckByShares) {
 
 TEST(ProfileReport, NamesTheLayersAndHowFarTheyAreFromTheMachine) {
   EXPECT_EQ(bottleneck_of({.flops = 0.72e9}),
-            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 90 % of the rate of large "
-            "GEMMs on this machine: only fewer or cheaper multiplications would help.");
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 90 % of the rate of "
+            "large GEMMs on this machine: limited by arithmetic; only fewer or cheaper multiplications would help.");
   EXPECT_EQ(bottleneck_of({.flops = 0.16e9}),
-            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at only 20 % of the rate of "
-            "large GEMMs on this machine: the code is the limit, not the machine.");
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at only 20 % of the rate "
+            "of large GEMMs on this machine: limited by the code, not by the machine.");
   EXPECT_EQ(bottleneck_of({.bytes = 64e6}),
             "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 80 % of the speed of a "
-            "copy on this machine: only moving fewer bytes would help.");
+            "copy on this machine: limited by memory bandwidth; only moving fewer bytes would help.");
   EXPECT_EQ(bottleneck_of({}), "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %).");
 }
 
 TEST(ProfileReport, KernelsThatAreTooShortAreTheLimitThemselves) {
   EXPECT_EQ(bottleneck_of({.flops = 0.16e9, .launches = 2000}, true),
-            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), in 2000 kernels of 4.0 us: "
-            "launching such short kernels is the limit, and a larger batch would use the GPU better.");
-  EXPECT_NE(bottleneck_of({.flops = 0.16e9, .launches = 1000}, true).find("the code is the limit"), std::string::npos);
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), in 2000 kernels of 4.0 "
+            "us: limited by kernel launches; a larger batch would use the GPU better.");
+  EXPECT_NE(bottleneck_of({.flops = 0.16e9, .launches = 1000}, true).find("limited by the code"), std::string::npos);
   EXPECT_NE(bottleneck_of({.flops = 0.72e9, .launches = 2000}, true).find("would help"), std::string::npos);
 }
 
@@ -154,9 +154,9 @@ TEST(ProfileReport, NamesTheReaderTheHostAndWhatNoPartHolds) {
             "The bottleneck is the reader: steps wait for data for 6.00 of 10.00 ms (60 %).");
   const std::vector<Span> idle = {span(Span::On::compute, "forward", "ReLU", "relu1", 6e-3, 9e-3)};
   EXPECT_EQ(bottleneck(times_of(idle, 1, 10e-3, true)),
-            "The bottleneck is the host: nothing runs on the GPU for 7.00 of 10.00 ms (70 %).");
+            "The bottleneck is the host: the GPU is idle for 7.00 of 10.00 ms (70 %).");
   EXPECT_EQ(bottleneck(times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3)}, 1, 10e-3)),
-            "The bottleneck is in none of the parts: 7.00 of 10.00 ms (70 %) lie between them.");
+            "The bottleneck is none of the parts: 7.00 of 10.00 ms (70 %) pass between parts.");
 }
 
 TEST(ProfileReport, SaysHowTheStepWasMeasured) {
@@ -181,12 +181,12 @@ TEST(ProfileReport, SaysWhatTracingDoesToTheStepOrWhyThereIsNone) {
   EXPECT_EQ(lines_of(times)[1].find("On this machine"), 0u);
   times.unmeasured = 3.6e-3;
   EXPECT_EQ(lines_of(times)[1],
-            "Steps took 11 % more while traced than in training just before: the figures are those of traced steps.");
+            "Steps took 11 % more time while traced than untraced: all figures are from traced steps.");
   times.traced = false;
   times.not_traced = "libcupti.so.13 was not found";
   EXPECT_EQ(lines_of(times)[1],
-            "Kernels were not traced: libcupti.so.13 was not found. Parts are measured by events instead, which "
-            "lengthen parts of a few microseconds.");
+            "Kernels were not traced: libcupti.so.13 was not found. Parts are measured with events instead, which "
+            "lengthen short parts by a few microseconds.");
 }
 
 TEST(ProfileReport, TheStartOfKernelsIsABottleneckOfItsOwn) {
@@ -196,7 +196,7 @@ TEST(ProfileReport, TheStartOfKernelsIsABottleneckOfItsOwn) {
                            span(Span::On::compute, "start", kStartOfKernels, "of a step", 3e-3, 8e-3),
                            span(Span::On::compute, "backward", "Add", "add1", 8e-3, 10e-3, {.launches = 10})},
                           1, 10e-3, true)),
-      "The bottleneck is the start of kernels: for 5.00 of 10.00 ms (50 %) nothing runs between the 50 kernels of "
+      "The bottleneck is launching kernels: for 5.00 of 10.00 ms (50 %) the GPU is idle between the 50 kernels of "
       "a step: a larger batch would use the GPU better.");
 }
 

@@ -61,8 +61,8 @@ TEST_F(ResumedConfig, MayChangeWhatDecidesNoNumber) {
 
 TEST_F(ResumedConfig, WarnsOfAnotherLearningRate) {
   EXPECT_EQ(change("\"learning_rate\": 0.01", "\"learning_rate\": 0.02"),
-            "warning: the learning rate has changed: /optimizer/adam_hparam/learning_rate was 0.01 and is 0.02; the "
-            "run continues with the new one\n");
+            "warning: the learning rate has changed: /optimizer/adam_hparam/learning_rate was 0.01 and is 0.02; "
+            "the run continues with the new rate\n");
 }
 
 TEST_F(ResumedConfig, IsRefusedWhereItDecidesTheModel) {
@@ -77,7 +77,9 @@ TEST_F(ResumedConfig, IsRefusedWhereItDecidesTheModel) {
            {"\"check\": \"Sum\"", "\"check\": \"Sum\", \"shuffle\": 100",
             "/layers/0/shuffle was not set and is 100"}}) {
     const std::string message = change(from, to);
-    EXPECT_TRUE(message.starts_with("error: the config differs from that of the checkpoint 'ckpt/iteration_000010'"))
+    EXPECT_TRUE(
+        message.starts_with("error: the config differs from the config of the checkpoint "
+                            "'ckpt/iteration_000010'"))
         << message;
     EXPECT_NE(message.find("\n  " + field), std::string::npos) << message;
   }

@@ -35,7 +35,7 @@ class FileSizeLimit {
 TEST(RunFolder, ALineThatDoesNotFitIsLeftOutWholeAndTheNextOnesFollow) {
   const TemporaryFolder folder;
   TestLog log;
-  log.expect("metrics.jsonl': File too large; training continues without its lines");
+  log.expect("metrics.jsonl': File too large; training continues without lines in this file");
   log.expect("can be written again; 2 lines are missing");
   RunFolder run(folder / "run", "c.json", {}, log.log());
   run.add_metrics(Json(Json::Object{{"line", 1}}));
@@ -55,7 +55,9 @@ TEST(RunFolder, IsLockedWhileItsRunLives) {
   {
     const RunFolder first(folder / "run", "c.json", {}, log.log());
     EXPECT_EQ(message_of(Kind::io, [&] { RunFolder(folder / "run", "c.json", {}, log.log()); }),
-              "the run folder '" + (folder / "run").string() + "' belongs to a running job: name another --run-dir");
+              "the run folder '" + (folder / "run").string() +
+                  "' is in use by a running job: name another "
+                  "--run-dir");
   }
   const RunFolder second(folder / "run", "c.json", {}, log.log());
   EXPECT_TRUE(fs::exists(folder / "run.1")) << "the first run is moved away once it has ended";
@@ -94,7 +96,7 @@ TEST(RunFolder, KeepsAMetricsFileThatIsNotOfTheRunThatGoesOn) {
   };
   go_on(static_cast<int64_t>(line.size()));
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), line);
-  log.expect("metrics.jsonl' is damaged or belongs to another run: it is kept as '");
+  log.expect("metrics.jsonl' is damaged or belongs to another run: the file was renamed to '");
   log.expect("lines of the run are missing");
   go_on(static_cast<int64_t>(line.size()) - 2);  // the offset is within a line, so the file must belong to another run
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl.1", ""), line);

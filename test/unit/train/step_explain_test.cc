@@ -102,7 +102,7 @@ TEST(ExplainStep, SaysItsRulesWithReasonAndFigure) {
   const std::string text = explain_step(sample("dlrm/config.json", {"solver.mixed_precision=1024"}), GpuTraits{});
   EXPECT_NE(text.find("on one GPU of compute capability 9.0 with 132 multiprocessors, 1024 samples"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("skip known before the wgrads\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("overflow check runs before the wgrads\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Measured: H100, DLRM in fp16"), std::string::npos) << text;
   EXPECT_NE(text.find("after the prefetch point of step k"), std::string::npos) << text;
 }

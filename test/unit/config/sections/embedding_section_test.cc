@@ -192,10 +192,10 @@ TEST(EmbeddingSectionTest, LaterCombinersAndTheNameOfTheLengths) {
   EXPECT_EQ(tops(R"(["items", "lengths"])").section.tops.names, (std::vector<std::string>{"items", "lengths"}));
   EXPECT_EQ(tops(R"(["items", "lengths"])").section.table_spec({.optimizer = adam()}).name, "items");
   EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
-            "/layers/1/top: names 3 tensors; an embedding has one or two: the vectors and the lengths");
+            "/layers/1/top: names 3 tensors; expected one or two: the vectors and the number of keys of each slot");
   EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
   EXPECT_EQ(first_error(tops("[]")),
-            "/layers/1/top: names 0 tensors; an embedding has one or two: the vectors and the lengths");
+            "/layers/1/top: names 0 tensors; expected one or two: the vectors and the number of keys of each slot");
 }
 
 TEST(EmbeddingSectionTest, WrongValuesAreNamed) {
@@ -235,8 +235,8 @@ TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAs
   EXPECT_EQ(
       first_error(read_section(
           R"({"index": "direct", "expire_after": 9, "slot_size_array": [3, 4], "embedding_vec_size": 2, "combiner": 0})")),
-      "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, which excludes "
-      "admission and eviction: use \"hash\"");
+      "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, so "
+      "admission and eviction are not possible: use \"hash\"");
   EXPECT_EQ(
       first_error(
           read_section(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
@@ -306,7 +306,7 @@ TEST(EmbeddingSectionTest, PlacementMayBeLeftToThePlan) {
     EXPECT_EQ(read_section(hparam, R"(, "placement": "distributed")", type).section.placement_rule(),
               PlacementRule::distributed);
     EXPECT_EQ(first_error(read_section(by_key, R"(, "placement": "localized")", type)),
-              "/layers/1/placement: rows belong to keys alone here and have one owner for all slots: use "
+              "/layers/1/placement: with \"identity\": \"key\" a row has one owner for all slots: use "
               "\"distributed\" or \"auto\", or \"identity\": \"slot_and_key\"");
   }
 }
@@ -357,15 +357,14 @@ TEST(EmbeddingSectionTest, WhichRowsEveryRankHas) {
             "/layers/1/placement: ranks can replicate all rows of 'wide' only if the keys are known: \"index\": "
             "\"direct\" with \"slot_size_array\"");
   EXPECT_EQ(error(R"(, "min_count": 2)", "hybrid"),
-            "/layers/1/placement: replicated rows exclude eviction, admission and row limits: remove the fields of "
-            "'wide' for these, or use \"localized\" or \"distributed\"");
+            "/layers/1/placement: eviction, admission and row limits are not possible for replicated rows: remove "
+            "these fields of 'wide', or use \"localized\" or \"distributed\"");
   for (const std::string word : {"hybrid", "data_parallel"})
     EXPECT_EQ(error(sizes + R"(, "count_keys": true)", word),
-              "/layers/1/placement: the owner rank of a row counts its key, and replicated rows have no owner: remove "
-              "\"count_keys\" of 'wide', or use \"localized\" or \"distributed\"");
+              "/layers/1/placement: \"count_keys\" needs an owner rank for every row, and replicated rows have no "
+              "owner: remove \"count_keys\" of 'wide', or use \"localized\" or \"distributed\"");
   EXPECT_EQ(error(R"(, "frequent_keys": "keys.json")", "localized"),
-            "/layers/1/sparse_embedding_hparam/frequent_keys: names keys for \"placement\": \"hybrid\", which this "
-            "table does not have");
+            "/layers/1/sparse_embedding_hparam/frequent_keys: needs \"placement\": \"hybrid\"");
 }
 
 TEST(PlacementTest, EveryKeyHasOneOwner) {

@@ -59,7 +59,7 @@ TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWh
     const auto note =
         std::find_if(notes.begin(), notes.end(), [](const Problems::Entry& each) { return each.pointer == kPlace; });
     ASSERT_TRUE(note != notes.end());
-    EXPECT_EQ(note->message, "rows are found by hash: " + why);
+    EXPECT_EQ(note->message, "the table uses a hash index: " + why);
     Problems forced;
     ranged_config(data, "", kDeep + R"(, "index": "direct")", forced);
     ASSERT_EQ(forced.errors().size(), 1u);
@@ -70,10 +70,10 @@ TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWh
     EXPECT_FALSE(hash.any_error());
   };
   expect("",
-         "the keys of \"deep\" follow those of \"wide\", whose number is unknown; set \"slot_size_array\" of the Data "
-         "layer");
+         "the keys of \"deep\" follow those of \"wide\", and the number of the latter is unknown; set "
+         "\"slot_size_array\" of the Data layer");
   expect(R"("slot_size_array": [5, 6, 10, 20, 31], )",
-         "its sizes differ from those that another part of the config gives the slots of \"deep\"");
+         "its sizes differ from the sizes in another section of the config for the slots of \"deep\"");
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(LongConfig, ACycleIsNamedWhereItCloses) {
   Config config = read_config(chain(5, false), problems);
   config.layers[0].bottoms[0] = "t3";
   wire(config, 8, problems);
-  EXPECT_EQ(first_error(problems), "/layers/2/bottom: \"t0\" depends on this layer's own output: a cycle");
+  EXPECT_EQ(first_error(problems), "/layers/2/bottom: \"t0\" depends on this layer's own output, which is a cycle");
   EXPECT_EQ(problems.errors().size(), 1u);
 }
 

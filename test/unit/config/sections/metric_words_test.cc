@@ -90,14 +90,14 @@ TEST(MetricWords, TakeThresholdsThatTheyCanReach) {
             "/solver/eval_metrics/0: expected AverageLoss:<threshold>, a number, at least 0, found the string "
             "\"AverageLoss:\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["Calibration:1"])"),
-            "/solver/eval_metrics/0: expected Calibration without a threshold: the best value is 1, and both larger "
-            "and smaller values are worse, found the string \"Calibration:1\"\n");
+            "/solver/eval_metrics/0: expected Calibration without a threshold: the best value is 1, so no "
+            "threshold can end training, found the string \"Calibration:1\"\n");
 }
 
 TEST(MetricWords, GroupsComeFromASlot) {
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"])"),
-            "/solver/eval_metrics/0: GroupedAUC needs \"group_by\" in the solver, which names the sparse input that "
-            "holds the groups\n");
+            "/solver/eval_metrics/0: GroupedAUC needs \"group_by\" in the solver: the sparse input that contains "
+            "the group of a sample\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"], "group_by": {"input": "item", "slot": 3})"), "");
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"], "group_by": {"input": "item", "slot": 4})"),
             "/solver/group_by/slot: slot 4 of sparse input \"item\": its slots are 0 to 3\n");

@@ -201,8 +201,8 @@ TEST(OptimizerSection, KindsOfDecayFollowTheirFormula) {
         << n;
   }
   EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 1, "decay": "step"}})").text(),
-            "error /optimizer/sgd_hparam/decay: \"step\" needs \"decay_steps\": the steps after which the rate falls "
-            "again\n");
+            "error /optimizer/sgd_hparam/decay: \"step\" needs \"decay_steps\": the number of steps between two "
+            "decreases of the rate\n");
 }
 
 TEST(OptimizerSection, TheObjectOfAnotherTypeIsANoteWhateverIsInIt) {

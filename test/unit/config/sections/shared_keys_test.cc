@@ -59,12 +59,12 @@ TEST(SharedKeys, OneTableThatReadsTwoOfTheSlotsIsEnough) {
 
 TEST(SharedKeys, AWarningSaysWhyNoVectorIsShared) {
   EXPECT_EQ(problems_of(kShared, {1, 1, 1}, "Distributed"),
-            "warning /layers/0/csv/slots: slots of the key space \"s\" share no vectors: no embedding reads two of its "
-            "slots; these must be slots of one sparse input\n");
+            "warning /layers/0/csv/slots: slots of the key space \"s\" share no vectors: no embedding reads two of "
+            "its slots; put the slots into one sparse input\n");
   EXPECT_EQ(
       problems_of(kShared, {1, 2}, "Localized"),
       "warning /layers/0/csv/slots: slots of the key space \"s\" share no vectors: rows of the embedding /layers/2 "
-      "belong to slot and key; \"identity\": \"key\" of sparse_embedding_hparam shares them\n");
+      "belong to slot and key; set \"identity\": \"key\" in sparse_embedding_hparam to share rows\n");
 }
 
 TEST(SharedKeys, ATableOfKeysHasOneRowForATextInAnyOfItsSlots) {
@@ -100,10 +100,10 @@ TEST(SharedKeys, TheSavedConfigStatesThem) {
 
 TEST(SharedKeys, ATableOfKeysOverSlotsThatHaveNoneInCommonIsNoted) {
   const std::string key = R"(, "identity": "key")";
-  EXPECT_EQ(
-      problems_of(R"([{"columns": ["a"]}, {"columns": ["b", "c"], "buckets": 9}])", {3}, "Distributed", key),
-      "note /layers/1/sparse_embedding_hparam/identity: equal values of two slots do not share a vector, since each "
-      "slot hashes or numbers its values separately; give both slots the same \"key_space\" to share them\n");
+  EXPECT_EQ(problems_of(R"([{"columns": ["a"]}, {"columns": ["b", "c"], "buckets": 9}])", {3}, "Distributed", key),
+            "note /layers/1/sparse_embedding_hparam/identity: equal values of two slots do not share a vector, because "
+            "each slot hashes or numbers its values separately; set the same \"key_space\" in both slots to share "
+            "vectors\n");
   EXPECT_EQ(problems_of(R"([{"columns": ["a"]}, {"columns": ["b", "c"], "keys": "number"}])", {3}, "Distributed", key),
             "");
   EXPECT_EQ(problems_of(kOneColumnEach, {1, 1, 1}, "Distributed", key), "");

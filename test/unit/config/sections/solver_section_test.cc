@@ -52,7 +52,8 @@ TEST(SolverSection, EveryWordIsKnown) {
   EXPECT_EQ(said(R"("batch": 7)"),
             "error /solver/batch: solver has no field \"batch\"; --explain solver lists them all\n");
   EXPECT_EQ(said(R"("learning_rate": 0.1)"),
-            "error /solver/learning_rate: \"learning_rate\" is not supported: it belongs to the optimizer section\n");
+            "error /solver/learning_rate: \"learning_rate\" is not supported: this field belongs to the optimizer "
+            "section\n");
   EXPECT_EQ(said(R"("is_dlrm": true)"),
             "note /solver/is_dlrm: \"is_dlrm\" is accepted and has no effect: the layers define the model\n");
   EXPECT_EQ(effective(read_solver(R"(, "vvgpu": [[0, 1], [2]])")), effective(read_solver(R"(, "gpu": [[0, 1], [2]])")));
@@ -75,10 +76,9 @@ TEST(SolverSection, SearchesAlgorithmsOfRecordedSteps) {
   EXPECT_EQ(search.text, "");
   EXPECT_EQ(search.section.algorithm_search, true);
   EXPECT_EQ(search.section.algorithm_file, "kept");
-  EXPECT_EQ(
-      read_solver(R"(, "algorithm_search": true, "cuda_graph": false)").text,
-      "note /solver/algorithm_search: algorithm_search has no effect: it measures the products of recorded steps, "
-      "and \"cuda_graph\" is false\n");
+  EXPECT_EQ(read_solver(R"(, "algorithm_search": true, "cuda_graph": false)").text,
+            "note /solver/algorithm_search: algorithm_search has no effect with \"cuda_graph\": false: only GEMMs of "
+            "recorded steps are measured\n");
   EXPECT_EQ(read_solver(R"(, "algorithm_file": "kept")").text,
             "note /solver/algorithm_file: algorithm_file has no effect without algorithm_search\n");
 }
@@ -100,22 +100,22 @@ TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
   EXPECT_EQ(read_solver(R"(, "auc_threshold": 0.8, "eval_metrics": ["AUC:0.7"])").text,
             differ("auc_threshold", "eval_metrics"));
   EXPECT_EQ(read_solver(R"(, "auc_threshold": 0.8, "eval_metrics": ["AverageLoss"])").text,
-            "error /solver/auc_threshold: this is a threshold of AUC, which \"eval_metrics\" does not contain\n");
+            "error /solver/auc_threshold: auc_threshold needs AUC in \"eval_metrics\"\n");
 }
 
 TEST(SolverSection, ALossScaleWithoutMixedPrecisionIsNoted) {
   EXPECT_EQ(read_solver(R"(, "scaler": 1024)").text,
             "note /solver/scaler: \"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; "
-            "\"mixed_precision\" takes the loss scale itself\n");
+            "set the loss scale as the value of \"mixed_precision\"\n");
 }
 
 TEST(SolverSection, OptimizerStatesBelongToModelFiles) {
-  EXPECT_EQ(
-      read_solver(R"(, "dense_opt_states_file": "a")").text,
-      "error /solver/dense_opt_states_file: these states are of weights in \"dense_model_file\", which is not set\n");
-  EXPECT_EQ(
-      read_solver(R"(, "sparse_model_file": "m", "sparse_opt_states_file": ["a", "b"])").text,
-      "error /solver/sparse_opt_states_file: names 2 files for 1 of \"sparse_model_file\"; expected one for each\n");
+  EXPECT_EQ(read_solver(R"(, "dense_opt_states_file": "a")").text,
+            "error /solver/dense_opt_states_file: dense_opt_states_file needs \"dense_model_file\", the file of the "
+            "weights\n");
+  EXPECT_EQ(read_solver(R"(, "sparse_model_file": "m", "sparse_opt_states_file": ["a", "b"])").text,
+            "error /solver/sparse_opt_states_file: names 2 files for 1 of \"sparse_model_file\"; expected one file of "
+            "states for each\n");
   for (const char* empty : {"\"\"", "[]", "[\"\"]"})
     EXPECT_EQ(read_solver(std::string(R"(, "dense_opt_states_file": "", "sparse_opt_states_file": )") + empty).text,
               "");

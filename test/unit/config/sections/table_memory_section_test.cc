@@ -93,9 +93,7 @@ TEST(OwnTableMemory, SaysSomeOfItAndHasTheRestAsTheSolver) {
     return problems.errors().empty() ? "" : problems.errors()[0].pointer + ": " + problems.errors()[0].message;
   };
   EXPECT_EQ(problems_of(R"({"disk_limit": "1GB"})", of_solver), "");
-  EXPECT_NE(problems_of(R"({"disk_limit": "1GB"})", {})
-                .find("/layers/1/table_memory/disk_limit: limits rows on disk, "
-                      "but no \"disk\" is set"),
+  EXPECT_NE(problems_of(R"({"disk_limit": "1GB"})", {}).find("/layers/1/table_memory/disk_limit: needs \"disk\""),
             std::string::npos);
   EXPECT_NE(problems_of(R"({"disk_limit": "1GB", "disk": ""})", of_solver).find("keeps this table's rows in memory"),
             std::string::npos);

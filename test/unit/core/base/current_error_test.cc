@@ -28,7 +28,8 @@ TEST(CurrentError, NamesMemoryThreadsFilesAndTheRest) {
   EXPECT_EQ(sentence(Kind::data, Error(Kind::data, "no label")), "no label");
   EXPECT_TRUE(sentence(Kind::device, std::bad_alloc()).starts_with("out of memory on the CPU; "));
   EXPECT_TRUE(sentence(Kind::device, std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)))
-                  .starts_with("the system refused a thread or a lock: Resource temporarily unavailable; `ulimit -u`"));
+                  .starts_with("the system could not create a thread or a lock: Resource temporarily unavailable; "
+                               "`ulimit -u`"));
   EXPECT_EQ(sentence(Kind::io,
                      std::filesystem::filesystem_error("x", "a/b", std::make_error_code(std::errc::permission_denied))),
             "cannot use 'a/b': Permission denied");

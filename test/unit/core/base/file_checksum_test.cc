@@ -37,9 +37,9 @@ TEST(FileChecksumTest, SaysWhatDiffers) {
   const std::string path = (folder / "a").string();
   expect_checksum(path, "file", {9, 0xcbf43926});
   EXPECT_EQ(message_of(Kind::data, [&] { expect_checksum(path, "file", {8, 0xcbf43926}); }),
-            "'" + path + "' is damaged: it has 9 bytes, and the manifest says 8");
+            "'" + path + "' is damaged: the file has 9 bytes, but the manifest states 8");
   EXPECT_EQ(message_of(Kind::data, [&] { expect_checksum(path, "file", {9, 1}); }),
-            "'" + path + "' is damaged: its checksum is cbf43926, and the manifest says 00000001");
+            "'" + path + "' is damaged: its checksum is cbf43926, but the manifest states 00000001");
   EXPECT_EQ(message_of(Kind::io, [&] { expect_checksum(folder / "b", "model file", {9, 1}); }),
             "cannot open model file '" + (folder / "b").string() + "': No such file or directory");
 }

@@ -21,9 +21,9 @@ TEST(FileLock, IsHeldOnceAndLeavesNothing) {
     const FileLock mine(prefix, "the place"), neighbour(folder / "new/folder/n", "the place"),
         whole(folder / "new/folder/", "the place");
     const std::string said = message_of(Kind::io, [&] { const FileLock other(prefix, "the place"); });
-    EXPECT_EQ(
-        said.find(cat("another process writes to the place '", prefix.string(), "' now (process ", ::getpid(), " on ")),
-        0u)
+    EXPECT_EQ(said.find(cat("another process is writing to the place '", prefix.string(), "' now (process ", ::getpid(),
+                            " on ")),
+              0u)
         << said;
     EXPECT_TRUE(fs::exists(folder / "new/folder/.m.lock"));
     EXPECT_TRUE(fs::exists(folder / "new/folder/.lock"));

@@ -150,7 +150,7 @@ TEST(Files, ReadsNoTextThatWouldTakeTheMemory) {
   fs::resize_file(folder / "a", uint64_t{1} << 40);
   EXPECT_EQ(message_of(Kind::io, [&] { read_text(folder / "a", "config"); }),
             cat("cannot read config '", (folder / "a").string(),
-                "': it has 1099511627776 bytes, and at most 1073741824 are read"));
+                "': it has 1099511627776 bytes, but at most 1073741824 are read"));
   const int endless = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(endless, 0);
   const std::string path = cat("/dev/fd/", endless);

@@ -34,13 +34,13 @@ const std::string kRows = "y,a\n1,2\n0,3\n1,4\n";
 
 TEST(ForeignContent, EveryKindIsNamedWithARemedy) {
   const std::pair<std::string, const char*> kinds[] = {
-      {"BZh91AY&SY\x12\x34", "it is packed with bzip2, which is not supported; unpack it: bunzip2"},
-      {"\xFD\x37zXZ\0\0\4"s, "it is packed with xz, which is not supported; unpack it: unxz"},
+      {"BZh91AY&SY\x12\x34", "it is packed with bzip2, which is not supported; unpack the file: bunzip2"},
+      {"\xFD\x37zXZ\0\0\4"s, "it is packed with xz, which is not supported; unpack the file: unxz"},
       {"\x04\x22\x4D\x18\x64"s, "packed with lz4"},
       {"7z\xBC\xAF\x27\x1C\0\4"s, "packed with 7-Zip"},
-      {"PK\x03\x04\x14"s, "it is a spreadsheet or another zip file; save the table as CSV, or unpack it"},
+      {"PK\x03\x04\x14"s, "it is a spreadsheet or another zip file; save the table as CSV, or unpack the zip file"},
       {"PAR1\x15"s, "it is a Parquet file; set \"format\": \"Parquet\""},
-      {tar_of(kRows), "it is a tar archive; unpack it: tar xf"},
+      {tar_of(kRows), "it is a tar archive; unpack the archive: tar xf"},
       {"\xFF\xFE" + wide(kRows, true), "it is UTF-16; save it as UTF-8"},
       {wide(kRows, true), "it is UTF-16"},
       {wide(kRows, false), "it is UTF-16"},
@@ -51,7 +51,7 @@ TEST(ForeignContent, EveryKindIsNamedWithARemedy) {
       {"\xFF\xFE\0\0y\0\0\0"s, "it is UTF-32"},
       {"sep=;\ny;a\n1;2\n", "its first line 'sep=;' sets Excel's delimiter and is not a row"},
       {"\xEF\xBB\xBFSEP=,\r\ny,a\r\n", "sets Excel's delimiter"},
-      {"y,a\r1,2\r0,3\r", "its lines end with only a carriage return"}};
+      {"y,a\r1,2\r0,3\r", "its lines end with a single carriage return"}};
   for (const auto& [start, what] : kinds) EXPECT_NE(why_no_rows(start).find(what), std::string::npos) << what;
 }
 
@@ -84,11 +84,11 @@ TEST(ForeignContent, EveryReaderOfTextsNamesFileAndKind) {
     write(tar_of(kRows));
     expect_named("a tar archive");
     write("y,a\r1,2\r0,3\r");
-    expect_named("only a carriage return");
+    expect_named("a single carriage return");
     write("\xFF\xFE" + wide(kRows, true));
     expect_named("UTF-16");
     write("BZh91AY&SY\x12\x34");
-    expect_named("packed with bzip2, which is not supported; unpack it: bunzip2");
+    expect_named("packed with bzip2, which is not supported; unpack the file: bunzip2");
     write("PK\x03\x04\x14 and so on");
     expect_named("zip file");
   }

@@ -25,7 +25,7 @@ TEST_F(InputFiles, AreNotReplacedUnderAnyName) {
   const fs::path input = folder_ / "data/rows.csv";
   EXPECT_EQ(refused(input, {folder_ / "other.csv", input}),
             cat("--out '", input.string(),
-                "' is a file that this command reads: writing there would overwrite it; name another place"));
+                "' is a file that this command reads, so it cannot be the output; name another path"));
   fs::create_hard_link(input, folder_ / "hard.csv");
   fs::create_symlink(input, folder_ / "soft.csv");
   fs::create_directory_symlink(folder_ / "data", folder_ / "linked");

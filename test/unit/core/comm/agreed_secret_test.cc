@@ -109,7 +109,7 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
     join_job(launch(2), "1", TcpClock::now() + seconds(10), Log::silent(), {}, &stranger.secret);
     ADD_FAILURE() << "it has joined";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("it expects a secret"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the other process expects a secret"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE for all processes"),
               std::string::npos)
         << error.what();
@@ -118,8 +118,8 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
   // The other processes continue without the lost process, and log the reason.
   expect_joined({&at(0), &at(1)});
   EXPECT_NE(lines_.find("process 2 has not returned in time after the restart"), std::string::npos) << lines_;
-  EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its peer is another program, belongs to another job, or does "
-                        "not know the secret that the processes made when they first joined"),
+  EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its peer runs another program, belongs to another job, or was "
+                        "restarted and does not know the secret that the processes created when they first joined"),
             std::string::npos)
       << lines_;
   EXPECT_NE(lines_.find("set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts"), std::string::npos) << lines_;
@@ -155,7 +155,8 @@ TEST_F(AgreedSecrets, OfAProcessZeroThatWasStartedAnewAreUnknown) {
   join({&at(1), &at(2)}, seconds(1));
   zero.join();
   for (const int p : {1, 2})
-    EXPECT_NE(at(p).error.find("it does not know the secret that the processes made when they first joined"),
+    EXPECT_NE(at(p).error.find("the other process does not know the secret that the processes created when they "
+                               "first joined"),
               std::string::npos)
         << at(p).error;
 }

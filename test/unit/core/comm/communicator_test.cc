@@ -163,7 +163,7 @@ TEST(CommunicatorTest, RangesOutsideTheTensorAreABug) {
   const Tensor x(memory.data(), TensorSpec(DType::f32, {4}), kCpu),
       y(memory.data() + 32, TensorSpec(DType::f32, {4}), kCpu);
   EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, RankRanges::equal(1, 5), y, RankRanges::equal(1, 4)); })
-                .find("range 0 begins at 0 and has 5 elements, of a tensor of 4"),
+                .find("range 0 begins at 0 and has 5 elements, but the tensor has 4"),
             std::string::npos);
   EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, RankRanges::equal(2, 1), y, RankRanges::equal(1, 4)); })
                 .find("2 ranges on 1 ranks"),

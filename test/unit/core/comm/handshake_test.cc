@@ -128,7 +128,7 @@ TEST(Acceptor, CountsThoseWhoDoNotKnowTheSecretAndReadsNothingBehindTheGreeting)
   bool refused = true;
   std::thread others([&] {
     const auto connect = [&] { return connect_to("127.0.0.1", listener.port(), "somebody", end); };
-    refused = !prove_membership(connect(), {"another secret"}, ConnectionKind::data, end);
+    refused = !prove_membership(connect(), {"a different secret"}, ConnectionKind::data, end);
     TcpSocket socket = connect();
     EXPECT_TRUE(prove_membership(socket, key, ConnectionKind::data, end));
     socket.send_text("a greeting", end);
@@ -169,8 +169,8 @@ TEST(TcpListener, ListensAtTheInterfaceOfItsAddress) {
   EXPECT_TRUE(all.at_all_interfaces() && all.all_because().empty());
   EXPECT_TRUE(connects("127.0.0.1", all.port()) && connects("127.0.0.5", all.port()));
   const TcpListener of_nobody(0, "203.0.113.9"), unknown(0, "no-such-host.invalid");
-  EXPECT_EQ(of_nobody.all_because(), "no interface of this host has it");
-  EXPECT_NE(unknown.all_because().find("the name is not known"), std::string::npos);
+  EXPECT_EQ(of_nobody.all_because(), "no interface of this host has this address");
+  EXPECT_NE(unknown.all_because().find("the host name is unknown"), std::string::npos);
   EXPECT_TRUE(connects("127.0.0.1", of_nobody.port()) && connects("127.0.0.1", unknown.port()));
 }
 

@@ -41,18 +41,18 @@ TEST(JoinText, ATableIsReadAsItWasSaid) {
 TEST(JoinText, ATableNamesTheLineThatIsWrong) {
   const auto why = [](const std::string& text) { return message_of(Kind::comm, [&] { table_from(text, 1, 4); }); };
   const std::string first = "members\n0 0 a a\n";
-  EXPECT_EQ(why("members"), "the table of processes cannot be read: line 2 is missing");
-  EXPECT_NE(why("nothing").find("line 1 is not the title"), std::string::npos);
-  EXPECT_NE(why(first).find("line 3 is missing, that of process 1"), std::string::npos);
-  EXPECT_NE(why("members\n1 5 a a\n").find("line 2 has no number"), std::string::npos);
-  EXPECT_NE(why(first + "1 5 a a\n1 5 a a").find("line 4 has no number of a process, or not the next"),
+  EXPECT_EQ(why("members"), "the table of processes cannot be read: line 2: expected process 0");
+  EXPECT_NE(why("nothing").find("line 1: expected the title"), std::string::npos);
+  EXPECT_NE(why(first).find("line 3: expected process 1"), std::string::npos);
+  EXPECT_NE(why("members\n1 5 a a\n").find("line 2: expected a process number"), std::string::npos);
+  EXPECT_NE(why(first + "1 5 a a\n1 5 a a").find("line 4: expected a process number in ascending order"),
             std::string::npos);
-  EXPECT_NE(why(first + "4 5 a a").find("line 3 has no number"), std::string::npos);
-  EXPECT_NE(why(first + "1 65536 a a").find("line 3 has no port"), std::string::npos);
-  EXPECT_NE(why(first + "1 0 a a").find("line 3 has no port"), std::string::npos);
-  EXPECT_NE(why(first + "1 5 a").find("line 3 has no address or no host"), std::string::npos);
-  EXPECT_NE(why(first + "1 5 a b c").find("line 3 has no address or no host"), std::string::npos);
-  EXPECT_NE(why(first + "1 5 a \x1b[31m").find("line 3 has no address or no host"), std::string::npos);
+  EXPECT_NE(why(first + "4 5 a a").find("line 3: expected a process number"), std::string::npos);
+  EXPECT_NE(why(first + "1 65536 a a").find("line 3: expected a port"), std::string::npos);
+  EXPECT_NE(why(first + "1 0 a a").find("line 3: expected a port"), std::string::npos);
+  EXPECT_NE(why(first + "1 5 a").find("line 3: expected an address and a host"), std::string::npos);
+  EXPECT_NE(why(first + "1 5 a b c").find("line 3: expected an address and a host"), std::string::npos);
+  EXPECT_NE(why(first + "1 5 a \x1b[31m").find("line 3: expected an address and a host"), std::string::npos);
 }
 
 TEST(JoinText, ASecretIsReadAsItWasSaid) {
@@ -78,7 +78,7 @@ TEST(RankList, NumbersOfRanksThatNoProcessHasAreNamed) {
   check_rank_counts({8, 8, 8}, hosts);
   for (const int wrong : {0, -1, INT32_MIN, INT32_MAX, 65536})
     EXPECT_NE(message_of(Kind::comm, [&] { check_rank_counts({1, wrong, 1}, hosts); })
-                  .find(cat("process 1 on b says that it has ", wrong, " ranks")),
+                  .find(cat("process 1 on b reports ", wrong, " ranks")),
               std::string::npos);
 }
 

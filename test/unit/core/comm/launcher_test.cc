@@ -172,7 +172,8 @@ TEST(Launcher, FindsTheSecretOfProcessesThatJoinOverTcp) {
   variables["HCTR_JOB_SECRET"] = "";
   EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET has a secret of 0 characters; at least 16"), std::string::npos);
   variables["HCTR_JOB_SECRET_FILE"] = "file";
-  EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET and HCTR_JOB_SECRET_FILE: set one of them"), std::string::npos);
+  EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET and HCTR_JOB_SECRET_FILE: set only one of the two"),
+            std::string::npos);
 }
 
 TEST(Launcher, ASecretInAFileIsRefusedWhereOthersMayReadIt) {
@@ -185,7 +186,7 @@ TEST(Launcher, ASecretInAFileIsRefusedWhereOthersMayReadIt) {
   using fs::perms;
   for (const perms open : {perms::group_read, perms::others_read, perms::others_write}) {
     fs::permissions(file, perms::owner_read | open);
-    EXPECT_NE(why_not(variables).find("users other than its owner can read or change it: use chmod 600"),
+    EXPECT_NE(why_not(variables).find("users other than the owner can read or change the file: use chmod 600"),
               std::string::npos);
   }
   fs::permissions(file, perms::owner_read | perms::owner_write);

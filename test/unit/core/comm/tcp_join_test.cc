@@ -136,7 +136,9 @@ TEST(TcpJoin, TheSecretMustBeTheSame) {
       all[0].launch.secret = of_first;
       all[1].launch.secret = of_second;
       join(all, milliseconds(300));
-      EXPECT_NE(all[1].error.find(of_second.empty() ? "it expects a secret" : "it has another secret or none"),
+      EXPECT_NE(all[1].error.find(of_second.empty() ? "the other process expects a secret"
+                                                    : "the other process has a different "
+                                                      "secret or none"),
                 std::string::npos)
           << all[1].error;
       EXPECT_NE(all[0].error.find("process 1 has not reported"), std::string::npos) << all[0].error;
@@ -188,7 +190,7 @@ TEST(TcpJoin, AFalseProcessZeroIsNotBelieved) {
   char more = 0;
   EXPECT_THROW(socket.receive_bytes({&more, 1}, end), Error) << "it has said more to a stranger";
   guest.join();
-  EXPECT_NE(all[0].error.find("a program answered that does not know the job's secret"), std::string::npos)
+  EXPECT_NE(all[0].error.find("the program that answered does not know the job's secret"), std::string::npos)
       << all[0].error;
 }
 
@@ -238,8 +240,8 @@ TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
         const bool open = address[0] == '2';
         EXPECT_EQ(lines.find("1any process that reaches port ") != std::string::npos, open && !has_secret && !again)
             << lines;
-        EXPECT_EQ(lines.find("on all interfaces (MASTER_ADDR=\"203.0.113.9\": no interface of this host has it)") !=
-                      std::string::npos,
+        EXPECT_EQ(lines.find("on all interfaces (MASTER_ADDR=\"203.0.113.9\": no interface of this host has this "
+                             "address)") != std::string::npos,
                   open)
             << lines;
       }
@@ -262,7 +264,7 @@ TEST(TcpJoin, NumbersThatDoNotFitAreNamed) {
   std::vector<Process> all = processes(2);
   all[1].launch.processes = 3;
   join(all, seconds(2));
-  expect_all_say(all, "was started as one of 3 and process 0 as one of 2");
+  expect_all_say(all, "was started as one of 3, but process 0 as one of 2");
   all = processes(3);
   all[2].launch.process = 1;
   join(all, seconds(2));
@@ -282,7 +284,7 @@ TEST(TcpJoin, ThoseWhoDoNotComeAreNamed) {
                             ": Connection refused (tried for 1 s)"));
   guest[0].launch.address = "no-such-host.invalid";
   join(guest, seconds(1));
-  expect_all_say(guest, "the name is not known");
+  expect_all_say(guest, "the host name is unknown");
 }
 
 TEST(TcpJoin, APortThatIsTakenIsNamed) {

@@ -80,7 +80,7 @@ TEST(Watch, CallsBackForALostPeerAndTheProcessLives) {
   peer.watch.reset();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(said, failure->what());
-  EXPECT_NE(said.find("process 0 on a ended before the others"), std::string::npos) << said;
+  EXPECT_NE(said.find("process 0 on a ended before the other processes"), std::string::npos) << said;
 }
 
 TEST(Watch, AnswersWhoIsToldToEndWithAnErrorWhereNothingEndsTheProcess) {
@@ -88,7 +88,9 @@ TEST(Watch, AnswersWhoIsToldToEndWithAnErrorWhereNothingEndsTheProcess) {
   peer.other->send_text("abort 4", TcpClock::now() + seconds(5));
   const auto failure = peer.watch->failure_soon();
   ASSERT_TRUE(failure);
-  EXPECT_STREQ(failure->what(), "process 0 on a ended the others: its own messages give the reason");
+  EXPECT_STREQ(failure->what(),
+               "process 0 on a ended the other processes: the log of that process states the "
+               "reason");
 }
 
 TEST(Watch, EndsTheProcessByTheCallbackAlone) {

@@ -93,7 +93,7 @@ TEST(Tensor, ReshapesDenseTensorsFreelyAndStridedOnesWithinRows) {
 TEST(Tensor, RefusesAnotherTypeOrRank) {
   Strided s;
   EXPECT_EQ(message([&] { s.tensor.data<Half>(); }), "tensor of f32 used as f16");
-  EXPECT_EQ(message([&] { s.tensor.view<float, 3>(); }), "tensor of shape [3,4] used as one of rank 3");
+  EXPECT_EQ(message([&] { s.tensor.view<float, 3>(); }), "tensor of shape [3,4] used as a tensor of rank 3");
   const Tensor other(s.memory.data(), TensorSpec(DType::i32, {3, 4}), kCpu);
   EXPECT_EQ(message([&] { expect_alike("op", {s.tensor, other}); }), "op: f32 on cpu together with i32 on cpu");
   EXPECT_EQ(message([&] { expect_on("op", kGpu, s.tensor); }), "op: a tensor on cpu used on cuda:0");
@@ -112,7 +112,7 @@ TEST(Tensor, IsCopiedToAndFromTheHostWithoutItsPadding) {
     EXPECT_EQ(to_host<float>(stream, all),
               (std::vector<float>{1, 2, 3, 4, 0, 0, 5, 6, 7, 8, 0, 0, 9, 10, 11, 12, 0, 0}));
     EXPECT_EQ(message([&] { from_host(stream, padded, std::vector<float>(5)); }), "5 values for [3,4]");
-    EXPECT_EQ(message([&] { zero(stream, padded); }), "zero of strided rows of [3,4]");
+    EXPECT_EQ(message([&] { zero(stream, padded); }), "zero() needs dense rows, found strided rows of [3,4]");
     zero(stream, all);
     EXPECT_EQ(to_host<float>(stream, all), std::vector<float>(18));
   }
@@ -123,9 +123,11 @@ TEST(Arena, ReturnsAlignedZeroedTensorsThatDoNotOverlap) {
     Arena arena;
     const size_t a = arena.add(TensorSpec(DType::f32, {3, 5}, 8)), none = arena.add(TensorSpec(DType::f32, {0, 4})),
                  b = arena.add(TensorSpec(DType::f16, {129}));
-    EXPECT_EQ(message([&] { arena.get(a); }), "a tensor requested from an arena that is not built");
+    EXPECT_EQ(message([&] { arena.get(a); }), "build the arena before requesting its tensors");
     arena.build(device);
-    EXPECT_EQ(message([&] { arena.add(TensorSpec()); }), "a tensor added to an arena that is already built");
+    EXPECT_EQ(message([&] { arena.add(TensorSpec()); }),
+              "a tensor cannot be added to an arena that is already "
+              "built");
     EXPECT_EQ(arena.get(none).elements(), 0);
     EXPECT_EQ(arena.get(a).spec(), TensorSpec(DType::f32, {3, 5}, 8));
     EXPECT_GE(arena.get(b).bytes() - arena.get(a).bytes(), 96);

@@ -69,9 +69,9 @@ TEST_F(SavedReplicatedRows, AreFoundByTheirKeys) {
 }
 
 TEST_F(SavedReplicatedRows, OfListsThatDoNotFitEachOtherAreRefused) {
-  expect_in("3 replicated rows, but slots of 2 of them", why({{3, 9, 3}, {0, 0}}, {0, 1, 1, 1}));
-  expect_in("3 replicated rows, but slots of 4 of them", why({{3, 9, 3}, {0, 0, 1, 1}}, {0, 1, 1, 1}));
-  expect_in("3 replicated rows, but slots of 0 of them", why({{3, 9, 3}, {}}, {0, 1, 1, 1}));
+  expect_in("3 replicated rows, but slots for only 2 of them", why({{3, 9, 3}, {0, 0}}, {0, 1, 1, 1}));
+  expect_in("3 replicated rows, but slots for only 4 of them", why({{3, 9, 3}, {0, 0, 1, 1}}, {0, 1, 1, 1}));
+  expect_in("3 replicated rows, but slots for only 0 of them", why({{3, 9, 3}, {}}, {0, 1, 1, 1}));
   expect_in("3 replicated rows, but the field of occurrences has 3 entries", why(keys_, {0, 1, 1}));
   expect_in("3 replicated rows, but the field of occurrences has 0 entries", why(keys_, {}));
   expect_in("4 replicated rows, but this run has memory for only 3",
@@ -81,15 +81,17 @@ TEST_F(SavedReplicatedRows, OfListsThatDoNotFitEachOtherAreRefused) {
 }
 
 TEST_F(SavedReplicatedRows, OfOtherKeysThanTheTableHasAreRefused) {
-  expect_in("has 3 replicated rows, which differ from those of its 3 keys", why({{3, 8, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
-  expect_in("has 3 replicated rows, which differ from those of its 3 keys", why({{3, 9, 3}, {0, 1, 2}}, {0, 1, 1, 1}));
-  expect_in("has 3 replicated rows, which differ from those of its 2 keys", why({{3, 9}, {0, 0}}, {0, 1, 1}));
+  expect_in("has 3 replicated rows, which differ from the rows of its 3 keys",
+            why({{3, 8, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
+  expect_in("has 3 replicated rows, which differ from the rows of its 3 keys",
+            why({{3, 9, 3}, {0, 1, 2}}, {0, 1, 1, 1}));
+  expect_in("has 3 replicated rows, which differ from the rows of its 2 keys", why({{3, 9}, {0, 0}}, {0, 1, 1}));
 }
 
 TEST_F(SavedReplicatedRows, OfAnotherFileOfFrequentKeysAreRefused) {
   ReplicatedRows rows(runtime_, comm_, spec(), 2);
   rows.assign_rows({3, 10}, {0, 0}, false);
-  expect_in("the file that lists them has changed", message_of(Kind::data, [&] { load(keys_, {0, 1, 1, 1}, rows); }));
+  expect_in("the file of hot keys has changed", message_of(Kind::data, [&] { load(keys_, {0, 1, 1, 1}, rows); }));
 }
 
 }  // namespace

@@ -307,9 +307,9 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
       {message(R"({"name": "a", "pieces": 1, "owners": [0]})"),
        "has 1 owners for table 'a', but the config's slots need 2"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"),
-       "gives a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
+       "assigns a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "some"]})"), "to \"some\""},
-      {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, although they share rows"},
+      {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, although the slots share rows"},
       {message(R"({"name": "a", "owners": "every rank"})"), "which its \"placement\" or its index does not allow"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "every rank"]})"),
        "slots of table 'a', which its \"placement\" or its index does not allow"},
@@ -317,7 +317,9 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
        "write \"owners\": \"every rank\" instead"},
       {of_known(R"({"name": "a", "pieces": 2, "owners": ["every rank", 1, 1, 0]})"),
        "some pieces of slot 0 of table 'a', but not all"},
-      {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"), "into 2 pieces, and they cannot be cut"},
+      {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"),
+       "into 2 pieces, and these rows cannot be "
+       "cut"},
   };
   for (const auto& [got, expected] : cases) {
     EXPECT_NE(got.find(expected), std::string::npos) << got;

@@ -194,7 +194,7 @@ TEST(EmbeddingSetMemory, MessagesNameTheOptionsOfTheSet) {
   changed.tables[0].most_rows = 3;
   expect_said("(most_rows = 0)", [&] { step(changed); });
   changed.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru;
-  expect_said("give batches of fewer keys", [&] { step(changed); });
+  expect_said("use batches with fewer keys", [&] { step(changed); });
   changed = options;
   changed.device_bytes = 1 << 20;
   changed.tables[1].rows = 2'000'000;

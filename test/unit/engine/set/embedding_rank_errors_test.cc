@@ -22,7 +22,8 @@ TEST(EmbeddingRankErrors, AnErrorOfOneIsThrownByAllAndTheSetGoesOn) {
     if (rank == 2) wrong.offsets[0].back() += 1;
     RankVectors vectors(options, wrong);
     expect_error_of(Kind::usage,
-                    "offsets of feature 'item' are of 8 keys, but there are 7\n  while using embeddings on rank 2 of 3",
+                    "offsets of feature 'item' are of 8 keys, but the feature has 7\n  while using embeddings on "
+                    "rank 2 of 3",
                     [&] { set.forward(wrong.samples, wrong.views(options), vectors.views); });
     RankSamples outside = steps[2][r];
     if (rank == 0) outside.keys[1][0] = 40;
@@ -62,7 +63,7 @@ TEST(EmbeddingRankErrors, ARankThatEndsWakesTheOthers) {
                         [&](EmbeddingSet& set, int rank) {
                           if (rank == 1) throw std::runtime_error("of the caller");
                           RankNumbers numbers;
-                          expect_error_of(Kind::comm, "rank 1 failed: it ended", [&] {
+                          expect_error_of(Kind::comm, "rank 1 failed: the rank", [&] {
                             run_step(set, steps[0][static_cast<size_t>(rank)], {.learning_rate = 0.1f}, numbers);
                           });
                           ++woken;
@@ -79,12 +80,12 @@ TEST(EmbeddingRankErrors, OptionsThatDifferAreRefusedOnAllRanks) {
     options.rank = ranks[static_cast<size_t>(rank)];
     if (rank == 1) options.tables[1].dim = 5;
     expect_error_of(Kind::usage,
-                    "rank 0 has another set: on rank 0 'dim' of table '\"days\"' is 3, and here 5\n  while using "
-                    "embeddings on rank 1 of 2",
+                    "the embedding sets of the ranks differ: on rank 0 'dim' of table '\"days\"' is 3, but here "
+                    "5\n  while using embeddings on rank 1 of 2",
                     [&] { EmbeddingSet set(options); });
     options.tables[1].dim = 3;
     options.tables[0].placement = {PlaceOfRows::replicated};
-    expect_error_of(Kind::usage, "'items': a replicated table needs row numbers", [&] { EmbeddingSet set(options); });
+    expect_error_of(Kind::usage, "'items': a replicated table needs rows, the", [&] { EmbeddingSet set(options); });
     options.tables[0].placement = {PlaceOfRows::whole, 2};
     expect_error_of(Kind::usage, "expected 0 to 1", [&] { EmbeddingSet set(options); });
   });
@@ -95,7 +96,7 @@ TEST(EmbeddingRankErrors, OptionsOfGroupsThatDoNotFitAreRefused) {
   expect_error_of(Kind::usage, "process 2 of 2", [] {
     EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .process = 2, .processes = 2});
   });
-  expect_error_of(Kind::usage, "has 5 characters, and needs 16", [] {
+  expect_error_of(Kind::usage, "has 5 characters; expected at least 16", [] {
     EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .processes = 2, .secret = "short"});
   });
   expect_error_of(Kind::usage, "without an address", [] { EmbeddingRank::of_processes({.processes = 2}); });

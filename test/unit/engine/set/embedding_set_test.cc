@@ -844,7 +844,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
     return set.forward(2, both, outputs);
   };
   expect_error(Kind::usage, "decrease at sample 1", [&] { with(keys, falling, keys); });
-  expect_error(Kind::usage, "are of 2 keys, but there are 3", [&] { with(keys, few, keys); });
+  expect_error(Kind::usage, "are of 2 keys, but the feature has 3", [&] { with(keys, few, keys); });
   expect_error(Kind::data, "key 10 at position 1; table 'direct' has rows 0 to 9",
                [&] { with(keys, offsets, outside); });
   EXPECT_EQ(set.rows("items"), 0);
@@ -854,7 +854,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
   expect_error(Kind::usage, "cannot be accessed between", [&] { (void)set.rows("items"); });
   set.release(first);
   set.release(second);
-  expect_error(Kind::usage, "has ended, or never existed", [&] { set.release(second); });
+  expect_error(Kind::usage, "has ended or never existed", [&] { set.release(second); });
   EXPECT_EQ(set.rows("items"), 3);
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }

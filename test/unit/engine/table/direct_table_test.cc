@@ -149,8 +149,8 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     std::string what;
   };
   const std::string advice =
-      ". Keys are counted through all slots, those of a slot after those of the slots before it. Correct the sizes, or "
-      "have rows found whatever their keys: \"index\": \"hash\"";
+      ". Keys are numbered across all slots: the keys of each slot follow those of the previous slot. Correct the "
+      "sizes, or use a hash index, which accepts any key: \"index\": \"hash\"";
   const Case cases[] = {
       {true,
        {{{0}, {1}}, {{7}, {}}, {{8, 28}, {6}}},

@@ -140,7 +140,7 @@ TEST_F(TableDiskLaterTest, WithoutMemoryForThemTheyAreReadAtOnceAndTheReasonIsSa
     EXPECT_TRUE(later.later().rows.empty());
     const std::string& refused = later.later().refused;
     EXPECT_NE(refused.find("table 'small' on rank 0: "), std::string::npos) << refused;
-    EXPECT_NE(refused.find(of_host ? "10000 are left for it of \"host\"" : "that are free for it"), std::string::npos)
+    EXPECT_NE(refused.find(of_host ? "10000 are left of \"host\"" : "available for the copy"), std::string::npos)
         << refused;
     if (of_host) split.runtime.row_memory().take_host(10000 - room);
     for (int t = 0; t < 3; ++t) step({&split});
@@ -158,7 +158,7 @@ TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
   for (int t = 0; t < 24; ++t) step({&split}, 3000);
   const TableSavedLater later(split, folder_.path(), 1, {});
   EXPECT_TRUE(later.later().rows.empty());
-  EXPECT_NE(later.later().refused.find("rows evicted until then may need "), std::string::npos)
+  EXPECT_NE(later.later().refused.find("rows evicted while the checkpoint is written may need "), std::string::npos)
       << later.later().refused;
   for (int t = 0; t < 6; ++t) step({&split}, 3000);
 }

@@ -477,7 +477,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   // waits for evictions, which would extend the file again
   while (rig.table->disk_use().unwritten) std::this_thread::yield();
   fs::resize_file(files[0], 1000);
-  EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file is shorter"), std::string::npos);
+  EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file ends earlier"), std::string::npos);
 }
 
 TEST_F(TableDiskTest, AFullDiskEndsTheStepAndLosesNoRow) {
@@ -501,7 +501,8 @@ TEST_F(TableDiskTest, AFullDiskEndsTheStepAndLosesNoRow) {
       }
       plain.step(bags, dy);
     }
-    EXPECT_NE(message.find("\"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least "),
+    EXPECT_NE(message.find("\"disk_limit\" of \"table_memory\", or the space that is free there when the run "
+                           "starts, must be at least "),
               std::string::npos)
         << message;
     EXPECT_TRUE(rig.bytes() == plain.bytes()) << "a model can still be saved";
@@ -516,7 +517,7 @@ TEST_F(TableDiskTest, ABudgetThatIsTooSmallSaysTheLeast) {
       message_of(Kind::device, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, small); });
   const size_t at = message.find("must be at least ");
   ASSERT_NE(at, std::string::npos) << message;
-  EXPECT_NE(message.find(" are left, 32768 of them for the map of rows on the disk; "), std::string::npos) << message;
+  EXPECT_NE(message.find(" are left, 32768 of these for the map of rows on disk; "), std::string::npos) << message;
   small.host = std::stoll(message.substr(at + 17));
   TableRig plain(kCpu, spec), enough(kCpu, spec, 1, 2, true, DType::f32, small);
   expect_equal_with_disk(plain, enough);

@@ -129,8 +129,8 @@ TEST_P(TablePolicyTest, ABatchOfMoreKeysThanTheLimitIsAnError) {
   const std::string before = rig.bytes();
   EXPECT_EQ(message_of(Kind::data, [&] { rig.step({{{5}, {6}, {7}, {8}}}, dy); }),
             "table 'small' on rank 0: one batch holds 4 different keys, more than the 3 rows that "
-            "\"max_vocabulary_size_per_gpu\" allows, so no "
-            "other row could leave for them; raise it, or train with a smaller \"batchsize\"");
+            "\"max_vocabulary_size_per_gpu\" allows, and rows of the batch cannot be evicted; raise the limit, or "
+            "train with a smaller \"batchsize\"");
   EXPECT_EQ(rig.bytes(), before) << "the step that did not fit changed the table";
 }
 

@@ -320,9 +320,9 @@ TEST_P(TableTest, TheRowLimitIsAnErrorThatSaysWhatToRaise) {
   const std::string before = rig.bytes();
   const std::string message = message_of(Kind::data, [&] { rig.step({{{6}, {7}, {8}, {1}}}, dy); });
   EXPECT_EQ(message,
-            "table 'small' on rank 0: the data hold more keys than the 6 rows that \"max_vocabulary_size_per_gpu\" "
-            "allows (8 or more); raise it, let the table grow (without \"grow\": false and \"when_full\"), or evict "
-            "rows for new keys (\"when_full\": \"evict_lru\")");
+            "table 'small' on rank 0: the data contain more keys than the 6 rows that "
+            "\"max_vocabulary_size_per_gpu\" allows (8 or more); raise the limit, let the table grow (without "
+            "\"grow\": false and \"when_full\"), or evict rows for new keys (\"when_full\": \"evict_lru\")");
   EXPECT_EQ(rig.table->rows(), 6);
   EXPECT_EQ(rig.bytes(), before) << "the step that did not fit changed the table";
 }

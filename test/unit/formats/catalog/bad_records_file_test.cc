@@ -53,7 +53,7 @@ TEST_F(SetAside, ALimitIsSaidOnce) {
   for (int64_t i = 1; i < 5; ++i) file.add({{"a", i, 0, "x"}}, log_);
   EXPECT_EQ(std::ranges::count(text(), '\n'), 2);
   ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_NE(warnings_[0].find("has 2 lines, its limit"), std::string::npos) << warnings_[0];
+  EXPECT_NE(warnings_[0].find("has 2 lines, the limit"), std::string::npos) << warnings_[0];
 }
 
 }  // namespace

@@ -36,10 +36,10 @@ struct EqualTexts : testing::Test {
 TEST_F(EqualTexts, AnItemAndAListOfItemsWithRowsOfTheirOwnAreNoted) {
   const std::vector<std::string> found = notes(rows_of_items(50, "i"));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(
-      found[0],
-      "100 % of the values of slot 'item' also occur in the lists of slot 'before', but have other rows there, since "
-      "each slot hashes or numbers its values separately; set the same \"key_space\" in both to share their vectors");
+  EXPECT_EQ(found[0],
+            "100 % of the values of slot 'item' also occur in the lists of slot 'before', but the two slots use "
+            "different rows, because each slot hashes or numbers its values separately; set the same \"key_space\" in "
+            "both slots to share vectors");
 }
 
 TEST_F(EqualTexts, NothingIsSaidOfSharedKeysOtherTextsOrFewOfThem) {

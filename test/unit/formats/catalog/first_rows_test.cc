@@ -86,7 +86,8 @@ TEST_F(FirstRows, MeanAndDeviationAreThoseOfTheDefinition) {
   EXPECT_TRUE(seen[1].log);
   expect(seen[0], a);
   expect(seen[1], b);
-  EXPECT_SAYS(lines.text, cat("Mean and standard deviation of 2 dense columns are of the first 30000 rows of '",
+  EXPECT_SAYS(lines.text, cat("Mean and standard deviation of 2 dense columns were computed from the first 30000 "
+                              "rows of '",
                               (folder / "a.csv").string(), "'."));
   // The statistics depend neither on the compression of the file nor on other columns that are read.
   DataSection other = section_of_text();
@@ -146,7 +147,7 @@ TEST_F(FirstRows, AColumnThatNeverChangesOrIsEmptyIsWarnedOf) {
   EXPECT_EQ(seen[1].mean, 0);
   EXPECT_EQ(seen[1].values, 0);
   EXPECT_SAYS(lines.text, "warning: column 'a' is 7.0 in each of the first 2 rows: only the mean is subtracted");
-  EXPECT_SAYS(lines.text, "column 'b' is empty in the first 2 rows: it is not standardized");
+  EXPECT_SAYS(lines.text, "column 'b' is empty in the first 2 rows and is not standardized");
 }
 
 TEST_F(FirstRows, OnlyColumnsWithoutStatedNumbersAreLearned) {
@@ -162,7 +163,9 @@ TEST_F(FirstRows, OnlyColumnsWithoutStatedNumbersAreLearned) {
 TEST_F(FirstRows, StatisticsOfAnotherModelAreRefusedByColumn) {
   const std::vector<ColumnStatistics> known = {{"a", false, 1, 2, 3}, {"b", false, 1, 2, 3}, {"z", false, 1, 2, 3}};
   const std::string why = message_of([&] { select_statistics(section_of_text(), known, "the model 'm'"); });
-  EXPECT_SAYS(why, "the model 'm' has no mean and standard deviation of 'b' (of its log), which \"standardize\" takes");
+  EXPECT_SAYS(why,
+              "the model 'm' has no mean and standard deviation of 'b' (of its log), which \"standardize\" "
+              "reads");
   DataSection section = section_of_text();
   section.options.edit<CsvOptions>().dense[2].transform.log = false;
   const auto taken = select_statistics(section, known, "");

@@ -75,7 +75,7 @@ TEST(UnsharedSlot, CriteoSaysWhyThereIsNone) {
   section.format = kCriteoFormat;
   EXPECT_EQ(why_shared(section), "");
   section.options.edit<CriteoTextOptions>().buckets = 50;
-  EXPECT_EQ(why_shared(section), "\"buckets\" of \"criteo\" gives each column 50 keys");
+  EXPECT_EQ(why_shared(section), "\"buckets\" of \"criteo\" limits each column to 50 keys");
   EXPECT_EQ(why_shared(section_with(buckets(2))), "");
 }
 

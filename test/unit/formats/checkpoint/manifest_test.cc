@@ -108,8 +108,11 @@ TEST_F(SavedState, OfAnotherShapeIsAnErrorThatNamesBoth) {
             cat("'", (folder_ / "rank_0.state").string(),
                 "', 'layer/fc/weights' is f32 [2,3], but this run needs f32 [3,2]"));
   EXPECT_EQ(message_of(Kind::data, [&] { from.array("bias", "f32", {1}, to.data()); }),
-            cat("'", (folder_ / "rank_0.state").string(), "', 'layer/fc/bias': the checkpoint does not hold it"));
-  EXPECT_NE(message_of(Kind::data, [&] { from.number("steps"); }).find("does not hold it"), std::string::npos);
+            cat("'", (folder_ / "rank_0.state").string(),
+                "', 'layer/fc/bias': the checkpoint does not contain "
+                "this entry"));
+  EXPECT_NE(message_of(Kind::data, [&] { from.number("steps"); }).find("does not contain this entry"),
+            std::string::npos);
 }
 
 /// Changes every byte of both files in two ways, and truncates both files at every position.
@@ -250,15 +253,17 @@ TEST_F(SavedChanges, NeedTheirOwnBase) {
   write("iteration_000001", {},
         [&](StateWriter to) { to.array("rows", "u32", {kBaseRows - 1, kWidth}, other.data()); });
   write_changes();
-  EXPECT_NE(message_of(Kind::data, load).find("of 'rows' the first 20 rows are to be in '"), std::string::npos);
+  EXPECT_NE(message_of(Kind::data, load).find("of 'rows' the first 20 rows must come from '"), std::string::npos);
   Manifest manifest = read_manifest(base_path());
   manifest.files[0].arrays[0].from_base = {1, "", 0};
   write_manifest(base_path(), manifest);
-  EXPECT_NE(message_of(Kind::data, [&] { read_manifest(base_path()); }).find("it does not say which"),
+  EXPECT_NE(message_of(Kind::data, [&] { read_manifest(base_path()); }).find("the manifest names no base"),
             std::string::npos);
   for (const char* name : {"../x", "", ".hidden", "a/b"}) {
     write_manifest(path(), {{}, {}, manifest.files, Manifest::Base{.name = name}});
-    EXPECT_NE(message_of(Kind::data, load).find("not a folder next to it"), std::string::npos) << name;
+    EXPECT_NE(message_of(Kind::data, load).find("expected the name of a folder next to this checkpoint"),
+              std::string::npos)
+        << name;
   }
 }
 

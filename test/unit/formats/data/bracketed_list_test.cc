@@ -82,9 +82,9 @@ TEST(BracketedList, WhatIsNoListOfValuesIsRefusedWithTheReason) {
   EXPECT_EQ(problem_of("['a"), "its bracket is never closed");
   EXPECT_EQ(problem_of("[a, 'b]"), "a quote is never closed");
   for (const char* cell : {"[[1, 2], [3]]", "[(1, 0.5)]", "[1], [2]", "({1}, 2)"})
-    EXPECT_EQ(problem_of(cell), "there are lists in the list") << cell;
+    EXPECT_EQ(problem_of(cell), "the list contains lists") << cell;
   for (const char* cell : {"{'a': 1}", "{1: 0.5, 2: 3}", "{\"a\" : 1}"})
-    EXPECT_EQ(problem_of(cell), "it is a map, not a list") << cell;
+    EXPECT_EQ(problem_of(cell), "the value is a map; expected a list") << cell;
   EXPECT_EQ(problem_of("[0 1 2 ... 97 98 99]"), "NumPy abbreviated the list with '...'");
   // incomplete at any position: must not crash
   for (const char* cell : {"[np.int64(", "np.(", "b'", "['", "'", "[,'", "{:"}) {

@@ -117,7 +117,7 @@ TEST(DataSection, TheNewerOfTwoSpellingsDecides) {
   EXPECT_EQ(section.sparse[0].max_keys(), 3);
   ASSERT_EQ(problems.notes().size(), 2u);
   EXPECT_EQ(problems.notes()[0].pointer, "/layers/0/sparse/0/max_feature_num_per_sample");
-  EXPECT_EQ(problems.notes()[1].message, "has no effect: \"nnz_per_slot\" decides, and is 2 at most instead of 9");
+  EXPECT_EQ(problems.notes()[1].message, "has no effect: \"nnz_per_slot\" sets the limit to 2 instead of 9");
 }
 
 TEST(DataSection, ItsEffectiveFormReadsBackTheSame) {
@@ -141,8 +141,8 @@ TEST(DataSection, EveryRuleNamesItsPlace) {
               "/layers/0/sparse/0/nnz_per_slot: has 2 numbers for 3 slots");
   EXPECT_SAYS(errors_of(with_sparse(
                   R"({"top": "x", "slot_num": 1, "max_feature_num_per_sample": 5, "keep_first": 2, "keep_last": 2})")),
-              "/layers/0/sparse/0/keep_first: a slot keeps either its first or its last keys; \"keep_last\" is also "
-              "set: keep one of them");
+              "/layers/0/sparse/0/keep_first: a slot keeps either its first or its last keys, but \"keep_first\" "
+              "and \"keep_last\" are both set: remove one of the two");
   EXPECT_SAYS(errors_of(with_sparse(cat(good, ", ", good))),
               "/layers/0/sparse/1/top: \"x\" is the name of /layers/0/sparse/0/top already");
   EXPECT_SAYS(
@@ -169,9 +169,10 @@ TEST(DataSection, ParquetNamesAsManyColumnsAsThereAre) {
       R"("format": "Parquet", "parquet": {"labels": ["a", "b"], "slots": [{"columns": ["c"]}]}, "slot_size_array": [1, 2], )");
   const std::string errors = errors_of(text);
   EXPECT_SAYS(errors, "but \"labels\" of \"parquet\" names 2 columns");
-  EXPECT_SAYS(errors, "/layers/0/sparse: has 3 slots in all, but \"slots\" of \"parquet\" names 1 columns");
+  EXPECT_SAYS(errors, "/layers/0/sparse: has 3 slots in total, but \"slots\" of \"parquet\" names 1 columns");
   EXPECT_SAYS(errors,
-              "/layers/0/slot_size_array: has 2 numbers for 3 slots; their sums are added to the keys of Parquet data");
+              "/layers/0/slot_size_array: has 2 numbers for 3 slots; expected one number for each slot, to shift "
+              "its keys");
 }
 
 TEST(DataSection, WidthsThatDoNotFollowAreNeeded) {
@@ -286,12 +287,12 @@ TEST(DataSection, AsyncShuffleIsAWindowOfSamples) {
     return text;
   };
   EXPECT_EQ(with(R"(, "async_param": {"num_threads": 4, "shuffle": true})"),
-            "1048576\nnote /layers/0/async_param/shuffle: taken as \"shuffle\": 1048576 of the Data layer, a window of "
-            "that many samples; \"shuffle\" sets another one\n");
+            "1048576\nnote /layers/0/async_param/shuffle: taken as \"shuffle\": 1048576 of the Data layer, the "
+            "number of samples in the shuffle window; set \"shuffle\" for another size\n");
   EXPECT_EQ(with(R"(, "async_param": {"shuffle": true}, "shuffle": 500)"), "500\n");
-  EXPECT_EQ(
-      with(R"(, "async_param": {"num_threads": 4})"),
-      "0\nnote /layers/0/async_param: \"async_param\" is accepted and has no effect: data are read differently\n");
+  EXPECT_EQ(with(R"(, "async_param": {"num_threads": 4})"),
+            "0\nnote /layers/0/async_param: \"async_param\" is accepted and has no effect: this program reads data in "
+            "another way\n");
   EXPECT_EQ(with(R"(, "async_param": {"shuffle": 2})"),
             "0\nerror /layers/0/async_param/shuffle: expected true or false, found the integer 2\n");
 }

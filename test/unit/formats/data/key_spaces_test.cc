@@ -111,9 +111,9 @@ TEST(KeySpaces, SlotsThatMakeKeysInOtherWaysAreRefused) {
   EXPECT_SAYS(with("", R"(, "keys": "number")"), "error /layers/0/csv/slots/1/keys: differs from");
   EXPECT_SAYS(with(R"(, "keys": "vocabulary", "vocabulary": "f")", R"(, "keys": "vocabulary", "vocabulary": "g")"),
               "error /layers/0/csv/slots/1/vocabulary: differs from");
-  EXPECT_EQ(
-      problems_of(R"({"columns": ["a"], "key_space": "item"}, {"columns": ["b", "c"], "key_space": "items"})"),
-      "warning /layers/0/csv/slots/0/key_space: no other slot has the key space \"item\", so nothing is shared\n");
+  EXPECT_EQ(problems_of(R"({"columns": ["a"], "key_space": "item"}, {"columns": ["b", "c"], "key_space": "items"})"),
+            "warning /layers/0/csv/slots/0/key_space: no other slot has the key space \"item\", so the field has no "
+            "effect\n");
 }
 
 TEST(KeySpaces, OfParquetStateTheirKeys) {

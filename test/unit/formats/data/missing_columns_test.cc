@@ -51,7 +51,7 @@ TEST(MissingColumns, CsvWeightsCountOnceInEvaluationAndTheLogSaysSo) {
   const Log log([&](Level, std::string_view line) { said += line; });
   EXPECT_EQ(first_batch(section, evaluated(folder / "a.csv"), nullptr, log).label,
             (std::vector<float>{1, 0, 1, 0, 1, 1}));
-  EXPECT_SAYS(said, "has no column 'kg', the sample weight: each sample counts once");
+  EXPECT_SAYS(said, "has no column 'kg', the sample weight: all samples have weight 1");
   write_text(folder / "b.csv", "click,price,item,shop,kg\n1,2.5,7,8,2\n0,3.5,9,10,3\n");
   EXPECT_SAYS(why(section, evaluated(folder / "b.csv")), "there is no column 'buy'") << "metrics read every label";
   write_text(folder / "c.csv", "click,buy,price,item,shop,kg\n1,0,2.5,7,8,\n");
@@ -69,7 +69,9 @@ TEST(MissingColumns, CsvFilesOfASetHaveWeightsAllOrNone) {
     while (rig.next()) {
     }
   };
-  EXPECT_SAYS(message_of([&] { all(evaluated(folder / "list")); }), "give all files of a set weights, or none");
+  EXPECT_SAYS(message_of([&] { all(evaluated(folder / "list")); }),
+              "expected weights in all files of a set or in "
+              "none");
   EXPECT_NO_THROW(all(predicted(folder / "list")));
 }
 
@@ -104,7 +106,7 @@ TEST_F(MissingParquetColumns, AreReadAsThoseOfCsv) {
   std::string said;
   const Log log([&](Level, std::string_view line) { said += line; });
   EXPECT_EQ(first_batch(section, evaluated(file), nullptr, log).label, (std::vector<float>{1, 0, 1, 0, 1, 1}));
-  EXPECT_SAYS(said, "has no column 'kg', the sample weight: each sample counts once");
+  EXPECT_SAYS(said, "has no column 'kg', the sample weight: all samples have weight 1");
   bool has_labels = false;
   write_parquet(file, {price, item, floats("buy", 1, 0)});
   const ReadBatch one = first_batch(section, predicted(file), &has_labels);

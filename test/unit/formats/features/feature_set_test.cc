@@ -334,7 +334,7 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
     };
     EXPECT_EQ(read(23456), 23456);
     EXPECT_EQ(read(0), 30000);
-    EXPECT_SAYS(message_of([&] { read(30001); }), "holds 30000 rows, but the Data layer says 30001");
+    EXPECT_SAYS(message_of([&] { read(30001); }), "holds 30000 rows, but the Data layer expects 30001");
   }
 }
 
@@ -394,7 +394,7 @@ TEST_F(Samples, WhatIsWrongInTheFilesIsNamedWithFilePlaceColumnAndValue) {
               cat("data: '", first.string(),
                   "' line 2: expected 3 values separated by commas, one for each feature of the chunk, found 2"));
   EXPECT_SAYS(spoil(first, "s4,click,s0\n1,0,2\n"),
-              "line 1: feature s4: expected a whole number (int32), found 's4'; a csv chunk has no line of names");
+              "line 1: feature s4: expected a whole number (int32), found 's4'; a csv chunk has no header line");
   EXPECT_SAYS(spoil(first, "1,0,2\n\n7,1,2\n"), "line 3: feature s4: 7 is not an id below its cardinality of 7");
   EXPECT_SAYS(spoil(first, "1,2,2\n"), "line 1: feature click: 2 does not fit its type bool");
   EXPECT_SAYS(spoil(first, "1,1,2\n"),
@@ -410,7 +410,7 @@ TEST_F(Samples, WhatIsWrongInTheFilesIsNamedWithFilePlaceColumnAndValue) {
   const fs::path ids = binary[2].files[1];
   EXPECT_SAYS(spoil(ids, std::string(39999, '\0')),
               cat("data: '", ids.string(),
-                  "' has 39999 bytes, which is not a whole number of rows of 4 bytes; was it truncated"));
+                  "' has 39999 bytes, which is not a whole number of rows of 4 bytes; was the file truncated"));
   EXPECT_SAYS(spoil(ids, std::string(39996, '\0')),
               cat("differ in length: the chunk of '", binary[1].files[0].string(), "' has 30000 rows, the chunk of '",
                   binary[2].files[0].string(), "' 29999"));
@@ -461,12 +461,13 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
               "/layers/0/dense/dense_dim: is 0, but the channel \"numerical\" of the feature specification has 2 "
               "features: age, price");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 3, "nnz_per_slot": 1}])"),
-              "/layers/0/sparse: the inputs without a channel of the same name have 3 slots in all, but the channel "
-              "\"categorical\" of the feature specification has 5 features");
+              "/layers/0/sparse: the inputs without a channel of the same name have 3 slots in total, but the "
+              "channel \"categorical\" of the feature specification has 5 features");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "numerical", "slot_num": 2, "nnz_per_slot": 1}])"),
               "/layers/0/sparse/0: the feature \"age\" has the type float32; ids are integers");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 5, "max_feature_num_per_sample": 4}])"),
-              "/layers/0/sparse/0: each feature puts one key into its slot, so a sample has 5 keys; the limits allow 4");
+              "/layers/0/sparse/0: each feature puts one key into its slot, so a sample has 5 keys; the input's "
+              "limits allow only 4");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "source": "trian")"),
               "/layers/0/source: the feature specification has no mapping \"trian\"; there is train");
   EXPECT_SAYS(

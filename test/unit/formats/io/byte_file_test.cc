@@ -24,10 +24,10 @@ TEST(ByteFile, SaysWhatItHadBeforeItWasCut) {
   fs::resize_file(path, 7);
   EXPECT_EQ(read(before),
             cat("'", path.string(),
-                "': ends at byte 7, but had 10 bytes when it was opened: it was truncated while being read"));
+                "': ends at byte 7, but had 10 bytes when opened: the file was truncated while being read"));
   EXPECT_EQ(read(ByteFile(path)), cat("'", path.string(),
-                                      "': ends at byte 7, as when it was opened, but had more when its records were "
-                                      "counted: it was truncated while being read"));
+                                      "': ends at byte 7, the size when opened, but had more bytes when its "
+                                      "records were counted: the file was truncated while being read"));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST_F(Lists, ADataFileInPlaceOfAListIsRecognised) {
 
 TEST_F(Lists, EntriesPastTheCountAreIgnoredWithAWarning) {
   EXPECT_EQ(read("1\na.data\nmissing.data\n").size(), 1u);
-  EXPECT_SAYS(warnings, "line 1 says 1 file; the entries from line 3 on are not read");
+  EXPECT_SAYS(warnings, "line 1 says 1 file; the entries from line 3 on are ignored");
 }
 
 TEST_F(Lists, AWrittenListReadsBack) {

@@ -57,7 +57,7 @@ TEST_F(SourceFiles, PartitionsAreLookedIntoAndOtherFoldersAreRefused) {
   EXPECT_EQ(all, "day 2;city New York;hour ;");
   put("old/x.parquet");
   EXPECT_SAYS(error(), "holds the folder 'old'");
-  EXPECT_SAYS(error(), "old' itself, or the files with a pattern");
+  EXPECT_SAYS(error(), "old' as the source, or name the files with a pattern");
 }
 
 TEST_F(SourceFiles, APatternNamesWhatItMatches) {
@@ -77,7 +77,7 @@ TEST_F(SourceFiles, MixedEndingsEmptyFoldersAndPatternsWithoutAMatchAreErrors) {
   put("x.csv");
   put("y.parquet");
   EXPECT_SAYS(error(), "x.csv' and '");
-  EXPECT_SAYS(error(), "y.parquet', whose endings differ: select some with a pattern, such as '");
+  EXPECT_SAYS(error(), "y.parquet', which have different endings: select files with a pattern, such as '");
   fs::create_directories(folder / "none");
   put("none/_SUCCESS");
   EXPECT_SAYS(error("none"), "none' contains no data file; names that start with '.' or '_' are ignored");

@@ -203,20 +203,23 @@ TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   };
   const std::string path = (folder / "t.marks").string(), at = cat("file of access statistics '", path, "' ");
   EXPECT_NE(loading("").find(at + "does not begin with a line of JSON"), std::string::npos);
-  EXPECT_NE(loading(stats.substr(0, stats.size() - 1)).find("rows do not fill it: it is damaged"), std::string::npos);
+  EXPECT_NE(loading(stats.substr(0, stats.size() - 1)).find("rows need another size: the file is damaged"),
+            std::string::npos);
   std::string later = stats;
   later.replace(later.find("\"schema\":1"), 10, "\"schema\":2");
   EXPECT_NE(loading(later).find(at + "has schema 2; this version reads 1"), std::string::npos);
   batches.train(rig, 3, 5);
   save_sparse(folder / "later", *rig.table, 8);
-  EXPECT_NE(loading(read_file(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
+  EXPECT_NE(loading(read_file(folder / "later.marks")).find("rows: the statistics belong to another model"),
+            std::string::npos);
   std::string other_key = stats;
   other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // changes a byte of the first row's key
-  EXPECT_NE(loading(other_key).find("keys that have no row: it does not belong to the model file next to it"),
+  EXPECT_NE(loading(other_key).find("keys without a row: the statistics do not belong to the model file next to "
+                                    "them"),
             std::string::npos);
   std::string too_often = stats;
   too_often.back() = static_cast<char>(0xff);  // changes the highest byte of the last row's use count
-  EXPECT_NE(loading(too_often).find("times: it is damaged"), std::string::npos);
+  EXPECT_NE(loading(too_often).find("times: the file is damaged"), std::string::npos);
 }
 
 TEST(AccessStatsFile, RowsWhoseLastStepNobodyNotedDoNotExpireAtOnce) {

@@ -89,7 +89,7 @@ TEST_F(ModelManifestTest, AFileThatItDoesNotListIsOfAnotherModel) {
   write_file(folder_ / "m2_sparse_60.model", "x");
   EXPECT_EQ(message_of(Kind::data, [&] { manifest_of(path("m2_sparse_60.model")); }),
             cat("'", path("m2_sparse_60.model"), "' is not among the files that '", path("m_model_60.json"),
-                "' lists: it belongs to another model"));
+                "' lists: the file belongs to another model"));
 }
 
 /// Changes a byte of each file, truncates each file at each position, removes it, and replaces it with a file of

@@ -161,7 +161,7 @@ TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
   };
   const int64_t dim = spec().dim;
   EXPECT_EQ(why("state0", {rows, dim - 1}, 1, rows),
-            cat("a checkpoint has rows of ", dim - 1, " elements in 'state0', and this run has ", dim));
+            cat("a checkpoint has rows of ", dim - 1, " elements in 'state0', but this run has ", dim));
   EXPECT_NE(why("vectors", {rows, 1}, 1, rows).find("of 1 elements in 'vectors'"), std::string::npos);
   EXPECT_NE(why("keys", {rows, 0}, 1, rows).find("of 0 elements in 'keys'"), std::string::npos);
   EXPECT_NE(why("state0", {rows - 1, dim}, 1, rows).find(cat(rows - 1, " rows in 'state0'")), std::string::npos);
@@ -207,7 +207,7 @@ TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
                                             {INT64_MAX, rows, 0, 1},
                                             {0, 2, 0, 1, 9, rows - 2, 1, 1},
                                             {0, -1, 0, 1, 9, rows, -1, 1}})
-    EXPECT_NE(message_of(Kind::data, [&] { read(spans); }).find("rows of direct keys, whose "), std::string::npos);
+    EXPECT_NE(message_of(Kind::data, [&] { read(spans); }).find("rows of direct keys, but its "), std::string::npos);
 }
 
 /// Row numbers that are in no array of the increment.

@@ -94,7 +94,7 @@ TEST(SparseFileLayoutTest, WhatIsWrittenIsKnownByteForByte) {
   save_sparse(folder / "b", *shared.table, 8);
   EXPECT_EQ(read_file(folder / "b"), packed(int64_t{-7}, 3.0f, 4.0f, int64_t{9}, 1.0f, 2.0f));
   EXPECT_EQ(message_of(Kind::data, [&] { save_sparse(folder / "c", *shared.table, 4); }),
-            cat("key -7 of table 'deep' does not fit the 4 bytes of a key in '", (folder / "c").string(),
+            cat("key -7 of table 'deep' does not fit in the 4 bytes of a key in '", (folder / "c").string(),
                 "': set \"input_key_type\" to \"I64\""));
   EXPECT_FALSE(fs::exists(folder / "c")) << "half a file";
 }
@@ -195,7 +195,7 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
                                            "' fit keys of 4 and of 8 bytes: read as ", how)});
     return right ? keys : -1;
   };
-  const std::string judged = ", judging by its keys; set \"input_key_type\" for another width",
+  const std::string judged = ", the more plausible width for these keys; set \"input_key_type\" for the other width",
                     stated = ", as \"input_key_type\" says";
   EXPECT_EQ(rows(wide, 0, "8" + judged), 4);
   EXPECT_EQ(rows(narrow, 0, "4" + judged), 6);
@@ -247,22 +247,24 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
     const size_t at = text.find(name);
     return at == text.npos ? text : cat(text.substr(0, at), "x", text.substr(at + name.size()));
   };
-  const std::string of_keys = "its rows seem to belong to keys alone: \"identity\": \"key\"",
-                    of_slots = "its rows seem to belong to slot and key: \"identity\": \"slot_and_key\"";
+  const std::string of_keys = "its rows seem to be identified by keys alone: \"identity\": \"key\"",
+                    of_slots = "its rows seem to be identified by slot and key: \"identity\": \"slot_and_key\"";
   // The file size alone identifies the row layout.
-  EXPECT_EQ(message(true, 3, packed(uint32_t{5}, 1.0f, 2.0f, 3.0f)),
-            "sparse model file 'x' of 16 bytes is not of rows with a slot id (28, 24, 20 bytes each); " + of_keys);
-  EXPECT_EQ(message(false, 3, packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f)),
-            "sparse model file 'x' of 28 bytes is not of rows without a slot id (20, 16 bytes each); " + of_slots);
+  EXPECT_EQ(
+      message(true, 3, packed(uint32_t{5}, 1.0f, 2.0f, 3.0f)),
+      "sparse model file 'x' of 16 bytes does not consist of rows with a slot id (28, 24, 20 bytes each); " + of_keys);
+  EXPECT_EQ(
+      message(false, 3, packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f)),
+      "sparse model file 'x' of 28 bytes does not consist of rows without a slot id (20, 16 bytes each); " + of_slots);
   // The size fits both layouts: 3 rows of 20 bytes are 5 rows of 12 bytes.
   std::string slots, keys;
   for (int64_t i = 0; i < 3; ++i) slots += packed(int64_t{100} + i, i, 1.0f);
   for (int64_t i = 0; i < 5; ++i) keys += packed(int64_t{100} + i, 1.0f);
-  EXPECT_EQ(message(false, 1, slots),
-            "sparse model file 'x' of 60 bytes is not of rows without a slot id (12, 8 bytes each); " + of_slots);
+  EXPECT_EQ(
+      message(false, 1, slots),
+      "sparse model file 'x' of 60 bytes does not consist of rows without a slot id (12, 8 bytes each); " + of_slots);
   EXPECT_EQ(message(true, 1, keys),
-            "sparse model file 'x': its slot ids are not slots of the config in any layout that its 60 bytes fit; " +
-                of_keys);
+            "sparse model file 'x': no layout that fits its 60 bytes gives slot ids of the config; " + of_keys);
   TableRig rig(kCpu, spec_of(false, 1));
   load_sparse(folder / "x", *rig.table, 8);
   EXPECT_EQ(rig.table->rows(), 5);
@@ -282,8 +284,8 @@ TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
             "sparse model file 'x' has 17 bytes, which is not a multiple of a row of 2 elements (16, 12 bytes): the "
             "file is damaged or belongs to a model with another embedding_vec_size");
   EXPECT_EQ(message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
-            "sparse model file 'x': its slot ids are not slots of the config in any layout that its 24 bytes fit; its "
-            "rows seem to belong to keys alone: \"identity\": \"key\"");
+            "sparse model file 'x': no layout that fits its 24 bytes gives slot ids of the config; its rows seem "
+            "to be identified by keys alone: \"identity\": \"key\"");
   EXPECT_EQ(message(packed(int64_t{1}, 1.0f, 1.0f, int64_t{1}, 1.0f, 1.0f), false),
             "table 'deep': key 1 occurs twice\n  while loading sparse model file 'x'");
   EXPECT_EQ(message_of(Kind::io, [&] { loaded(spec_of(false), folder / "none", 8); }),

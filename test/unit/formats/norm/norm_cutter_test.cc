@@ -47,7 +47,7 @@ Found walked(const std::shared_ptr<const NormInfo>& info) {
   if (walk.end == RecordWalk::End::bad)
     found.problem = place + walk.problem;
   else if (records < promised)
-    found.problem = cat(place, "is truncated: only ", info->bytes - end, " bytes of it are in the file");
+    found.problem = cat(place, "is truncated: only ", info->bytes - end, " of its bytes are in the file");
   else if (end != info->bytes)
     found.problem = cat(file_name, "its header promises ", promised, " records, which end at byte ", end,
                         ", but the file has ", info->bytes, " bytes");

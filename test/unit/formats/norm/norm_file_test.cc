@@ -161,7 +161,7 @@ TEST(NormFile, ACutOffLastRecordIsNamedWithItsPlace) {
   write_rows(folder / "a", style_of(section, Check::none, 8), rows);
   cut_bytes(folder / "a", 3);
   const std::string message = message_of([&] { read_norm_file(folder / "a", demands_of(section)); });
-  EXPECT_SAYS(message, "record 5 of 5, at byte 128: is truncated: only 13 bytes of it are in the file");
+  EXPECT_SAYS(message, "record 5 of 5, at byte 128: is truncated: only 13 of its bytes are in the file");
 }
 
 TEST(NormFile, BytesPastTheLastRecordAreAnError) {
@@ -184,9 +184,9 @@ TEST(NormFile, AHeaderThatDisagreesWithTheConfigSaysBothValues) {
     change(other);
     return message_of([&] { read_norm_header(folder / "a", demands_of(other)); });
   };
-  EXPECT_SAYS(message([](DataSection& c) { c.label.label_dim = 2; }), "label_dim 1, but the Data layer says 2");
-  EXPECT_SAYS(message([](DataSection& c) { c.dense.dense_dim = 13; }), "dense_dim 3, but the Data layer says 13");
-  EXPECT_SAYS(message([](DataSection& c) { c.sparse[0].slot_num = 3; }), "slot_num 6, but the Data layer says 8");
+  EXPECT_SAYS(message([](DataSection& c) { c.label.label_dim = 2; }), "label_dim 1, but the Data layer expects 2");
+  EXPECT_SAYS(message([](DataSection& c) { c.dense.dense_dim = 13; }), "dense_dim 3, but the Data layer expects 13");
+  EXPECT_SAYS(message([](DataSection& c) { c.sparse[0].slot_num = 3; }), "slot_num 6, but the Data layer expects 8");
   EXPECT_SAYS(message([](DataSection& c) { c.check = Check::none; }),
               "\"check\" is \"None\" in the Data layer, but this file was written with \"Sum\"");
   EXPECT_EQ(message([](DataSection& c) { c.check = Check::sum; }), "");
@@ -210,7 +210,9 @@ TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
   auto bytes = bytes_of(folder / "a");
   bytes[13] ^= std::byte{64};
   put_bytes(folder / "a", bytes);
-  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(section)); }), "its header fails its check sum");
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(section)); }),
+              "the check sum of the header does not "
+              "match");
 }
 
 class NormLimits : public ::testing::TestWithParam<NormVariant> {};
@@ -260,7 +262,7 @@ TEST(NormFile, ABrokenFrameLengthIsAnError) {
   bytes[69 + 2 * 21 + 2] = std::byte{1};
   put_bytes(folder / "a", bytes);
   EXPECT_SAYS(message_of([&] { read_norm_file(folder / "a", demands_of(section)); }),
-              "record 3 of 5, at byte 111: says it has 65552 bytes; this Data layer allows 8 to 16");
+              "record 3 of 5, at byte 111: has a stated length of 65552 bytes; the Data layer allows 8 to 16");
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST_F(ParquetLists, TextsWithASeparatorGiveTheKeysOfTheirValues) {
 TEST_F(ParquetLists, WhatIsNoSuchListNamesColumnValueAndReason) {
   write(texts("s0", {"[a]", "[[a], [b]]", "[c]"}));
   EXPECT_SAYS(error(section(true, "")),
-              "column 's0' (string): expected a list in brackets, found '[[a], [b]]': there are lists in the list");
+              "column 's0' (string): expected a list in brackets, found '[[a], [b]]': the list contains lists");
   write(texts("s0", {"[1, x]", "[2]", "[3]"}));
   DataSection numbers_only = section(true, "");
   parquet_of(numbers_only).slots[0].keys = KeyRule::number;

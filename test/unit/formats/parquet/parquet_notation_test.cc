@@ -39,7 +39,7 @@ TEST_F(ParquetNotation, NumbersAreWhatTheyAreAndHaveNoUnit) {
   write(keys, numbers<double>("d0", ParquetType::f64, {1.234, 0.5, -12}));
   EXPECT_EQ(read(section, 3).dense, (std::vector<float>{1.234f, 0.5, -12}));
   parquet_of(section).dense[0].unit = "%";
-  EXPECT_SAYS(error(section), "whose values have no unit, but \"unit\" is \"%\"");
+  EXPECT_SAYS(error(section), "which has no unit, but \"unit\" is \"%\"");
 }
 
 TEST_F(ParquetNotation, StatisticsAreThoseOfTheNumbers) {

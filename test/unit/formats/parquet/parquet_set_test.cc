@@ -345,14 +345,15 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
     EXPECT_SAYS(message, "part.parquet': row 2 (row group 1, its row 2): column 's0' (");
   };
   says(numbers<int64_t>("s0", ParquetType::i64, {1, -5, 3}),
-       "'-5' gives the key -5, and \"input_key_type\" \"I32\" holds 0 to 4294967295", KeyWidth::u32);
+       "'-5' gives the key -5, but \"input_key_type\" \"I32\" allows only 0 to 4294967295", KeyWidth::u32);
   says(numbers<int64_t>("s0", ParquetType::i64, {1, 1ll << 32, 3}),
-       "gives the key 4294967296, and \"input_key_type\" \"I32\" holds 0 to 4294967295: set it to \"I64\"",
+       "gives the key 4294967296, but \"input_key_type\" \"I32\" allows only 0 to 4294967295: set "
+       "\"input_key_type\" to \"I64\"",
        KeyWidth::u32);
   says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}),
        "(int64): is null; set \"default\" or \"default_key\"");
   says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}),
-       "a list of 4 values; all slots of a sample may have 3 keys together");
+       "a list of 4 values; the slots of a sample may have at most 3 keys in total");
   says(texts("s0", {"x", std::nullopt}), "is null; set \"default\"");
   DataSection two = named(1, {input_of("s", 2, 2, 3)});
   write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),

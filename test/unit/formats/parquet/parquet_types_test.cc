@@ -45,7 +45,7 @@ TEST_F(ParquetTypes, IntegersInOneFileAndTextInAnotherAreRefusedWithoutARule) {
   write_both(integers, words);
   const std::string message = error_of_both(one_slot());
   EXPECT_SAYS(message, "column 's0' has the type string in '");
-  EXPECT_SAYS(message, "second.parquet', but another one in '");
+  EXPECT_SAYS(message, "second.parquet', but another type in '");
   EXPECT_SAYS(message,
               "part.parquet' (int64): equal values would get different keys; store 's0' with one type, or state");
   write_both(words, integers);
@@ -117,7 +117,8 @@ TEST_F(ParquetTypes, RulesOfSlotsComeBackFromAModelsDescription) {
   const std::vector<SlotKeyRule> rules = {{"user", KeyRule::number}, {"city", KeyRule::hash, "'a.parquet' (string)"}};
   EXPECT_EQ(slot_key_rules_of(Json(Json::Object{{"slot_keys", to_json(rules)}})), rules);
   EXPECT_TRUE(slot_key_rules_of(Json(Json::Object{{"files", 1}})).empty());
-  EXPECT_SAYS(message_of([&] { slot_key_rules(Json(Json::Array{Json("user")})); }), "lack \"column\" or \"keys\"");
+  EXPECT_SAYS(message_of([&] { slot_key_rules(Json(Json::Array{Json("user")})); }),
+              "slot needs \"column\" and \"keys\"");
 }
 
 TEST_F(ParquetTypes, WholeFloatsAreTheIntegers) {
@@ -144,7 +145,7 @@ TEST_F(ParquetTypes, FloatsThatAreNoCertainIntegerAreBadRecords) {
   write(numbers<double>("s0", ParquetType::f64, {17, 9007199254740992.0}));
   EXPECT_SAYS(error(one_slot()), "the id 9007199254740992 is ambiguous");
   write(numbers<float>("s0", ParquetType::f32, {17, 16777216.0f}));
-  EXPECT_SAYS(error(one_slot()), "to it from 16777216 on; store ids as integers or text");
+  EXPECT_SAYS(error(one_slot()), "from 16777216 on; store ids as integers or text");
   write(numbers<double>("s0", ParquetType::f64, {1, std::numeric_limits<double>::infinity()}));
   EXPECT_SAYS(error(one_slot()), "found inf");
 }
@@ -198,7 +199,7 @@ TEST_F(ParquetTypes, ANegativeNumberIsNoKeyOfASizedSlot) {
   for (const Column& column : {numbers<int32_t>("s0", ParquetType::i32, {5, -1, 2}), texts("s0", {"1", "-1", "2"})}) {
     write(column);
     parquet_of(section).slots[0].keys = KeyRule::number;
-    EXPECT_SAYS(error(section), "expected an integer of at least 0, as \"slot_size_array\" counts them, found '-1'");
+    EXPECT_SAYS(error(section), "expected an integer of at least 0, because \"slot_size_array\" is set, found '-1'");
   }
 }
 

@@ -83,8 +83,8 @@ TEST_F(ParquetWarehouse, WholeDecimalsAreTheIntegersOfAnyOtherType) {
   EXPECT_EQ(rows_of(with("id", KeyRule::hash)).keys[0],
             hashes({"17", "9007199254740993", "-3", "-9223372036854775808"}));
   EXPECT_SAYS(error_of(with("price")),
-              "column 'price' (decimal128(10, 2)): expected an integer from -2^63 to 2^64 - 1, "
-              "found '12.5'; \"keys\": \"hash\" takes any decimal");
+              "column 'price' (decimal128(10, 2)): expected an integer from -2^63 to 2^64 - 1, found '12.5'; "
+              "\"keys\": \"hash\" accepts any decimal");
   EXPECT_EQ(rows_of(with("price", KeyRule::hash)).keys[0], hashes({"12.5", "-0.05", "17"}));
   EXPECT_EQ(rows_of(with("list", KeyRule::hash)).keys[0], hashes({"1.5", "2", "3", "1.5"}));
   EXPECT_EQ(rows_of(with("big", KeyRule::hash)).keys[0],
@@ -96,7 +96,7 @@ TEST_F(ParquetWarehouse, DatesAndTimesAreTextsAsKeys) {
   EXPECT_EQ(rows_of(with("ns")).keys[0],
             hashes({"1970-01-01 00:00:00.25", "1969-12-31 23:59:59.999999999", "2024-02-29 07:00:00.123456789"}));
   EXPECT_EQ(rows_of(with("clock")).keys[0], hashes({"00:00:00", "00:00:00.001", "23:59:59.999"}));
-  EXPECT_SAYS(error_of(with("day", KeyRule::number)), "found '1970-01-01'; \"keys\": \"hash\" takes any");
+  EXPECT_SAYS(error_of(with("day", KeyRule::number)), "found '1970-01-01'; \"keys\": \"hash\" accepts any");
 }
 
 TEST_F(ParquetWarehouse, WordsOfMissingAreTextsAlone) {
@@ -120,7 +120,7 @@ TEST_F(ParquetWarehouse, FilesWithOtherTypesGoTogetherWhereKeysAreEqual) {
   EXPECT_EQ(both(texts("id", {"17"}), "id", KeyRule::number).at(4), 17);
   EXPECT_EQ(both(texts("day", {"2024-02-29"}), "day", KeyRule::hash).at(3), hashes({"2024-02-29"})[0]);
   EXPECT_SAYS(message_of([&] { both(numbers<int64_t>("day", ParquetType::i64, {17}), "day", {}); }),
-              "but another one in '" + stored.string() + "' (date32[day])");
+              "but another type in '" + stored.string() + "' (date32[day])");
   EXPECT_SAYS(message_of([&] { both(texts("ns", {"2024-02-29 07:00:00"}), "ns", KeyRule::hash); }),
               "store 'ns' with one type");
 }

@@ -97,7 +97,7 @@ TEST(RawSet, NoMoreThanNumSamplesAreRead) {
   };
   EXPECT_EQ(set(0)->samples(), 50);
   EXPECT_EQ(set(30)->samples(), 30);
-  EXPECT_SAYS(message_of([&] { set(51); }), "holds 50 records of 40 bytes, but the Data layer says 51");
+  EXPECT_SAYS(message_of([&] { set(51); }), "holds 50 records of 40 bytes, but the Data layer expects 51");
 }
 
 TEST(RawSet, ASizeThatIsNoMultipleOfTheRecordSaysTheNumbers) {
@@ -110,7 +110,7 @@ TEST(RawSet, ASizeThatIsNoMultipleOfTheRecordSaysTheNumbers) {
     EXPECT_SAYS(
         message_of([&] { open_raw_set(section, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
         cat("' has ", keep, " bytes: ", keep / 40, " records of 40 bytes (2 label, 3 dense and 5 keys) and ", keep % 40,
-            " bytes more"));
+            " more bytes"));
   }
   put_bytes(folder / "all", {});
   EXPECT_SAYS(
@@ -140,7 +140,7 @@ TEST(RawSet, BadRecordsAreErrorsOrLeftOut) {
     rows[15000].slots[3] = {-4};
     put_bytes(folder / "key", raw_bytes(rows, floats));
     EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "key", rows); }),
-                "key': record 15001 of 20000, at byte 600000: slot 3 has the key -4; keys are not negative");
+                "key': record 15001 of 20000, at byte 600000: slot 3 has the key -4; expected a key of at least 0");
     rows = good;
     rows.insert(rows.begin() + 15000, good[0]);
     rows[15000].dense[1] = floats ? NAN : -1;
@@ -178,7 +178,7 @@ TEST(RawSet, RulesOfTheSection) {
   };
   EXPECT_EQ(errors("", R"("max_feature_num_per_sample": 3)"), "");
   EXPECT_SAYS(errors("", R"("max_feature_num_per_sample": 2)"),
-              "/layers/0/sparse/0: Raw data has one key in each slot, 3 in all; the limits allow 2");
+              "/layers/0/sparse/0: Raw data has one key in each slot, 3 in total; the limits allow only 2");
   EXPECT_SAYS(errors(R"("slot_size_array": [1, 2], )", R"("max_feature_num_per_sample": 3)"),
               "/layers/0/slot_size_array: has 2 numbers for 3 slots");
 }

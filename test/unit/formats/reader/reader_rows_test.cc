@@ -228,7 +228,7 @@ TEST(ReaderOfRows, BuffersThatAreNotHeldCannotBeReleased) {
   ASSERT_EQ(rig.reader->next(), 0);
   rig.reader->release(0);
   for (const int buffer : {0, 1, -1, 3})
-    EXPECT_SAYS(message_of([&] { rig.reader->release(buffer); }), "released without being held");
+    EXPECT_SAYS(message_of([&] { rig.reader->release(buffer); }), "released, but is not in use");
 }
 
 TEST(ReaderOfRows, APositionThatIsNoneSaysWhatIsWrong) {

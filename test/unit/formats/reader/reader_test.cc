@@ -244,7 +244,9 @@ TEST(Reader, AFileWithAWrongHeaderIsAnErrorBeforeTheFirstBatch) {
   const DataSet set(section);
   DataSection other = section;
   other.dense.dense_dim = 4;
-  EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, but the Data layer says 4"),
+  EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); })
+                .find("dense_dim 3, but the Data layer expects "
+                      "4"),
             std::string::npos);
 }
 
@@ -255,7 +257,7 @@ TEST(Reader, ALayoutOfAnotherSectionIsABug) {
   EXPECT_SAYS(message_of([&] {
                 Reader(two_inputs(), Source{set.list.string()}, layout, {memory.data()}, {.batch = 8}, Log::silent());
               }),
-              "bug: the layout of a batch was made for another Data layer");
+              "bug: the batch layout belongs to another Data layer");
 }
 
 TEST(Reader, AnEmptySetIsAnError) {

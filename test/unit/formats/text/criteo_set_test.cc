@@ -122,9 +122,9 @@ TEST(CriteoSet, RulesOfTheSectionAndMessages) {
   };
   EXPECT_SAYS(message_of([&] { section("", 0, 26); }), "Criteo data with these options has 13 dense values, not 0");
   EXPECT_SAYS(message_of([&] { section("", 13, 27); }),
-              "/sparse: has 27 slots in all; Criteo data with these options has 26");
+              "/sparse: has 27 slots in total; Criteo data with these options has 26");
   EXPECT_SAYS(message_of([&] { section(R"(, "criteo": {"wide": "all"})", 13, 27); }),
-              "its first slot is the wide one, with 39 keys; the limits allow fewer");
+              "its first slot has 39 keys (\"wide\" of \"criteo\"); the limits allow fewer");
   EXPECT_SAYS(message_of([&] { section(R"(, "criteo": {"buckets": 2})", 13, 26); }), "needs at least 3 keys");
   EXPECT_SAYS(message_of([&] { section(R"(, "criteo": {"key_bits": 40})", 13, 26); }),
               "/criteo/key_bits: expected 32 or 64, found 40");

@@ -218,7 +218,7 @@ TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
     return message_of([&] { expect_reads(section, folder / "b", {}); });
   };
   EXPECT_SAYS(message("1,\"[(1, 2), (3, 4)]\",[1],[a]\n"),
-              "column 'names': expected a list in brackets, found '[(1, 2), (3, 4)]': there are lists in the list");
+              "column 'names': expected a list in brackets, found '[(1, 2), (3, 4)]': the list contains lists");
   EXPECT_SAYS(message("1,[a],\"[1, b]\",[a]\n"),
               "column 'ids': expected an integer from -2^63 to 2^64 - 1, found '[1, b]'");
 }
@@ -255,7 +255,7 @@ TEST(CsvSet, VocabulariesAreReadAsCellsAre) {
 }
 
 TEST(CsvSet, VocabulariesThatAreNoTextAreNamed) {
-  EXPECT_NE(keys_of_vocabulary("Oslo\rRome\r").find("cities': its lines end with only a carriage return"),
+  EXPECT_NE(keys_of_vocabulary("Oslo\rRome\r").find("cities': its lines end with a single carriage return"),
             std::string::npos);
   EXPECT_NE(keys_of_vocabulary(std::string("O\0s\0l\0o\0\n\0", 10)).find("cities': it is UTF-16"), std::string::npos);
 }
@@ -368,7 +368,7 @@ TEST(CsvSet, LearnedStatisticsStandardise) {
   csv.slots = {{{"n"}, KeyRule::number, 0, "", "", {}}};
   write_text(folder / "a", "y,a,b,c,n\n1,3,0,7,1\n0,,,-1,2\n");
   EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "a", {}); }),
-              "column 'a': \"standardize\" without \"mean\" and \"std\" needs the statistics of training data");
+              "column 'a': \"standardize\" without \"mean\" and \"std\" needs statistics of training data");
   section.statistics = {{"a", false, 1, 4, 9}, {"b", true, 1, 2, 9}, {"c", true, 1, 0.5, 9}, {"a", true, 5, 5, 9}};
   const auto c = static_cast<float>((std::log1p(7.0) - 1) / 0.5);
   expect_reads(section, folder / "a", {{{1}, {0.5, -0.5, c}, {{1}}}, {{0}, {0, 7, -2}, {{2}}}});
@@ -410,9 +410,9 @@ TEST(CsvSet, WidthsFollowFromTheColumns) {
               "/layers/0/sparse/0: sparse input needs \"slot_num\": there are 3 slots, and 2 inputs");
   EXPECT_SAYS(
       message(plain, R"({"top": "x", "slot_num": 3, "max_nnz": 1}, {"top": "y"})"),
-      "/layers/0/sparse/1: sparse input needs \"slot_num\": of 3 slots the other inputs have 3, and none is left");
+      "/layers/0/sparse/1: sparse input needs \"slot_num\": of 3 slots the other inputs use 3, so no slot is left");
   EXPECT_SAYS(message(plain, R"({"top": "x", "slot_num": 2, "max_nnz": 1})"),
-              "/layers/0/sparse: has 2 slots in all, but \"slots\" of \"csv\" names 3 columns");
+              "/layers/0/sparse: has 2 slots in total, but \"slots\" of \"csv\" names 3 columns");
 }
 
 TEST(CsvSet, Every64BitNumberIsAKey) {
@@ -463,8 +463,7 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   EXPECT_SAYS(message(""), "a' is empty; expected the names of the columns in its first line");
   EXPECT_SAYS(message("\n\r\n\n"), "a' is empty");
   EXPECT_SAYS(message(header), "a': the data set is empty: its files hold no records");
-  EXPECT_SAYS(message("L0,D0,D1,S0,S1,S2,D1\n"),
-              "there are two columns 'D1', so the name is ambiguous; the columns are 'L0'");
+  EXPECT_SAYS(message("L0,D0,D1,S0,S1,S2,D1\n"), "there are two columns 'D1'; rename one; the columns are 'L0'");
   EXPECT_SAYS(message("L0,D0,S0,S1,S2\n"), "there is no column 'D1'; there are 'L0', 'D0', 'S0', 'S1', 'S2'");
   const std::string whole = header + good;
   write_gzip(folder / "a.gz", whole);
@@ -484,8 +483,11 @@ TEST(CsvSet, NumbersInOtherNotationsAreRefusedWithTheOneThatIsRead) {
   };
   for (const char* cell : {"\"2,750.5\"", "\"9,5\"", "$12", "7 %", "3'100", "(1,250)", "\"1.250,75 \u20ac\""})
     EXPECT_SAYS(message(cat("1,", std::string(cell) == "(1,250)" ? "\"(1,250)\"" : cell, ",a")),
-                "expected a number without units, currency signs and thousands separators, with a decimal point");
-  EXPECT_SAYS(message("\"1,0\",2,a"), "column 'L0': expected a number, found '1,0'; expected a number without units");
+                "expected a number with a decimal point and without units, currency signs and thousands "
+                "separators, ");
+  EXPECT_SAYS(message("\"1,0\",2,a"),
+              "column 'L0': expected a number, found '1,0'; expected a number with a "
+              "decimal point and without units");
   EXPECT_SAYS(message("1,2024-05-17 08:30,a"), "dates and times must be numbers: use seconds since 1970");
   EXPECT_TRUE(message("1,many,a").ends_with("found 'many'"));
 }
@@ -522,14 +524,14 @@ TEST(CsvSet, RecordsOfOtherDialectsAreRefusedWithTheirCause) {
     return message_of([&] { expect_reads(section, folder / "a", {}); });
   };
   EXPECT_SAYS(message("1,2,3\n0,\"a \\\"b\",3\n"),
-              "line 3, at byte 15: value 2 continues after its closing quote: 'b\"'; backslashes escape quotes, "
-              "delimiters or line ends here");
-  EXPECT_SAYS(message("1,2,3\\,4\n"), "expected 3 values, found 4; backslashes escape");
-  EXPECT_SAYS(message("1,2\\\n,3\n"), "expected 3 values, found 2; backslashes escape");
-  EXPECT_SAYS(message("1,2,3\n# the end\n"), "expected 3 values, found 1; it looks like a comment");
+              "line 3, at byte 15: value 2 continues after its closing quote: 'b\"'; a backslash escapes a quote, "
+              "delimiter or line end");
+  EXPECT_SAYS(message("1,2,3\\,4\n"), "expected 3 values, found 4; a backslash");
+  EXPECT_SAYS(message("1,2\\\n,3\n"), "expected 3 values, found 2; a backslash");
+  EXPECT_SAYS(message("1,2,3\n# the end\n"), "expected 3 values, found 1; the line looks like a comment");
   EXPECT_SAYS(message("1,1,2,3\n"),
-              "expected 3 values, found 4; a cell that contains a delimiter needs quotes; if every row "
-              "has one value more than the header, as with row names of R");
+              "expected 3 values, found 4; a cell that contains a delimiter needs quotes; if every row has one "
+              "value more than the header, the file has row names of R");
   csv_of(section).header = false;
   csv_of(section).columns = {"L0", "D0", "S0"};
   write_text(folder / "a", "1,2,3\n1,2,3,4\n");
@@ -632,7 +634,7 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [], "slots": [{"columns": ["b"]}]})"),
               "/layers/0/dense/dense_dim: is 1, but \"dense\" of \"csv\" names 0 columns");
   EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b"]}]})"),
-              "/layers/0/sparse: has 2 slots in all, but \"slots\" of \"csv\" names 1 columns");
+              "/layers/0/sparse: has 2 slots in total, but \"slots\" of \"csv\" names 1 columns");
   const auto labels = [&](const std::string& list) {
     return errors(
         cat(R"(, "csv": {"missing": "?", "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"]}], )",
@@ -664,21 +666,20 @@ TEST(CsvSet, RulesOfTheSection) {
   };
   EXPECT_SAYS(slots(R"("keys": "vocabulary")"),
               "/layers/0/csv/slots/0/vocabulary: \"keys\": \"vocabulary\" needs the file");
-  EXPECT_SAYS(slots(R"("vocabulary": "f")"), "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" uses it");
-  EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"),
-              "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" uses it");
+  EXPECT_SAYS(slots(R"("vocabulary": "f")"), "/layers/0/csv/slots/0/vocabulary: needs \"keys\": \"vocabulary\"");
+  EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"), "/layers/0/csv/slots/0/buckets: needs \"keys\": \"hash\"");
   EXPECT_EQ(slots(R"("brackets": true, "separator": ";")"), "");
   EXPECT_SAYS(slots(R"("brackets": true, "separator": "]")"),
-              "/layers/0/csv/slots/0/separator: is a bracket or a quote of the list itself");
+              "/layers/0/csv/slots/0/separator: cannot be a separator: lists use brackets and quotes themselves");
   const auto dense = [&](const std::string& more) {
     return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"], )", more,
                       R"(}], "slots": [{"columns": ["b", "c"]}]})"));
   };
   EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1])"),
-              "/layers/0/csv/dense/0/std: expected one number for all columns or 1, one for each; found 0");
+              "/layers/0/csv/dense/0/std: expected one number for all columns or 1, one for each column; found 0");
   EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1], "std": [0])"),
               "/layers/0/csv/dense/0/std: expected positive numbers, found 0");
-  EXPECT_SAYS(dense(R"("mean": [1])"), "/layers/0/csv/dense/0/mean: only \"transform\": \"standardize\" uses it");
+  EXPECT_SAYS(dense(R"("mean": [1])"), "/layers/0/csv/dense/0/mean: needs \"transform\": \"standardize\"");
   EXPECT_EQ(dense(R"("transform": "standardize")"), "") << "both are learned";
   EXPECT_EQ(dense(R"("transform": ["log", "standardize"], "mean": [1], "std": [2])"), "");
   EXPECT_SAYS(

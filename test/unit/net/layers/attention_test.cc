@@ -12,21 +12,23 @@ const std::string kMask = R"({"type": "SequenceMask", "max_sequence_len_from": 5
 TEST(MultiHeadAttentionLayer, GivesAMeanOfValuesForEachQuery) {
   EXPECT_EQ(spec_of(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 12}}).outputs[0].shape, (Shape{2, 5, 12}));
   EXPECT_EQ(spec_of(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 8}, {2, 1, 5, 7}}).scratch[0].shape, (Shape{2, 4, 5, 7}));
-  EXPECT_NE(complaints(R"({"type": "MultiHeadAttention", "transpose_b": true})").find("keys are always transposed"),
-            std::string::npos);
+  EXPECT_NE(
+      complaints(R"({"type": "MultiHeadAttention", "transpose_b": true})").find("the program always transposes keys"),
+      std::string::npos);
 }
 
 TEST(MultiHeadAttentionLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(spec_error(kAttention, {{2, 8}, {2, 7, 8}, {2, 7, 8}}),
-            "bottom/0: MultiHeadAttention takes a tensor of 3 dimensions, and this one has shape [2,8]");
+            "bottom/0: MultiHeadAttention takes a tensor of 3 dimensions, found shape [2,8]");
   EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 10}}),
-            "num_attention_heads: 4 heads do not divide the 10 columns of bottom 2");
+            "num_attention_heads: 4 heads cannot divide the 10 columns of bottom 2");
   EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {3, 7, 8}, {3, 7, 8}}),
             "bottom/1: MultiHeadAttention takes queries, keys and values of one batch: the queries have 2 samples, "
             "this one 3");
   EXPECT_EQ(
       spec_error(kAttention, {{2, 5, 8}, {2, 7, 12}, {2, 7, 8}}),
-      "bottom/1: the queries have 8 columns, the keys 12; they are multiplied, so the last dimensions must agree");
+      "bottom/1: the queries have 8 columns, the keys 12; expected equal last dimensions, because queries and keys "
+      "are multiplied");
   EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 6, 8}}), "bottom/2: there are 7 keys and 6 values");
   EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 8}, {2, 1, 7, 5}}),
             "bottom/3: the mask has shape [2,1,7,5]; it must be [2,1,5,7], [2,1,1,7] or [2,4,5,7]");
@@ -59,9 +61,9 @@ TEST(MatrixMultiplyLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(spec_of(section, {{4, 5}, {5, 3, 2}}).outputs[0].shape, (Shape{4, 3, 2}));
   EXPECT_EQ(spec_error(section, {{4, 5}, {6, 3, 2}}),
             "bottom/1: MatrixMultiply: 5 columns times 6 rows; the shapes are [4,5] and [6,3,2]");
-  EXPECT_EQ(
-      spec_error(section, {{3, 4, 5}, {5, 2}}),
-      "bottom/1: MatrixMultiply takes as many matrices in both tensors: the first has shape [3,4,5], this one [5,2]");
+  EXPECT_EQ(spec_error(section, {{3, 4, 5}, {5, 2}}),
+            "bottom/1: MatrixMultiply takes tensors with equally many matrices: the first has shape [3,4,5], this one "
+            "[5,2]");
   EXPECT_EQ(spec_error(section, {{4, 5}, {4, 2}}),
             "bottom/1: MatrixMultiply: 5 columns times 4 rows; the shapes are [4,5] and [4,2]");
 }
@@ -72,7 +74,7 @@ TEST(LayerNormLayer, NormalizesTheLastDimension) {
   EXPECT_FALSE(spec.weights[0].penalised);
   EXPECT_EQ(spec.scratch[0].shape, (Shape{12, 2}));
   EXPECT_EQ(spec_error(R"({"type": "LayerNorm"})", {{4}}),
-            "bottom: LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape [4]");
+            "bottom: LayerNorm takes a tensor of 2 to 4 dimensions, found shape [4]");
 }
 
 TEST(PReLUDiceLayer, NeedsItsTwoNumbers) {

@@ -41,9 +41,8 @@ TEST(BatchNormLayer, GammaMayStartAtZero) {
 }
 
 TEST(BatchNormLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(
-      spec_error(kBatchNorm, {{4, 3, 2}}),
-      "bottom: BatchNorm takes a tensor of 2 dimensions, and this one has shape [4,3,2]; add a Reshape before it");
+  EXPECT_EQ(spec_error(kBatchNorm, {{4, 3, 2}}),
+            "bottom: BatchNorm takes a tensor of 2 dimensions, found shape [4,3,2]; add a Reshape before it");
   EXPECT_EQ(complaints(R"({"type": "BatchNorm"})"), "/layers/1: BatchNorm needs the object \"bn_param\"\n");
   EXPECT_EQ(complaints(R"({"type": "BatchNorm", "bn_param": {"factor": 0, "eps": 1e-5}})"),
             "/layers/1/bn_param/factor: expected a number, more than 0 and at most 1, found the integer 0\n");

@@ -10,9 +10,8 @@ TEST(InnerProductLayer, IsAMatrixAndABias) {
   EXPECT_EQ(spec_text(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
             "[4,3] | weights [6,3] bias [3]");
   check_layer({R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
-  EXPECT_EQ(
-      complaint_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6, 2}}),
-      "bottom/0: InnerProduct takes a tensor of 2 dimensions, and this one has shape [4,6,2]; add a Reshape before it");
+  EXPECT_EQ(complaint_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6, 2}}),
+            "bottom/0: InnerProduct takes a tensor of 2 dimensions, found shape [4,6,2]; add a Reshape before it");
   EXPECT_EQ(complaint_of(R"({"type": "InnerProduct"})", {{4, 6}}), ": InnerProduct needs the object \"fc_param\"");
 }
 
@@ -35,8 +34,8 @@ TEST(FusedInnerProductLayer, AcceptsTheEmptyTensorsOfAChain) {
                       {{4, 6}, {0, 1}, {0, 1}, {0, 1}}),
             "[4,3] | weights [6,3] bias [3]");
   EXPECT_EQ(complaint_of(body, {{4, 6}, {4, 6}}),
-            "bottom/1: FusedInnerProduct reads one tensor, its first bottom; other bottoms must be the empty tops of a "
-            "FusedInnerProduct, but this one has shape [4,6]");
+            "bottom/1: FusedInnerProduct reads only its first bottom; further bottoms must be the empty tops of a "
+            "FusedInnerProduct, found shape [4,6]");
   EXPECT_EQ(
       complaint_of(R"({"type": "FusedInnerProduct", "activation": "Relo", "fc_param": {"num_output": 3}})", {{4, 6}})
           .substr(0, 30),
@@ -60,10 +59,11 @@ TEST(MlpLayer, IsAStack) {
 
 TEST(MlpLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": []}})", {{4, 6}}),
-            "/mlp_param/num_outputs: names no stage; give the width of at least one");
+            "/mlp_param/num_outputs: names no stage; expected the width of at least one stage");
   EXPECT_EQ(
       complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Relu", "None"]}})", {{4, 6}}),
-      "/mlp_param/activations: has 2 entries for 1 stages; expected one for each, or \"activation\" for all");
+      "/mlp_param/activations: has 2 entries for 1 stages; expected one activation for each stage, or set "
+      "\"activation\" for all stages");
   EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Swish"]}})", {{4, 6}}),
             "/mlp_param/activations/0: expected \"None\", \"Relu\", \"ReLU\", \"Sigmoid\", \"Tanh\", \"GELU\" or "
             "\"SiLU\", found \"Swish\"");
@@ -96,10 +96,9 @@ TEST(MultiCrossLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(
       complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2, "full_matrix": true}})",
                    {{4, 6}}),
-      "/mc_param/full_matrix: a full matrix has no \"projection_dim\"; keep one of them");
-  EXPECT_EQ(
-      complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1}})", {{4, 6, 2}}),
-      "bottom: MultiCross takes a tensor of 2 dimensions, and this one has shape [4,6,2]; add a Reshape before it");
+      "/mc_param/full_matrix: \"projection_dim\" and a full matrix exclude each other; remove one of the two");
+  EXPECT_EQ(complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1}})", {{4, 6, 2}}),
+            "bottom: MultiCross takes a tensor of 2 dimensions, found shape [4,6,2]; add a Reshape before it");
 }
 
 }  // namespace

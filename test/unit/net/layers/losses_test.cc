@@ -17,11 +17,11 @@ TEST(CrossEntropyLossLayer, PredictsOneProbability) {
 
 TEST(CrossEntropyLossLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(spec_error(kCross, {{8, 1}, {8, 1}}),
-            "bottom/0: CrossEntropyLoss takes logits of two columns, one for each class; this one has shape [8,1]");
+            "bottom/0: CrossEntropyLoss takes logits of two columns, one for each class, found shape [8,1]");
   EXPECT_EQ(spec_error(kCross, {{8, 2}, {8, 2}}),
-            "bottom/1: CrossEntropyLoss takes labels of one column, 0 or 1, for 8 rows; this one has shape [8,2]");
+            "bottom/1: CrossEntropyLoss takes labels of one column, 0 or 1, for 8 rows, found shape [8,2]");
   EXPECT_EQ(spec_error(kCross, {{8, 2}, {4, 1}}),
-            "bottom/1: CrossEntropyLoss takes labels of one column, 0 or 1, for 8 rows; this one has shape [4,1]");
+            "bottom/1: CrossEntropyLoss takes labels of one column, 0 or 1, for 8 rows, found shape [4,1]");
 }
 
 TEST(MultiCrossEntropyLossLayer, PredictsEachLabel) {
@@ -32,10 +32,12 @@ TEST(MultiCrossEntropyLossLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(
       spec_error(kMulti, {{8, 3}, {8, 2}}),
       "bottom/1: MultiCrossEntropyLoss takes a label for every logit: the logits have shape [8,3], the labels [8,2]");
-  EXPECT_EQ(spec_error(kMulti, {{8, 2}, {8, 2}}), "target_weight: has 3 numbers for 2 labels; expected one for each");
+  EXPECT_EQ(spec_error(kMulti, {{8, 2}, {8, 2}}),
+            "target_weight: has 3 numbers for 2 labels; expected one number "
+            "for each label");
   EXPECT_EQ(spec_error(kMulti, {{8, 3, 1}, {8, 3, 1}}),
-            "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, and this one has shape [8,3,1]; add a "
-            "Reshape before it");
+            "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, found shape [8,3,1]; add a Reshape "
+            "before it");
   EXPECT_EQ(complaints(R"({"type": "MultiCrossEntropyLoss"})"),
             "/layers/1: MultiCrossEntropyLoss needs \"target_weight\": weight of each label, in the order of the "
             "label's columns\n");

@@ -50,7 +50,7 @@ TEST(SliceLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 10]]})", {{4, 9, 2}}),
             "ranges/0: slots [0,10) of a tensor of shape [4,9,2]: it has 9 slots, so a range ends at 9 at most");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 1]]})", {{4, 9, 2, 2}}),
-            "bottom: Slice takes a tensor of 2 dimensions, and this one has shape [4,9,2,2]; add a Reshape before it");
+            "bottom: Slice takes a tensor of 2 dimensions, found shape [4,9,2,2]; add a Reshape before it");
 }
 
 TEST(ReshapeLayer, ChangesTheLengthOfRows) {
@@ -72,23 +72,22 @@ TEST(ReshapeLayer, SelectsSlotsInAnyOrder) {
 TEST(ReshapeLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "leading_dim": 7})", {{4, 6, 5}}),
             "leading_dim: a tensor of shape [4,6,5] cannot become rows of 7: leading_dim must be a multiple of its "
-            "last dimension (5) and divide its 120 "
-            "elements; one that fits is 30: all of a row");
+            "last dimension (5) and divide its 120 elements; a leading_dim that fits is 30: all of a row");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "leading_dim": 5, "time_step": 7})", {{4, 6, 5}}),
             "leading_dim: a tensor of shape [4,6,5] cannot become 7 time steps of rows of 5: leading_dim must be a "
-            "multiple of its last dimension (5) and "
-            "time_step times leading_dim must divide its 120 elements; one that fits is 5");
+            "multiple of its last dimension (5) and time_step times leading_dim must divide its 120 elements; a "
+            "leading_dim that fits is 5");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1, 6]})", {{4, 6, 5}}),
             "selected/1: slot 6 of a tensor of shape [4,6,5]: its slots are 0 to 5");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1]})", {{4, 6}}),
-            "selected: slots are selected from a tensor [samples, slots, dim], such as an embedding's output, and this "
-            "one has shape [4,6]; Slice takes columns of a matrix");
+            "selected: \"selected\" needs a tensor [samples, slots, dim], such as an embedding's output, found "
+            "shape [4,6]; use Slice to select columns of a matrix");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": []})", {{4, 6, 5}}),
             "/selected: selects no slot; name at least one");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}),
             "/selected/0: expected an integer, at least 0 and at most 16777216, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1], "time_step": 2})", {{4, 6, 5}}),
-            "/time_step: cannot be combined with \"selected\"; keep one of them");
+            "/time_step: cannot be combined with \"selected\"; remove one of the two");
 }
 
 TEST(CastLayer, IsTheIdentity) {
@@ -114,7 +113,7 @@ TEST(ScaleLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 2, "factor": 2}})", {{4, 6}}),
             "/scale_param/axis: expected an integer, at least 0 and at most 1, found the integer 2");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"factor": 2}})", {{4, 6, 2}}),
-            "bottom: Scale takes a tensor of 2 dimensions, and this one has shape [4,6,2]; add a Reshape before it");
+            "bottom: Scale takes a tensor of 2 dimensions, found shape [4,6,2]; add a Reshape before it");
 }
 
 TEST(FusedReshapeConcatLayer, HasTheLastSlotInAnOutputOfItsOwn) {
@@ -133,8 +132,8 @@ TEST(FusedReshapeConcatLayer, SaysWhatDoesNotFit) {
             "bottom/1: FusedReshapeConcat takes tensors of equally many samples and slots: the first has shape "
             "[4,3,2], this one [4,2,5]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcatGeneral"})", {{4, 6}}),
-            "bottom/0: FusedReshapeConcatGeneral takes tensors [samples, slots, dim], such as outputs of embeddings, "
-            "and this one has shape [4,6]");
+            "bottom/0: FusedReshapeConcatGeneral takes tensors [samples, slots, dim], such as outputs of "
+            "embeddings, found shape [4,6]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcat"})", {{4, 1, 2}}),
             "bottom/0: FusedReshapeConcat needs at least two slots, a history and an item, and this tensor has shape "
             "[4,1,2]; FusedReshapeConcatGeneral "
@@ -171,7 +170,7 @@ TEST(ConcatLayer, SaysWhatDoesNotFit) {
             "bottom/1: Concat along axis 1 takes tensors that agree in all other dimensions: the first has shape "
             "[4,3,5], this one [4,6]");
   EXPECT_EQ(complaint_of(R"({"type": "Concat", "axis": 2})", {{4, 3}, {4, 3}}),
-            "axis: axis 2 of a tensor of shape [4,3]: matrices are concatenated along axis 1");
+            "axis: axis 2 of a tensor of shape [4,3]: axis must be 1 for matrices");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(DotProductLayer, HasTheProductRuleWhereFactorsAreZero) {
 
 TEST(DotProductLayer, NeedsOneShape) {
   EXPECT_EQ(complaint_of(R"({"type": "DotProduct"})", {{5, 7}, {5, 8}}),
-            "bottom/1: DotProduct takes tensors of one shape: the first has [5,7], this one [5,8]");
+            "bottom/1: DotProduct takes tensors of equal shape: the first has [5,7], this one [5,8]");
 }
 
 TEST(SubLayer, Subtracts) {
@@ -28,7 +28,7 @@ TEST(SubLayer, Subtracts) {
   const LayerRun run({R"({"type": "Sub"})", {{1, 2}, {1, 2}}}, {});
   EXPECT_EQ(run.out[0][1], run.in[0][1] - run.in[1][1]);
   EXPECT_EQ(complaint_of(R"({"type": "Sub"})", {{5, 7}, {7, 5}}),
-            "bottom/1: Sub takes tensors of one shape: the first has [5,7], this one [7,5]");
+            "bottom/1: Sub takes tensors of equal shape: the first has [5,7], this one [7,5]");
 }
 
 TEST(ReduceLayers, KeepTheAxisWithSizeOne) {
@@ -50,13 +50,13 @@ TEST(ReduceLayers, SumAndAverageAlongEveryAxis) {
 
 TEST(ReduceLayers, SayWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum"})", {{6, 5}}),
-            ": ReduceSum needs \"axis\": the axis to sum over; it keeps size 1. 0 is the batch");
+            ": ReduceSum needs \"axis\": the axis to reduce, which keeps size 1; 0 is the batch");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": 2})", {{6, 5}}),
             "axis: axis 2 of a tensor of shape [6,5]: its axes are 0 to 1");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": -1})", {{6, 5}}),
             "/axis: expected an integer, at least 0 and at most 2, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceMean", "axis": 0})", {{6, 5, 2, 2}}),
-            "bottom: ReduceMean takes a tensor of 2 or 3 dimensions, and this one has shape [6,5,2,2]");
+            "bottom: ReduceMean takes a tensor of 2 or 3 dimensions, found shape [6,5,2,2]");
 }
 
 TEST(WeightMultiplyLayer, HasAVectorForEachColumn) {
@@ -67,12 +67,11 @@ TEST(WeightMultiplyLayer, HasAVectorForEachColumn) {
 
 TEST(WeightMultiplyLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "WeightMultiply", "weight_dims": [3, 4]})", {{6, 5}}),
-            "weight_dims/0: 3 vectors for a tensor of shape [6,5]: expected one for each of its columns, 5");
+            "weight_dims/0: 3 vectors for a tensor of shape [6,5]: expected one vector for each column, 5");
   EXPECT_EQ(complaint_of(R"({"type": "WeightMultiply", "weight_dims": [3]})", {{6, 3}}),
             "/weight_dims: is [slots, dim], two numbers; found 1");
-  EXPECT_EQ(
-      complaint_of(R"({"type": "Multiply", "weight_dims": [3, 4]})", {{6, 3, 2}}),
-      "bottom: WeightMultiply takes a tensor of 2 dimensions, and this one has shape [6,3,2]; add a Reshape before it");
+  EXPECT_EQ(complaint_of(R"({"type": "Multiply", "weight_dims": [3, 4]})", {{6, 3, 2}}),
+            "bottom: WeightMultiply takes a tensor of 2 dimensions, found shape [6,3,2]; add a Reshape before it");
 }
 
 TEST(ActivationLayers, HaveTheirFunctions) {
@@ -112,15 +111,13 @@ TEST(InteractionLayer, CrossesAllVectors) {
 }
 
 TEST(InteractionLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(
-      complaint_of(R"({"type": "Interaction"})", {{6, 2, 4}, {6, 26, 8}}),
-      "bottom/0: Interaction reads a matrix [samples, dim] first, from the bottom MLP, and this one has shape [6,2,4]");
+  EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 2, 4}, {6, 26, 8}}),
+            "bottom/0: Interaction reads a matrix [samples, dim] first, from the bottom MLP, found shape [6,2,4]");
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 8}, {6, 8}}),
-            "bottom/1: Interaction reads an embedding [samples, slots, dim] second, and this one has shape [6,8]");
+            "bottom/1: Interaction reads an embedding [samples, slots, dim] second, found shape [6,8]");
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 16}, {6, 26, 8}}),
-            "bottom/1: Interaction takes vectors of one length for the same samples: the first tensor has shape "
-            "[6,16], this one [6,26,8]; make the last "
-            "InnerProduct 8 wide or the embedding's vectors 16 long");
+            "bottom/1: Interaction takes vectors of equal length for the same samples: the first tensor has shape "
+            "[6,16], this one [6,26,8]; make the last InnerProduct 8 wide or the embedding's vectors 16 long");
 }
 
 }  // namespace

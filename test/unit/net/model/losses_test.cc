@@ -84,7 +84,8 @@ TEST(Losses, PredictionsOfManyLabelsLieInOnePiece) {
 
 TEST(Losses, EachNeedsSomethingThatLearns) {
   EXPECT_EQ(wiring_errors(fc("a", 3).substr(0, fc("a", 3).size() - 2)),
-            "/layers: there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label\n");
+            "/layers: the config has no loss layer; add a BinaryCrossEntropyLoss that reads the last layer and the "
+            "label\n");
   EXPECT_EQ(wiring_errors(fc("a") + bce("a", "one") + ", " + bce("label", "two")),
             "/layers/3/bottom/0: no trainable layer feeds this loss\n");
 }

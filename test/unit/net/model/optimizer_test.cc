@@ -73,7 +73,8 @@ TEST(ModelOptimizer, ARateInProportionToZeroIsAWarning) {
   EXPECT_EQ(warnings("0.1", "0.5"), "");
   EXPECT_EQ(warnings("0", "0"), "");
   EXPECT_EQ(warnings("0", "0.5"),
-            "/layers/1/optimizer: its rate is scaled by the top-level one, which is 0: this table does not learn\n");
+            "/layers/1/optimizer: the table does not learn: its learning rate is scaled by the top-level rate, "
+            "which is 0\n");
 }
 
 }  // namespace

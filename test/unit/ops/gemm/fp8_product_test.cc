@@ -105,7 +105,7 @@ bool has_fp8(Device device) {
     ops::expect_fp8(ctx);
     return true;
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("use \"bf16\" on it"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("use \"bf16\" on this GPU"), std::string::npos) << error.what();
     return false;
   }
 }

@@ -244,7 +244,8 @@ TEST(LogitLossOp, NeedsTheLayerAmongTheTermsOnce) {
     ops::logit_loss(t.ctx, layer, sum, target);
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("y is 0 terms of the sum, not one"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("y is 0 terms of the sum, expected one term"), std::string::npos)
+        << error.what();
   }
 }
 

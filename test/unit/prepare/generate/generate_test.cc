@@ -68,7 +68,7 @@ TEST_F(Generated, MetadataOfAnotherParquetSetIsNotOverwrittenUnasked) {
   write_text(folder / "_metadata.json", "{}");
   EXPECT_SAYS(message_of([&] { make(); }),
               cat("'", (folder / "_metadata.json").string(),
-                  "' already exists, and this set would write its own there; choose another folder for '"));
+                  "' already exists, and this data set would overwrite the file; choose another folder for '"));
   EXPECT_EQ(read_text(folder / "_metadata.json", "test"), "{}");
 }
 
@@ -169,11 +169,11 @@ TEST_F(Generated, DataOfTheSameParametersIsLeftAloneAndOtherDataNeedsForce) {
   const auto best = make();
   const auto time = fs::last_write_time(folder / "train.0.data");
   EXPECT_EQ(make()->auc, best->auc);
-  EXPECT_SAYS(said, "already exists, made with the same parameters; nothing to do");
+  EXPECT_SAYS(said, "already exists and was made with the same parameters: nothing to do");
   EXPECT_EQ(fs::last_write_time(folder / "train.0.data"), time);
   options.seed = 9;
   EXPECT_SAYS(message_of([&] { make(); }),
-              "usage: '" + section.source + "' already exists, but was not made with these parameters; --force");
+              "usage: '" + section.source + "' already exists, but was made with other parameters; --force");
 }
 
 TEST_F(Generated, TheTruthReadsBackAndABrokenFileSaysSo) {

@@ -258,7 +258,7 @@ TEST(ColumnGuess, WhatIsNoListOfValuesInBracketsIsLeftOutWithTheReason) {
   for (const bool held_out : {false, true}) {
     const ColumnGuess guess = guess_with("[[1, 2], [3, 4]]", held_out);
     EXPECT_EQ(guess.kind, GuessedKind::left_out);
-    EXPECT_NE(guess.why.find("1 value is none, the first is '[[1, 2], [3, 4]]': there are lists in the list"),
+    EXPECT_NE(guess.why.find("1 value is not a list, first '[[1, 2], [3, 4]]': the list contains lists"),
               std::string::npos)
         << guess.why;
     EXPECT_EQ(guess_with("[]", held_out).kind, GuessedKind::list);
@@ -304,7 +304,7 @@ TEST(ColumnGuess, PointsThatMayStandBetweenThousandsAreNotTakenForFractions) {
   };
   const ColumnGuess guess = guess_cells("x", 400, german);
   EXPECT_EQ(guess.kind, GuessedKind::left_out) << guess.why;
-  EXPECT_NE(guess.why.find("whose point may separate thousands"), std::string::npos) << guess.why;
+  EXPECT_NE(guess.why.find("in which the point may separate thousands"), std::string::npos) << guess.why;
   EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "0.125"; }).kind, GuessedKind::number);
   EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "1250"; }).kind, GuessedKind::number);
   EXPECT_EQ(guess_cells("x", 400, [&](int r) { return german(3 * r + 1); }).kind, GuessedKind::number)

@@ -124,7 +124,7 @@ TEST_F(InitParquet, ListsOfWholeFloatsAreListsAndOthersAreLeftOut) {
   write_parquet(file, {label(), lists("seen", ParquetType::f64, whole), lists("vector", ParquetType::f64, fractions)});
   const InitResult result = init_of(file);
   EXPECT_TRUE(line(result, "seen").starts_with("list of categories: up to 2 in a row, 7 ")) << line(result, "seen");
-  EXPECT_EQ(line(result, "vector"), "omitted: lists of fractions, which cannot be keys");
+  EXPECT_EQ(line(result, "vector"), "omitted: lists of fractions; fractions cannot be keys");
 }
 
 TEST_F(InitParquet, DecimalsAreNumbersOrIdsAndDatesAreTimes) {

@@ -48,7 +48,7 @@ TEST(LabelGuess, NumbersInOtherNotationsAreNumbers) {
   EXPECT_EQ(choose({"0,0", "1,0", "1,0"}).text(), R"({"column":"y","number_format":"1234,5"})");
   const std::vector<std::string> ratings = {"1", "2,5", "3,5", "4,5", "5"};
   EXPECT_EQ(choose(ratings, "3,5").text(), R"({"column":"y","positive":{"at_least":3.5},"number_format":"1234,5"})");
-  EXPECT_NE(refusal(ratings).find("state the lowest positive one"), std::string::npos);
+  EXPECT_NE(refusal(ratings).find("state the lowest positive number"), std::string::npos);
   EXPECT_EQ(choose({"10 %", "20 %", "30 %"}, "20 %").text(),
             R"({"column":"y","positive":{"at_least":0.2},"number_format":"1234.5","unit":"%"})");
   EXPECT_NE(refusal({"1,234", "2,500", "3,125"}, "2,500").find("set --number-format"), std::string::npos);
@@ -59,8 +59,8 @@ TEST(LabelGuess, NumbersInOtherNotationsAreNumbers) {
 
 TEST(LabelGuess, AsksWithTheCommandToType) {
   EXPECT_EQ(refusal({">50K", "<=50K", "<=50K"}),
-            "label 'y' has two values, '<=50K' (2 rows), '>50K' (1): state which one is positive\n  huge_ctr --init "
-            "d.csv --label y --positive '<=50K'\n  huge_ctr --init d.csv --label y --positive '>50K'");
+            "label 'y' has two values, '<=50K' (2 rows), '>50K' (1): state which value is positive\n  huge_ctr "
+            "--init d.csv --label y --positive '<=50K'\n  huge_ctr --init d.csv --label y --positive '>50K'");
   EXPECT_NE(refusal(kRatings).find("such as\n  huge_ctr --init d.csv --label y --positive 4"), std::string::npos)
       << refusal(kRatings);
   EXPECT_NE(refusal({"a", "b", "b", "c"}).find("--positive b"), std::string::npos);
@@ -74,7 +74,7 @@ TEST(LabelGuess, RefusesWhatTeachesNothing) {
   EXPECT_NE(refusal(kRatings, "6").find("then no row is positive"), std::string::npos);
   EXPECT_NE(refusal(kRatings, "1").find("then every row is positive"), std::string::npos);
   EXPECT_NE(refusal(kRatings, "good").find("has numbers"), std::string::npos);
-  EXPECT_NE(refusal({"yes", "no"}, "Yes").find("has no such value; it has 'no' (1 rows), 'yes' (1)"),
+  EXPECT_NE(refusal({"yes", "no"}, "Yes").find("has no such value; the values are 'no' (1 rows), 'yes' (1)"),
             std::string::npos);
 }
 

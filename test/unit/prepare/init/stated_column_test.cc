@@ -54,14 +54,14 @@ TEST(StatedColumn, WhatTheValuesCannotBeIsRefusedWithTheFirstOfThem) {
   EXPECT_EQ(message_of([&] { stated(prices, {.number = true}); }),
             "--number x: 1 value is not a number, the first is '$ 12'");
   EXPECT_EQ(message_of([&] { stated(facts_of([](int) { return "one"; }), {.list = true}); }),
-            "--list x: no cell holds several values separated by one of | ; , / ^ ~ # or blanks");
+            "--list x: no cell contains several values separated by | ; , / ^ ~ # or blanks");
   EXPECT_EQ(message_of([&] { stated(facts_of([](int) { return "?"; }), {.category = true}); }),
             "--category x: no row has a value");
   ColumnFacts lists;
   lists.add_item("3");
   lists.end_list();
   EXPECT_EQ(message_of([&] { stated(lists, {.category = true}); }),
-            "--category x: it is a column of lists; name it in --list");
+            "--category x: the column contains lists; name it in --list");
   EXPECT_EQ(stated(lists, {.list = true}).kind, GuessedKind::list);
 }
 
@@ -78,14 +78,14 @@ TEST(StatedColumn, OptionsNameColumnsThatExistAndDoNotContradictEachOther) {
   right.categories = {"city", "2"};
   EXPECT_NO_THROW(expect_stated_columns(right, columns));
   EXPECT_EQ(message(&InitOptions::categories, {"citi"}),
-            "--category citi: there is no such column; did you mean \"city\"?");
+            "--category citi: the table has no such column; did you mean \"city\"?");
   EXPECT_EQ(message(&InitOptions::numbers, {"age"}), "--number age: several columns have this name");
-  EXPECT_EQ(message(&InitOptions::lists, {"y"}), "--list y: it is the label");
+  EXPECT_EQ(message(&InitOptions::lists, {"y"}), "--list y: the column is the label");
   options.leave_out = {"city"};
-  EXPECT_EQ(message(&InitOptions::numbers, {"city"}), "--number city: it is also in --leave-out");
+  EXPECT_EQ(message(&InitOptions::numbers, {"city"}), "--number city: the column is also in --leave-out");
   options.leave_out = {};
   options.lists = {"2"};
-  EXPECT_EQ(message(&InitOptions::categories, {"2"}), "--category 2: it is also in --list");
+  EXPECT_EQ(message(&InitOptions::categories, {"2"}), "--category 2: the column is also in --list");
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(TextLayout, NamesAboveNumbersAreNoRow) {
     return test::message_of(Kind::usage, [&] { guess_layout(text, label); });
   };
   EXPECT_EQ(refused("a,b,the label\n1,x,0\n2,y,1\n", "3"),
-            "--label 3: the first line has names above numbers; name the column: --label 'the label'");
+            "--label 3: the first line contains column names; name the column: --label 'the label'");
   EXPECT_NE(refused("a,b,y\n?,x,0\n2,y,\n", "3").find("name the column: --label y"), std::string::npos);
   // Text above text, or a missing value above numbers, may be data: no header is guessed.
   EXPECT_FALSE(guess_layout("x,y\nx,z\n", "2").header);
@@ -80,14 +80,15 @@ TEST(TextLayout, SaysWhatIsNoTable) {
   };
   EXPECT_EQ(message(""), "it is empty");
   EXPECT_EQ(message("\n\n"), "it is empty");
-  EXPECT_NE(message("one\ntwo\n").find("no separator gives rows of equally many cells"), std::string::npos);
+  EXPECT_NE(message("one\ntwo\n").find("no separator splits all rows into the same number of cells ("),
+            std::string::npos);
   EXPECT_NE(message("PK\x03\x04 and so on").find("spreadsheet"), std::string::npos);
   EXPECT_NE(message(std::string("\xFF\xFE"
                                 "a\0,\0",
                                 6))
                 .find("UTF-16"),
             std::string::npos);
-  EXPECT_EQ(message(std::string("ab\0cd", 5)), "it is not a text of separated values: byte 2 is zero");
+  EXPECT_EQ(message(std::string("ab\0cd", 5)), "the file is not a text of separated values: byte 2 is zero");
   EXPECT_NE(label_message("income,age\n1,2\n", "incom").find("did you mean \"income\"?; there are 'income', 'age'"),
             std::string::npos);
   EXPECT_EQ(label_message("y,y\n1,2\n", "y"), "--label y: 2 columns have this name");
@@ -99,7 +100,7 @@ TEST(TextLayout, LinesThatEndWithCarriageReturnsAreNamed) {
     guess_layout("a,b\r1,2\r3,4\r", "a");
     FAIL() << "was read";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("only a carriage return"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("a single carriage return"), std::string::npos) << error.what();
   }
 }
 
@@ -109,14 +110,14 @@ TEST(TextLayout, LinesBeforeTheHeaderAndRowNamesAreNamed) {
   };
   const std::string rows = "y;b;c\n1;2;3\n0;4;5\n1;6;7\n";
   EXPECT_EQ(message("# made in May\n" + rows),
-            "its first line '# made in May' looks like a comment, which is not supported: remove it");
+            "its first line '# made in May' looks like a comment, which is not supported: remove the line");
   EXPECT_NE(message("Report of May\n\n" + rows).find("has 1 cell, but most rows have 3: remove the lines before the "),
             std::string::npos);
   EXPECT_NE(message("\"y\" \"b\"\n\"1\" 2 3\n\"2\" 4 5\n").find("R's row names (row.names = FALSE)"),
             std::string::npos);
   EXPECT_NE(message("y,b\n1,a,\n0,c,\n").find("rows end with a delimiter, but the header does not"), std::string::npos);
   EXPECT_NE(message("y,b\n1,'a, x'\n0,'c, z'\n").find("cells in single quotes"), std::string::npos);
-  EXPECT_NE(message("y,b,c\r1,2,3\n0,2,3\n1,2,3\n").find("its lines end in two ways"), std::string::npos);
+  EXPECT_NE(message("y,b,c\r1,2,3\n0,2,3\n1,2,3\n").find("so the file has two kinds of line ends"), std::string::npos);
   EXPECT_NE(message("sep=;\n" + rows).find("sets Excel's delimiter"), std::string::npos);
   EXPECT_EQ(guess_layout("#y,b\n1,2\n", "#y").columns, (Names{"#y", "b"})) << "a header may begin like a comment";
 }
@@ -128,13 +129,13 @@ TEST(TextLayout, BackslashesThatEscapeQuotesAreNamed) {
   for (const char* cell : {R"("say \"hi, there\"")", R"("it is 5\"")", R"("\"")"}) {
     std::string text = "y,t,x\n";
     for (int r = 0; r < 50; ++r) text += cat(r % 2, ",", cell, ",0.5\n");
-    EXPECT_NE(message(text).find(
-                  "backslashes escape quotes, delimiters or line ends here, as in files of Spark, Hive and MySQL"),
-              std::string::npos)
+    EXPECT_NE(
+        message(text).find("a backslash escapes a quote, delimiter or line end, as in files of Spark, Hive and MySQL"),
+        std::string::npos)
         << cell;
   }
-  EXPECT_NE(message("y,t\n1,a\\,b\n0,c\\,d\n").find("backslashes escape"), std::string::npos) << "delimiters";
-  EXPECT_NE(message("y\tt\n1\ta\\\tb\n0\tc\\\td\n").find("backslashes escape"), std::string::npos);
+  EXPECT_NE(message("y,t\n1,a\\,b\n0,c\\,d\n").find("a backslash"), std::string::npos) << "delimiters";
+  EXPECT_NE(message("y\tt\n1\ta\\\tb\n0\tc\\\td\n").find("a backslash"), std::string::npos);
   EXPECT_EQ(guess_layout("y,t\n1,\"C:\\dir\"\n0,\"D:\\\"\n", "y").grammar.quote, '"') << "paths are no escapes";
   EXPECT_EQ(guess_layout("y\tt\n1\t{\"a\": \"x\\\"y\"}\n0\t{}\n", "y").delimiter, "\t") << "JSON between tabs";
 }

@@ -107,7 +107,7 @@ TEST_F(Inspect, EveryRecordThatBreaksARuleIsNamed) {
     EXPECT_SAYS(found.problems[3], "dense value 1 is nan");
     EXPECT_SAYS(
         found.problems[4],
-        "slot 2 (of sparse input \"b\") has the key 260; by slot_size_array its keys are from 110 to 199, or below 90");
+        "slot 2 (of sparse input \"b\") has the key 260; slot_size_array allows keys from 110 to 199, or below 90");
   }
 }
 

@@ -246,7 +246,7 @@ TEST_F(Criteo, OptionsThatDoNotFitAreUsageErrors) {
   options.style = {};
   options.holdout = 0.1;
   options.inputs = {"-"};
-  EXPECT_SAYS(message_of([&] { convert(); }), "the standard input does not allow");
+  EXPECT_SAYS(message_of([&] { convert(); }), "instead of the standard input");
   options.holdout = 1;
   EXPECT_SAYS(message_of([&] { convert(); }), "--holdout");
   options.holdout = 0;
@@ -255,7 +255,7 @@ TEST_F(Criteo, OptionsThatDoNotFitAreUsageErrors) {
   input(criteo_lines(3));
   convert();
   options.force = false;
-  EXPECT_SAYS(message_of([&] { convert(); }), "train.txt' already exists; --force overwrites it");
+  EXPECT_SAYS(message_of([&] { convert(); }), "train.txt' already exists; --force overwrites the file");
   options.inputs = {"/no/such/file"};
   options.force = true;
   EXPECT_SAYS(message_of([&] { convert(); }), "io: cannot open data file '/no/such/file'");

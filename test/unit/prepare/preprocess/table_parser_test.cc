@@ -68,8 +68,8 @@ TEST(TableParser, ListsInBracketsHaveTheCodesOfTheirValues) {
             (std::vector<uint64_t>{text_code("a", 0), text_code("b c", 0), text_code("a", 0)}));
   EXPECT_EQ(rows.categories[0].ends[1], 2u) << "an empty list has no values";
   EXPECT_EQ(rows.bad.first,
-            "'f' line 3, at byte 22: column l: expected a list in brackets, found '[[1], [2]]': there "
-            "are lists in the list");
+            "'f' line 3, at byte 22: column l: expected a list in brackets, found '[[1], [2]]': the list contains "
+            "lists");
 }
 
 std::string all_of(TextSource& source) {
@@ -192,8 +192,8 @@ TEST(TableParser, RowsOfOtherDialectsAreRefusedWithTheirCause) {
   table.header = "c,y";
   const auto first = [&](const std::string& text) { return parsed(table, text, {.skip = true}).bad.first; };
   EXPECT_SAYS(first("\"a \\\"b\\\"\",1\nc,1\n"),
-              "continues after its closing quote: 'b\\\"\"'; backslashes escape quotes");
-  EXPECT_SAYS(first("-- rows of May\n"), "found 1; it looks like a comment");
+              "continues after its closing quote: 'b\\\"\"'; a backslash escapes a quote");
+  EXPECT_SAYS(first("-- rows of May\n"), "found 1; the line looks like a comment");
   EXPECT_SAYS(first("7,c,1\n"), "found 3; a cell that contains a delimiter needs quotes");
 }
 
