@@ -112,7 +112,7 @@ Matrix matrix_of(const hctr_array& array, const std::string& what) {
 
 std::vector<float> vectors_of_array(const hctr_array& array, int64_t rows, int64_t dim, const std::string& what) {
   const Matrix matrix = matrix_of(array, what);
-  if (array.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: give memory of the host"));
+  if (array.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: pass host memory"));
   if (matrix.rows != rows || matrix.columns != dim)
     throw Error(Kind::usage,
                 cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", rows, ", ", dim, "]"));

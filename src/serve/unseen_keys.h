@@ -30,7 +30,7 @@ class UnseenKeys {
  private:
   static constexpr int64_t kEvery = 16, kMostKeys = int64_t{1} << 16;
   struct Input {
-    std::vector<size_t> tables;              // embeddings with a hash index that read this sparse input
+    std::vector<size_t> tables;  // embeddings with a hash index that read this sparse input
     std::vector<Slot> slots;
     std::vector<std::pair<int32_t, int64_t>> kept;  // slot and key
   };

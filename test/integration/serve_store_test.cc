@@ -74,7 +74,8 @@ TEST_F(ServedFromAStore, UnseenKeysAreCountedBySlotAsWithOwnTables) {
     pages.push_back(lines);
   }
   EXPECT_EQ(pages[0], pages[1]);
-  const std::string label = cat("slot=\"", feature_names(load_config("one.json", false, Log::silent()).data).slots[0][0], "\"} ");
+  const std::string label =
+      cat("slot=\"", feature_names(load_config("one.json", false, Log::silent()).data).slots[0][0], "\"} ");
   EXPECT_NE(pages[0].find(cat(label, of_slot_0, "\n")), std::string::npos) << pages[0];
   const size_t unseen = pages[0].find("hctr_unseen_keys{");
   ASSERT_NE(unseen, std::string::npos);

@@ -76,10 +76,10 @@ void simulate_scale(Device device, const SimulateCase& wanted, Report& report) {
     print_formatted("%6lld %5lld %9lld %7.1f %7.3f %7.3f %16.3f %7.3f %7.3f %7.3f %9.1f %9.3f %13.2f %7.0f %%  %s%s\n",
                     static_cast<long long>(gpus), static_cast<long long>(step.hosts),
                     static_cast<long long>((step.samples + gpus - 1) / gpus), step.memory / (1 << 30),
-                    (step.layers + step.starts) * 1e3,
-                    step.tables * 1e3, step.vectors_inside * 1e3, step.vectors_between * 1e3, step.sums * 1e3,
-                    step.keys * 1e3, step.bytes_between / 1e6, step.seconds * 1e3, speed / 1e6, ideal,
-                    step.bound.c_str(), step.memory > gpu.bytes ? "; does not fit" : "");
+                    (step.layers + step.starts) * 1e3, step.tables * 1e3, step.vectors_inside * 1e3,
+                    step.vectors_between * 1e3, step.sums * 1e3, step.keys * 1e3, step.bytes_between / 1e6,
+                    step.seconds * 1e3, speed / 1e6, ideal, step.bound.c_str(),
+                    step.memory > gpu.bytes ? "; does not fit" : "");
     flush_output();
     const std::string where = cat(gpus, " GPUs, ", step.hosts, step.hosts == 1 ? " host" : " hosts");
     report.record("expected step", where, step.seconds * 1e3, "ms");

@@ -146,9 +146,10 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
                       "another size"));
   }
   if (section.negative_sampling < 1 && section.labels() != 1)
-    problems.error(pointer + "/negative_sampling",
-                   cat("needs a single label to distinguish positives from negatives; the Data layer has ", section.labels(),
-                       section.sample_weight.given ? "" : " (put sample weights into \"sample_weight\")"));
+    problems.error(
+        pointer + "/negative_sampling",
+        cat("needs a single label to distinguish positives from negatives; the Data layer has ", section.labels(),
+            section.sample_weight.given ? "" : " (put sample weights into \"sample_weight\")"));
   check_following(section, format, pointer, problems);
   if (section.options.find<BadRecordsSection>() && section.bad_records != BadRecordPolicy::skip)
     problems.error(pointer + "/bad_records_file",

@@ -93,9 +93,9 @@ void LayerState::load(const std::filesystem::path& path, StreamRef stream, const
   const Json* layers = file.find("layers");
   const size_t count = layers && layers->array() ? layers->array()->size() : 0;
   if (count != layers_.size())
-    throw Error(Kind::data, cat("'", path.string(), "' has statistics of ", count, count == 1 ? " layer" : " layers",
-                                ", but this config has ", layers_.size(),
-                                " such layers: the file belongs to another model"));
+    throw Error(Kind::data,
+                cat("'", path.string(), "' has statistics of ", count, count == 1 ? " layer" : " layers",
+                    ", but this config has ", layers_.size(), " such layers: the file belongs to another model"));
   // Read the whole file before setting values: a mismatch then changes nothing.
   std::vector<std::vector<std::vector<float>>> read;
   for (size_t l = 0; l < count; ++l) read.push_back(read_layer((*layers->array())[l], layers_[l], l, path, log));
