@@ -99,7 +99,7 @@ TEST(EmbeddingRankErrors, OptionsOfGroupsThatDoNotFitAreRefused) {
   expect_error_of(Kind::usage, "has 5 characters; expected at least 16", [] {
     EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .processes = 2, .secret = "short"});
   });
-  expect_error_of(Kind::usage, "without an address", [] { EmbeddingRank::of_processes({.processes = 2}); });
+  expect_error_of(Kind::usage, "need the address of process 0", [] { EmbeddingRank::of_processes({.processes = 2}); });
 }
 
 }  // namespace
