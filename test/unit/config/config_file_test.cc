@@ -101,7 +101,7 @@ TEST_F(ConfigFile, StringsTakeVariablesOfTheEnvironment) {
   write("nested.json", R"({"a": "${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}"})");
   expect_refused(Kind::config,
                  "/a: a default must be plain text, but "
-                 "\"${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}\" has",
+                 "\"${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}\" contains a variable",
                  "nested.json");
 }
 

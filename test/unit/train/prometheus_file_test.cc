@@ -42,7 +42,7 @@ TEST(PrometheusFile, HoldsTheLastNumbersInTheTextFormat) {
 TEST(PrometheusFile, FailsAtTheStartAndWarnsOnceLater) {
   const TemporaryFolder folder;
   TestLog log;
-  log.expect("of --metrics-file: No such file or directory; training continues without it");
+  log.expect("of --metrics-file: No such file or directory; training continues without this file");
   PrometheusFile never(folder / "no/run.prom", "r", log.log());
   EXPECT_NE(message_of(Kind::io, [&] { never.add(line(R"({"kind":"start"})"), 1); }).find("no/run.prom"),
             std::string::npos);

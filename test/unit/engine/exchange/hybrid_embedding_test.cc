@@ -219,7 +219,7 @@ TEST_F(HybridKeys, OfAFileMustBePossible) {
     all = at == all.npos ? all : all.substr(at + 10);
     return all.substr(0, all.find("\n"));
   };
-  EXPECT_EQ(message("{}").substr(0, 20), " contains no hot keys: ");
+  EXPECT_EQ(message("{}").substr(0, 23), " contains no hot keys: ");
   EXPECT_EQ(message(R"({"hottest": [{"key": 3}]})"), R"(: entry 0 of "hottest" has no "slot" that is an integer)");
   EXPECT_EQ(message(R"({"hottest": [{"slot": 4, "key": 3}]})"),
             R"(: entry 0 of "hottest": slot 4 does not exist; there are 4)");

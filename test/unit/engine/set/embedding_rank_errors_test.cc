@@ -22,7 +22,7 @@ TEST(EmbeddingRankErrors, AnErrorOfOneIsThrownByAllAndTheSetGoesOn) {
     if (rank == 2) wrong.offsets[0].back() += 1;
     RankVectors vectors(options, wrong);
     expect_error_of(Kind::usage,
-                    "offsets of feature 'item' are of 8 keys, but the feature has 7\n  while using embeddings on "
+                    "offsets of feature 'item' cover 8 keys, but the feature has 7\n  while using embeddings on "
                     "rank 2 of 3",
                     [&] { set.forward(wrong.samples, wrong.views(options), vectors.views); });
     RankSamples outside = steps[2][r];
@@ -99,7 +99,7 @@ TEST(EmbeddingRankErrors, OptionsOfGroupsThatDoNotFitAreRefused) {
   expect_error_of(Kind::usage, "has 5 characters; expected at least 16", [] {
     EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .processes = 2, .secret = "short"});
   });
-  expect_error_of(Kind::usage, "without an address", [] { EmbeddingRank::of_processes({.processes = 2}); });
+  expect_error_of(Kind::usage, "need the address of process 0", [] { EmbeddingRank::of_processes({.processes = 2}); });
 }
 
 }  // namespace

@@ -844,7 +844,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
     return set.forward(2, both, outputs);
   };
   expect_error(Kind::usage, "decrease at sample 1", [&] { with(keys, falling, keys); });
-  expect_error(Kind::usage, "are of 2 keys, but the feature has 3", [&] { with(keys, few, keys); });
+  expect_error(Kind::usage, "cover 2 keys, but the feature has 3", [&] { with(keys, few, keys); });
   expect_error(Kind::data, "key 10 at position 1; table 'direct' has rows 0 to 9",
                [&] { with(keys, offsets, outside); });
   EXPECT_EQ(set.rows("items"), 0);
@@ -904,11 +904,11 @@ TEST(EmbeddingSetOnCpu, NamesOptionsThatDoNotFit) {
     expect_error(Kind::usage, text, [&] { const EmbeddingSet set(options); });
   };
   refuses("two embedding tables", [](auto& o) { o.tables.push_back(o.tables[0]); });
-  refuses("which does not exist", [](auto& o) { o.features[0].table = "item"; });
+  refuses("this table does not exist", [](auto& o) { o.features[0].table = "item"; });
   refuses("dim is 0", [](auto& o) { o.tables[0].dim = 0; });
   refuses("when_full needs most_rows",
           [](auto& o) { o.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru; });
-  refuses("row numbers", [](auto& o) { o.tables[0].rows = o.tables[0].most_rows = 5; });
+  refuses("every row exists", [](auto& o) { o.tables[0].rows = o.tables[0].most_rows = 5; });
   refuses("lazy_global", [](auto& o) { o.tables[0].optimizer.rows = SetRows::lazy_global; });
   refuses("row_wise", [](auto& o) { o.tables[0].optimizer.row_wise = true; });
   refuses("by_rows", [](auto& o) { o.tables[0].initial.kind = EmbeddingStart::Kind::by_rows; });
