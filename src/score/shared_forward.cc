@@ -9,7 +9,7 @@ SharedForward::SharedForward(Replica& replica, const Config& config, Runtime& ru
                              const BatchShape& shape, const ReaderOf& reader_of)
     : graph_(wired_graph(config, shape.samples, Phase::evaluate)),
       network_(graph_, Phase::evaluate, replica.weights(), replica.layer_state(), runtime, comm) {
-  HCTR_EXPECT(comm.size() == 1, "the rows of a replica on one of ", comm.size(), " ranks");
+  HCTR_EXPECT(comm.size() == 1, "a forward pass that shares the rows of a replica needs one rank, found ", comm.size());
   for (size_t e = 0; e < graph_.embedding_inputs.size(); ++e) {
     const BatchShape::Table& table = shape.tables[graph_.embedding_inputs[e]];
     auto reader = reader_of ? reader_of(e, table.key_capacity) : nullptr;

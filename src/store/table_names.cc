@@ -27,7 +27,7 @@ std::string hugectr_table_name(const std::string& space) {
       parts.back() += c;
   if (parts.size() == 4)
     throw Error(Kind::config, cat("rows of '", space,
-                                  "' belong to slot and key, which HugeCTR's names cannot express; remove "
+                                  "' are identified by slot and key. HugeCTR's names cannot express slots; remove "
                                   "\"names\": \"hugectr\""));
   if (parts.size() != 3 || !is_name_of_hugectr(parts[0]) || !is_name_of_hugectr(parts[1]))
     throw Error(Kind::config, cat("model and table of '", space,

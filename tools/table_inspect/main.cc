@@ -292,8 +292,9 @@ int main_of(int argc, char** argv) {
                  "a sparse model file of any version, a folder of version 3.1, or the folder of a delta; with "
                  "--apply the dense file of a full model")
       .required();
-  app.add_option("--embedding", given.embedding,
-                 "the embedding (its top) of the file; default: the number in the file's name");
+  app.add_option(
+      "--embedding", given.embedding,
+      "the embedding layer of the file, by its \"top\" in the config; default: by the number in the file name");
   app.add_option("--top", given.top, "number of largest rows and hottest keys to show")
       .range(1, 1000000)
       .show_default();

@@ -59,7 +59,7 @@ const std::vector<OptimizerType>& optimizer_catalog() {
        "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr sqrt(1 - beta2^t) / (1 - beta1^t) m / "
        "(sqrt(v) + epsilon)",
        add_moments, "alpha"},
-      {Rule::adamw, "AdamW", "adamw_hparam", "Adam, and w -= lr weight_decay w, with w before the step",
+      {Rule::adamw, "AdamW", "adamw_hparam", "Adam, and w -= lr * weight_decay * (w before the step)",
        add_weight_decay},
       {Rule::sgd, "SGD", "sgd_hparam", "w -= lr g", add_atomic_update},
       {Rule::momentum_sgd, "MomentumSGD", "momentum_sgd_hparam", "m = mu m - lr g; w += m", add_momentum},

@@ -28,7 +28,7 @@ std::string read_value(const Json& value, const Range&, Precision& out) {
     out = {DType::f16, scale, false};
     return "";
   }
-  return "a positive loss scale such as 1024, true or \"fp16\" (a dynamic scale), \"bf16\", \"fp8\", or false";
+  return "true or \"fp16\" (dynamic loss scale), a positive loss scale such as 1024, \"bf16\", \"fp8\", or false";
 }
 
 Json to_json(const Precision& precision) {

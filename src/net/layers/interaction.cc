@@ -18,8 +18,9 @@ class Interaction : public Layer {
           "bottom/0",
           cat("Interaction reads a matrix [samples, dim] first, from the bottom MLP, found shape ", to_string(dense)));
     if (slots.rank() != 3)
-      throw LayerError("bottom/1", cat("Interaction reads an embedding [samples, slots, dim] second, found shape ",
-                                       to_string(slots)));
+      throw LayerError("bottom/1",
+                       cat("the second input of Interaction must be an embedding [samples, slots, dim], found shape ",
+                           to_string(slots)));
     if (dense[0] != slots[0] || dense[1] != slots[2])
       throw LayerError("bottom/1",
                        cat("Interaction takes vectors of equal length for the same samples: the first tensor has "

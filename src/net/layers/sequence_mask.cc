@@ -63,11 +63,10 @@ LayerType sequence_mask() {
       "both",
       {1, 2}, {1, 1},
       Schema<P>("SequenceMask")
-          .need("max_sequence_len_from", &P::max_sequence_len_from, "positions i of y", count_from(1))
+          .need("max_sequence_len_from", &P::max_sequence_len_from, "number of positions i, the third dimension of y",
+                count_from(1))
           .opt("max_sequence_len_to", &P::max_sequence_len_to,
-               "number of positions j of y; default: the number of "
-               "positions i",
-               count_from(1)));
+               "number of positions j, the last dimension of y; default: max_sequence_len_from", count_from(1)));
 }
 
 }  // namespace hctr

@@ -17,10 +17,11 @@ class Softmax : public Layer {
     if (shape.rank() < 2)
       throw LayerError("bottom/0", cat("Softmax takes a tensor of 2 to 4 dimensions, found shape ", to_string(shape)));
     if (inputs.size() == 2 && !ops::mask_fits(inputs[1].shape, shape))
-      throw LayerError("bottom/1",
-                       cat("the mask has shape ", to_string(inputs[1].shape), ", the scores ", to_string(shape),
-                           ": Softmax takes one flag for each score of a sample, [b, ..., n], or one for all rows of "
-                           "scores, [b, 1, n]"));
+      throw LayerError(
+          "bottom/1",
+          cat("the mask has shape ", to_string(inputs[1].shape), ", the scores ", to_string(shape),
+              ": the mask of Softmax has the shape of the scores, [b, ..., n], or [b, 1, n] for all rows of "
+              "a sample"));
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
   }
 

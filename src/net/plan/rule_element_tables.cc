@@ -20,7 +20,7 @@ bool move_element_tables(const StepFacts& facts, StepChoices& choices) {
 
 }  // namespace
 
-const StepRule kElementTables = {.name = "tables with single-element access run on their own stream",
+const StepRule kElementTables = {.name = "kernels of tables that are read one element at a time have their own stream",
                                  .reason =
                                      "Kernels with one element per access differ from kernels with four, so their "
                                      "launches cannot be merged and would run sequentially.",

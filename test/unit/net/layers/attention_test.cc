@@ -48,9 +48,8 @@ TEST(SoftmaxLayer, TakesAMaskThatFits) {
   const std::string section = R"({"type": "Softmax"})";
   EXPECT_EQ(spec_of(section, {{2, 4, 5, 7}, {2, 1, 5, 7}}).outputs[0].shape, (Shape{2, 4, 5, 7}));
   EXPECT_EQ(spec_error(section, {{2, 5}, {2, 1}}),
-            "bottom/1: the mask has shape [2,1], the scores [2,5]: Softmax takes one flag for each score of a sample, "
-            "[b, ..., n], or one for all rows "
-            "of scores, [b, 1, n]");
+            "bottom/1: the mask has shape [2,1], the scores [2,5]: the mask of Softmax has the shape of the scores, "
+            "[b, ..., n], or [b, 1, n] for all rows of a sample");
   EXPECT_EQ(spec_of(section, {{2, 5}, {2, 1, 1, 5}}).outputs[0].shape, (Shape{2, 5}))
       << "the shape that SequenceMask gives";
 }

@@ -114,7 +114,7 @@ TEST(InteractionLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 2, 4}, {6, 26, 8}}),
             "bottom/0: Interaction reads a matrix [samples, dim] first, from the bottom MLP, found shape [6,2,4]");
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 8}, {6, 8}}),
-            "bottom/1: Interaction reads an embedding [samples, slots, dim] second, found shape [6,8]");
+            "bottom/1: the second input of Interaction must be an embedding [samples, slots, dim], found shape [6,8]");
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 16}, {6, 26, 8}}),
             "bottom/1: Interaction takes vectors of equal length for the same samples: the first tensor has shape "
             "[6,16], this one [6,26,8]; make the last InnerProduct 8 wide or the embedding's vectors 16 long");
