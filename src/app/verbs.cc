@@ -128,6 +128,7 @@ Verb serve_models() {
              {"--http-threads"},
              {"--max-connections"},
              {"--max-body"},
+             {"--store"},
              {"--shared-memory"},
              {"--exit-timeout"}}},
            {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
