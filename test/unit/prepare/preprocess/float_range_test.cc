@@ -74,7 +74,7 @@ TEST_F(FloatRange, IntegersOfRawAreWhatInt32Holds) {
   options.format = kRawFormat;
   options.float_label_dense = false;
   EXPECT_SAYS(bad_row("1,2,x\n1,2147483648,x\n"),
-              "line 3, at byte 16: column d: --integers needs a number below 2^31, found '2147483648'");
+              "line 3, at byte 16: column d: --integers writes numbers below 2^31, found '2147483648'");
   EXPECT_SAYS(bad_row("2147483647,2,x\n"), "column label: --integers writes integer labels below 2^31");
   EXPECT_SAYS(bad_row("0.5,2,x\n"), "column label: --integers writes integer labels below 2^31, found '0.5'");
   EXPECT_EQ(run("1,2147483647,x\n0,,y\n-1,-5,y\n").train.rows, 3);
