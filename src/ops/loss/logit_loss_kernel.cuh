@@ -104,7 +104,7 @@ __device__ bool write_loss_of_block(const LogitPass<T>& pass, const LogitPlace& 
   return done == last;
 }
 
-/// One warp: adds the losses of all blocks in a tree. All blocks must have written their losses.
+/// One warp: sums the losses of all blocks by a tree reduction. All blocks must have written their losses.
 template <class T>
 __device__ void add_up_losses(const LogitPass<T>& pass, int lane, int32_t global_samples) {
   constexpr int kOfLane = kMostLogitLossParts / 32;

@@ -11,7 +11,7 @@ struct LossRecord {
   int64_t samples = 0;         ///< sum of the global samples of the steps in `sum`
   float loss = 0;              ///< loss of the last step
   int64_t step = 0;            ///< StepState::step of the last step
-  int64_t stopped = 0;         ///< 1 + step of the first loss that was not finite, if steps stop then; 0: none
+  int64_t stopped = 0;         ///< 1 + step of the first loss that was not finite and stopped the steps; 0: none
   int64_t spoiled = 0;         ///< 1 + step whose update made the model not finite while losses were finite; 0: none
   int64_t skipped = 0;         ///< total number of skipped steps before the last step
   int64_t skipped_in_row = 0;  ///< number of consecutive skipped steps directly before the last step
