@@ -66,7 +66,7 @@ struct CachePool {
 struct CacheSession {
   unsigned long long epoch;   ///< start epoch; 0: no lookup is running
   uint32_t generation;        ///< generation that the first block read, + 1
-  uint32_t mixed;             ///< not 0: a block read an odd or a different generation
+  uint32_t mixed;             ///< nonzero: a block read an odd generation, or another one than the first block
   uint32_t misses, defaults;  ///< so far
   uint32_t blocks;            ///< blocks that have ended
 };
@@ -79,8 +79,8 @@ struct CacheState {
   CacheSession sessions[kCacheSessions];
 };
 
-/// A key that is not in the cache: the key, its vector `item`, its part, and its index `at` among the keys of all
-/// parts.
+/// A key that is not in the cache. The key belongs to vector `item` and to part `part`; `at` is its index among the
+/// keys of all parts.
 struct CacheMiss {
   int64_t key, item;
   int32_t part, at;

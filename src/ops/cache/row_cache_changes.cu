@@ -158,7 +158,7 @@ __global__ void cache_end_update_kernel(CacheState* state) {
 __global__ void cache_next_epoch_kernel(CacheState* state) {
   full_fence();
   *static_cast<volatile unsigned long long*>(&state->epoch) = state->epoch + 1;
-  full_fence();  // makes visible to later kernels: the session of every lookup that may read old entries
+  full_fence();  // after this fence, later readers of the sessions see every lookup that may read old entries
 }
 
 __global__ void cache_reclaim_kernel(CachePool pool) {

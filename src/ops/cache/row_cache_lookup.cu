@@ -15,7 +15,7 @@ using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
 constexpr int kThreads = 256, kAtOnce = 4;
-constexpr int kElements = 4;  // elements per lane and pass over a row
+constexpr int kElements = 4;  // elements that a lane loads in one pass over a row
 constexpr int kPassElements = kCacheWays * kElements;
 
 __device__ float4 four_elements(CachedType type, const std::byte* from) {
@@ -196,7 +196,8 @@ __device__ void begin_session(const CacheLookup& lookup) {
     CacheState& state = *lookup.state;
     CacheSession& session = state.sessions[lookup.session];
     atomicCAS(&session.epoch, 0ull, volatile_load(&state.epoch));
-    full_fence();  // an update that misses this epoch has set its entries before this block reads them
+    // If an update does not see this epoch in the session, the update has set its entries before this block reads them.
+    full_fence();
     const uint32_t generation = volatile_load(&state.generation);
     const uint32_t seen = atomicCAS(&session.generation, 0u, generation + 1);
     if (generation % 2 != 0 || (seen != 0 && seen != generation + 1)) session.mixed = 1;

@@ -1,4 +1,4 @@
-// Maps each element of a tensor to its element of the sum along an axis, for both devices.
+// For a sum along an axis, says to which element of the sum an element of the input is added. Shared by both devices.
 #pragma once
 
 #include <cstdint>

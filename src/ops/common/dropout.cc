@@ -28,7 +28,7 @@ void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y)
     const View<const T, 2> from = x.matrix<const T>();
     const View<T, 2> to = y.matrix<T>();
     for_pieces(ctx, {rows, width}, [&](int64_t row, int64_t begin, int64_t end) {
-      constexpr int kBlocks = 16;  // groups of 32 columns whose draws one iteration makes
+      constexpr int kBlocks = 16;  // groups of 32 columns that one iteration processes
       // the compiler keeps a local copy in registers, because stores to `to` cannot alias the copy
       const DropoutRule own = rule;
       uint32_t values[kBlocks * 16] = {}, bits[kBlocks * 32];

@@ -116,7 +116,8 @@ void cuda::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y
     const View<T, 2> to = y.matrix<T>();
     const bool packs = takes_packs<V>(from) && takes_packs<V>(to);
     const int64_t units = x.rows() * chunks_per_row(x.row_elements(), kDropoutLanes * kDropoutEach) * kDropoutLanes;
-    HCTR_EXPECT(units < int64_t{1} << 31, "dropout of ", x.elements(), " elements");  // more than 16 G elements
+    // fails for more than 16 G elements
+    HCTR_EXPECT(units < int64_t{1} << 31, "dropout of ", x.elements(), " elements");
     launch(ctx, "dropout", grid_for(units / kDropoutUnits + 1, 256, hctr::cuda::blocks_of_device(16)),
            packs ? dropout_kernel<true, T> : dropout_kernel<false, T>, rule, ctx.state(), from, to);
   });

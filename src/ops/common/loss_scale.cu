@@ -113,7 +113,8 @@ void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>&
                                         LossScaleRule rule, Tensor, Tensor blocks_done, LossScale* scale,
                                         StepState* state) {
   constexpr int kThreads = 1024,
-                // few blocks: each increments one shared counter, and the kernel overlaps other kernels
+                // few blocks, because each block increments one shared counter, and because other kernels run
+                // concurrently
       kBlocksEach = 1;
   SearchedTensors list;
   for (const Tensor& g : all) {

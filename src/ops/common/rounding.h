@@ -1,7 +1,8 @@
-// Rounding of a float to the storage dtype of a table: to nearest, or stochastically to one of the two adjacent values
-// with an exact expectation. Adjacent bf16 (fp16) values differ by at least 2^-8 (2^-11) of their magnitude. Most
-// weight updates are smaller than half of this difference, and rounding to nearest would lose such updates. Source: S.
-// Gupta et al., "Deep learning with limited numerical precision", ICML 2015.
+// Rounding of a float to the storage dtype of a table: to nearest, or stochastically. Stochastic rounding selects one
+// of the two adjacent values, with probabilities that make the expected result equal to the float. Adjacent bf16 (fp16)
+// values differ by at least 2^-8 (2^-11) of their magnitude. Most weight updates are smaller than half of this
+// difference, and rounding to nearest would lose such updates. Source: S. Gupta et al., "Deep learning with limited
+// numerical precision", ICML 2015.
 #pragma once
 
 #include <cmath>
@@ -28,9 +29,9 @@ HCTR_HD T rounded_to_nearest(float x) {
   return T(beyond ? copysignf(largest, x) : x);
 }
 
-/// Rounds x stochastically to one of the two adjacent T. The expectation is x; for subnormal fp16, its error is at most
-/// 2^-16 of the difference of the two T. Returns x itself if T represents x. Values beyond the range are rounded as in
-/// rounded_to_nearest(). `bits`: 16 random bits.
+/// Rounds x stochastically to one of the two adjacent values of type T. The expected result is x; only for subnormal
+/// fp16, it differs from x, by at most 2^-16 of the distance between the two values. Returns x itself if T represents
+/// x. Values beyond the range are rounded as in rounded_to_nearest(). `bits`: 16 random bits.
 template <class T>
 HCTR_HD T rounded_at_random(float x, uint32_t bits);
 

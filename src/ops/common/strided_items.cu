@@ -76,8 +76,8 @@ __global__ void gather_kernel(Cells<const T> x, const __grid_constant__ Indices 
   }
 }
 
-/// The sums of one launch: item item[k] of dx is the sum of the items sources[begin[k]] to sources[begin[k + 1] - 1] of
-/// dy.
+/// The sums of one launch: item `item[k]` of dx is the sum of the items of dy with the indices sources[i], where i is
+/// in [begin[k], begin[k + 1]).
 struct Sums {
   int count;
   int item[kIndicesPerLaunch / 2], begin[kIndicesPerLaunch / 2 + 1], sources[kIndicesPerLaunch];
@@ -172,12 +172,12 @@ void cuda::gather_backward(Context& ctx, StridedItems dy, const std::vector<int6
       size_t end = n;
       while (end < order.size() && indices[static_cast<size_t>(order[end])] == index) ++end;
       const size_t capacity = static_cast<size_t>(kIndicesPerLaunch - sums.used);
-      if (end - n > capacity && sums.count > 0) break;  // the run starts in the next launch
+      if (end - n > capacity && sums.count > 0) break;  // leaves the whole run to the next launch
       sums.item[sums.count] = static_cast<int>(index);
       const size_t last = std::min(end, n + capacity);
       for (; n < last; ++n) sums.sources[sums.used++] = static_cast<int>(order[n]);
       sums.begin[++sums.count] = sums.used;
-      if (onto) break;  // other items of dx must be overwritten, not added to
+      if (onto) break;  // this launch adds to dx, but later runs must overwrite their items
     }
     StridedItems touched = dx;
     touched.items = sums.count;

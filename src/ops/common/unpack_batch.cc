@@ -19,7 +19,7 @@ void widen(Context& ctx, const PackedKeys& packed, const std::byte* batch, int64
     });
   const int64_t slots = packed.slots, rows = packed.rows;
   ctx.threads().parallel_for(rows, std::max<int64_t>(1, kKeysOfTask / slots), [&](int64_t begin, int64_t end) {
-    constexpr int64_t kRows = 64;  // the keys of this many rows stay in the cache
+    constexpr int64_t kRows = 64;  // rows per iteration, so few that their keys stay in the cache
     for (int64_t first = begin; first < end; first += kRows)
       for (int64_t s = 0; s < slots; ++s)
         for (int64_t b = first; b < std::min(end, first + kRows); ++b) to[s * rows + b] = keys[b * slots + s];

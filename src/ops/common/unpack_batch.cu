@@ -122,7 +122,7 @@ void cuda::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Un
     rows = {dense->from, dense->rows.dim(1), {reinterpret_cast<uint4*>(dense->rows.bytes()), {samples, packs}, packs}};
   }
   size_t first = 0;
-  do {  // the first launch also unpacks the dense rows; there may be no sparse inputs
+  do {  // the first launch also unpacks the dense rows, so it is needed even without sparse inputs
     UnpackInputs some;
     int64_t most = rows.to.size(0) * rows.to.size(1);
     for (const UnpackedKeys& input : inputs.subspan(first, std::min<size_t>(kMostInputs, inputs.size() - first))) {

@@ -28,7 +28,7 @@ struct Normalize {
   }
 };
 
-/// The gradient functor of GradientSums: the gradient of xhat without the factor gamma.
+/// Template argument Gradient of GradientSums: returns the gradient of xhat without the factor gamma.
 struct OutputGradient {
   template <class A>
   HCTR_HD A operator()(int64_t, A, A dy) const {

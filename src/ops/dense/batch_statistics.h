@@ -16,7 +16,8 @@ HCTR_HD A unbiased(A average, A weight, A otherwise) {
   return weight > 0 ? average / weight : otherwise;
 }
 
-/// The functor of a column's sums of x - shift and (x - shift)^2, with shift = mean[j] / weight.
+/// Functor that returns x - shift and (x - shift)^2 of an element, which are then summed over each column. shift =
+/// mean[j] / weight.
 template <class T>
 struct ShiftedSums {
   View<const T, 2> x;
@@ -50,8 +51,8 @@ ColumnStatistics<A> statistics_of(const Tensor& batch) {
   return {batch.data<const A>(), batch.dim(1)};
 }
 
-/// The functor of a column's sums of g and g * xhat. xhat = normalized(x); gradient(j, x, dy) returns g, the gradient
-/// of xhat.
+/// Functor that returns g and g * xhat of an element, which are then summed over each column. xhat = normalized(x);
+/// gradient(j, x, dy) returns g, the gradient of xhat.
 template <class T, class Gradient>
 struct GradientSums {
   ColumnStatistics<Acc<T>> statistics;

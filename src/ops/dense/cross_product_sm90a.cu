@@ -22,7 +22,7 @@ struct GatedTiling {
   static constexpr bool kTransposedB = kTransposedB_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
   static constexpr int kDepth = kBoxRowBytes / sizeof(T), kColumns = kBoxRowBytes / sizeof(T);
-  // TMA boxes that cover a group's 64 rows of a result tile
+  // number of TMA boxes that cover a group's 64 rows of a result tile
   static constexpr int kFullBoxes = kN / kColumns, kLast = 0;
   static constexpr int kBytesA = kM * kBoxRowBytes;
   static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;
@@ -135,8 +135,8 @@ struct ColumnBiases {
   }
 };
 
-/// Epilogue for a thread's accumulators d of its group's 64 rows. Overwrites both matrices in shared memory with the
-/// results. `thread`: index in the group.
+/// Applies the epilogue to `d`, the accumulators of one thread in its group's 64 rows. Overwrites both matrices in
+/// shared memory with the results. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ __forceinline__ void finish_gates(const End& end, int thread, const ColumnBiases<Tiles, End>& biases,
                                              const float (&d)[Tiles::kN / 2], const GatedMemory<Tiles>& shared,
@@ -250,7 +250,7 @@ struct BackwardGate {
   }
 };
 
-/// Launches the GEMM a b (or a b^T unless kTransposedB) with epilogue `end`.
+/// Launches the GEMM a b if kTransposedB, else the GEMM a b^T, with epilogue `end`.
 template <class T, bool kTransposedB, class End>
 void start_gated_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b,
                          const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const End& end) {

@@ -34,7 +34,7 @@ struct Dice {
   HCTR_HD A operator()(int64_t, int64_t j, A x) const { return slope(j, x) * x; }
 };
 
-/// The gradient functor of GradientSums: the gradient of hat.
+/// Template argument Gradient of GradientSums: returns the gradient of hat.
 template <class T>
 struct DiceGradient {
   using A = Acc<T>;

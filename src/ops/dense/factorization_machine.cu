@@ -16,8 +16,8 @@ template <class T>
 constexpr int kFmSamples = 16 / sizeof(T);
 constexpr int kFmLanes = 4, kFmThreads = 256;  // threads per sum, threads per block
 
-/// Calls f(sample, k, lane, valid) for each of `pairs` = samples * per_sample, with kFmLanes threads per pair. All
-/// threads of a warp make the same number of calls.
+/// Calls f(sample, k, lane, valid) for each pair (sample, k), with kFmLanes threads per pair. There are `pairs` =
+/// samples * per_sample pairs. All threads of a warp make the same number of calls.
 template <class F>
 __device__ void for_sums(int pairs, int per_sample, const F& f) {
   constexpr int kGroups = kFmThreads / kFmLanes;

@@ -1,6 +1,7 @@
 // Factorization machine kernels for two-byte elements, even vector lengths and an even number of slots. A warp
-// processes one sample; a lane processes two columns of every few vectors. Lanes load and store words of two adjacent
-// elements. If a slot's vector starts in the middle of a word, a lane combines halves of two words.
+// processes one sample, a few vectors at a time; a lane processes two elements of one of these vectors. Lanes load and
+// store words of two adjacent elements. If a slot's vector starts in the middle of a word, a lane combines halves of
+// two words.
 #pragma once
 
 #include <cstring>

@@ -23,7 +23,7 @@ void expect_vectors(const char* what, Context& ctx, const Tensor& dense, const T
   expect_shape(what, y, {dense.dim(0), dense.dim(1) + pairs_of(slots.dim(1) + 1) + 1});
 }
 
-/// FLOPs of one dot product per pair of vectors.
+/// FLOPs of the dot products of all pairs of vectors.
 double flops_of_pairs(const Tensor& dense, const Tensor& slots) {
   return 2.0 * static_cast<double>(dense.elements()) * static_cast<double>(pairs_of(slots.dim(1) + 1));
 }

@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(64)
   }
 }
 
-/// How a warp divides the gradients of a sample. The first `lanes` lanes compute four columns each of the vectors 0 to
-/// rows - 1. The next `lanes` lanes compute the same columns of the next `rows` vectors, and so on.
+/// How a warp divides the gradients of a sample. Each of the first `lanes` lanes computes four columns of the vectors 0
+/// to rows - 1. The next `lanes` lanes compute the same columns of the next `rows` vectors, and so on.
 struct GradientLanes {
   int lanes, rows;
 

@@ -40,7 +40,7 @@ struct InteractionLayout {
     layout.inverse = (1u << 20) / static_cast<uint32_t>(layout.chunks) + 1;
     const int row = (dim + count * (count - 1) / 2 + kPerChunk) / kPerChunk;
     if (backward) {
-      // The zeros serve as the vector past the last one, and as a row of S.
+      // Zeros precede the row of dy. They are read in place of a vector past the last one, and in place of a row of S.
       layout.dy_begin = count * layout.stride + std::max(layout.stride, tiles(count) * 16 / kPerChunk);
       layout.sums_begin = layout.dy_begin + row;
       layout.total = layout.sums_begin + (sums ? (dim + 3) / 4 : 0);
@@ -215,8 +215,8 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
-/// Minimum blocks per multiprocessor for the backward kernel's launch bounds: as many blocks as shared memory allows
-/// for DLRM's vectors, or more if registers suffice. 0: no bound, because S needs many registers.
+/// Minimum blocks per multiprocessor for the backward kernel's launch bounds: as many as shared memory allows with
+/// DLRM's vectors, or more if registers suffice for more. 0: no bound, because S needs many registers.
 template <class T>
 constexpr int backward_blocks(int tiles) {
   if (tiles == 1) return 8;

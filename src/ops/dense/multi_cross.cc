@@ -137,8 +137,8 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
       }
     });
 
-    // Given the scalars, column j of y_l and dy_l depends on column j only, so a task computes kColumns columns
-    // together.
+    // If the scalars are known, column j of all y_l and dy_l can be computed from column j of x, dy, weights and
+    // biases. A task therefore computes kColumns columns together.
     constexpr int64_t kColumns = 16;
     ctx.threads().parallel_for(dim, kColumns, [&](int64_t begin, int64_t end) {
       const int64_t n = end - begin;

@@ -1,5 +1,5 @@
-// Access statistics of rows, which eviction policies read: the step of the last batch that contained the row, and the
-// number of its occurrences. Also dirty flags of rows, for incremental checkpoints and model deltas.
+// Access statistics of rows, which eviction policies read: for each row, the step of the last batch that contained the
+// row, and the row's number of occurrences. Also dirty flags of rows, for incremental checkpoints and model deltas.
 #pragma once
 
 #include "core/device/op.h"

@@ -36,7 +36,7 @@ struct KeySelection {
 /// ranks on.
 struct SampleOrder {
   int64_t samples = 0;
-  int32_t rank = 0, ranks = 1;  // `rank`: the rank of the first_sample argument
+  int32_t rank = 0, ranks = 1;  // rank: the rank whose first sample operator() gets as first_sample
 
   HCTR_HD int64_t operator()(int64_t first_sample, int64_t row, int64_t rows) const {
     if (ranks == 1) return first_sample + row;

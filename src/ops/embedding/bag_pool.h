@@ -14,12 +14,12 @@ namespace hctr::ops {
 /// whose divisor is 0 gives 0.
 enum class BagPooling { sum, mean, sqrtn, max, none };
 
-/// The bags of one feature. Bag b has the positions offsets[b] up to offsets[b + 1] of the table's lists. All arrays
-/// are on the device.
+/// The bags of one feature. `rows` and `weights` are lists with one element per position; bag b has the positions
+/// offsets[b] up to offsets[b + 1]. All arrays are on the device.
 struct BagList {
   const int32_t* offsets = nullptr;  // [bags + 1]
   int64_t bags = 0;
-  int64_t most = 0;                // maximum number of positions; with `none` the number of vectors
+  int64_t most = 0;                // maximum number of positions; for pooling `none`: number of vectors
   const int32_t* rows = nullptr;   // [position]; 0: no row
   const float* weights = nullptr;  // [position]; null: all weights are 1
 };

@@ -64,7 +64,7 @@ struct DirectIndex {
 
 /// The first key that a kernel found outside its range. On the device.
 struct OutOfRangeState {
-  int32_t first = INT32_MAX;  ///< lowest position of such a key in the first batch that has one
+  int32_t first = INT32_MAX;  ///< lowest position of an out-of-range key, in the first batch with such a key
   int32_t reported = 0;       ///< 1: already reported to the host
 };
 /// The report to the host, in page-locked memory.

@@ -1,6 +1,6 @@
 // Groups the keys of a batch by row. Small batches use one block (small_group.cuh), medium batches a tiled sort
-// (tiled_group.cuh), large batches CUB's radix sort. Runs of equal rows are also listed in tiles; for very large
-// batches CUB's selection lists them.
+// (tiled_group.cuh), large batches CUB's radix sort. After the tiled sort or CUB's sort, kernels list the runs of equal
+// rows tile by tile; for very large batches, CUB's selection lists the runs.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>

@@ -46,7 +46,7 @@ struct RowInit {
   uint64_t key = 0;  ///< random_key(seed, stream)
   float bound = 0.05f;
   InitialKind kind = InitialKind::uniform;
-  const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
+  const float* slot_bounds = nullptr;   // [slots] bound of each slot; null: `bound` for all
   float state_start[kMostStates] = {};  // initial values of the optimizer states
   bool all_states = false;              // also writes states whose initial value is 0
   int32_t pieces = 1, piece_dim = 0;    // piece_dim: a multiple of 4 if pieces > 1

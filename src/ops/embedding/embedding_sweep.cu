@@ -66,7 +66,7 @@ __device__ RowBits rows_to_sweep(uint8_t* touched, int64_t first, int rows) {
   return bits;
 }
 
-/// The elements of a pack: of the vector, and of the states.
+/// A pack of elements of the vectors, and the pack at the same position of each state.
 template <class Rule>
 struct SweptPack {
   Fragment<kSweepPack> of[1 + Rule::kStates];

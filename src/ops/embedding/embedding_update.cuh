@@ -157,7 +157,8 @@ __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepSta
   const int32_t long_runs = groups.counts->long_runs, all = long_runs + groups.counts->runs;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
-  // 32-bit index and count of groups. The members of `group` result from 64-bit divisions, which cost registers.
+  // The number of groups and the index of this group are 32-bit integers here. The members of `group` result from
+  // 64-bit divisions, which cost registers.
   const int each = kUpdateThreads / lanes, count = static_cast<int>(range.blocks) * each;
   for (int i = static_cast<int>(range.block) * each + static_cast<int>(threadIdx.x) / lanes; i < all; i += count) {
     int32_t run = i - long_runs;

@@ -65,8 +65,8 @@ struct IndexSearch {
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
 HCTR_HD inline bool same_tag(uint64_t a, uint64_t b) { return (a ^ b) >> 32 == 0; }
 
-/// Number of entries that a search loads before it examines the first loaded entry: once for the search's first line,
-/// once for later lines. 1 minimizes traffic, kLine minimizes memory latency.
+/// How many entries a search loads before it examines the first of them, in the search's first line and in later lines.
+/// 1 minimizes traffic, kLine minimizes memory latency.
 struct AtOnce {
   int first_line, later_lines;
 };

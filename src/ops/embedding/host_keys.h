@@ -32,7 +32,7 @@ struct HostColumn {
 /// owner. All arrays of this file are on one device.
 struct HostMessages {
   int32_t messages = 0, columns = 0;
-  int64_t bags = 0;                    // stride of a column in the arrays of HostKeys: the maximum over all columns
+  int64_t bags = 0;                    // stride of a column in the arrays of HostKeys: the largest HostColumn::bags
   const HostColumn* column = nullptr;  // [columns] ordered by message
   const int32_t* first = nullptr;      // [messages + 1] first column of each message
   int64_t vector_bytes = 0;
@@ -43,10 +43,10 @@ struct HostMessages {
 
 /// The layout and the sizes of one column of a message.
 struct HostColumnPlan {
-  int32_t keys = 0, occurrences = 0, bags = 0;  // keys that are sent; occurrences; bags with at least one key
+  int32_t keys = 0, occurrences = 0, bags = 0;  // numbers of sent keys, of occurrences and of non-empty bags
   // True: one vector (gradient) per key. False: one vector (gradient) per bag.
   bool vector_a_key = false, gradient_a_key = false;
-  int32_t first_vector = 0, first_gradient = 0;        // numbers counted over all messages
+  int32_t first_vector = 0, first_gradient = 0;        // numbers of the first vector and gradient, over all messages
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // byte offsets from the start of the first message
   int64_t counted = 0;  // keys that the owner counted in the bags; must equal `occurrences`
 };
@@ -103,8 +103,8 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 HCTR_OP(void write_host_keys(Context&, HostMessages, HostKeys keys, Tensor words))
 
 /// Parses messages with sizes keys.sizes from `words`; fills all of `keys` except keys.keys and keys.first. Refuses a
-/// malformed message: its values contradict each other, the column properties or the message size. A refused message
-/// has no keys. No received value is used as an address without a check.
+/// message if its values contradict each other, the column properties or the message size. A refused message has no
+/// keys. No received value is used as an address without a check.
 HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words, std::byte* scratch))
 
 /// The position of a rank's bags in the messages.
@@ -124,14 +124,14 @@ struct OwnerLists {
   int32_t* keys = nullptr;
   int32_t* first = nullptr;  // [vectors] overwritten
 
-  /// [keys of the batch] gradient number of each key; null: not requested. If messages are not answered, the gradients
-  /// of their bags are numbered by rank on the host, sample, column. Received gradients are numbered from `received`
-  /// on, in message order. A key has the number `zero` if the gradient of an earlier occurrence already includes its
-  /// gradient.
+  /// [keys of the batch] gradient number of each key; null: not requested. Gradients of bags of unanswered messages are
+  /// numbered by rank on the host, then sample, then column. Received gradients are numbered from `received` on, in
+  /// message order. If the gradient of an earlier occurrence of a key already includes that of this occurrence, this
+  /// occurrence has the number `zero`.
   int32_t* gradients = nullptr;
   int32_t received = 0, zero = 0;
 };
-/// Builds the batch of all ranks, like ops::merge_keys(), from the output of read_host_keys(), and the owner's lists.
+/// From the output of read_host_keys(), builds the batch of all ranks, like ops::merge_keys(), and the owner's lists.
 /// Shapes: offsets i32 [columns * ranks * samples + 1], keys i64 [at least the number of keys].
 HCTR_OP(void join_host_keys(Context&, HostMessages, HostKeys read, Tensor words, HostJoin, Tensor offsets, Tensor keys,
                             OwnerLists lists, std::byte* scratch))

@@ -6,7 +6,7 @@
 
 namespace hctr::ops {
 
-/// Bytes per occurrence for its key's position; 0 if every occurrence has its own key.
+/// Bytes that a message has per occurrence for the index of its key; 0 if every occurrence has its own key.
 HCTR_HD inline int32_t place_bytes(int32_t keys, int32_t occurrences) {
   if (keys == occurrences) return 0;
   return keys <= 1 << 8 ? 1 : keys <= 1 << 16 ? 2 : 4;
@@ -40,7 +40,8 @@ HCTR_HD inline uint32_t read_number(const std::byte* from, int32_t bytes) {
   return value;
 }
 
-/// Whether deduplicating the keys of a column saves bytes: fewer keys and vectors, but a position per occurrence.
+/// Whether deduplicating the keys of a column saves bytes. Deduplication reduces the number of keys and vectors, but
+/// adds a key index per occurrence.
 HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& column, int32_t unique, int32_t occurrences,
                                 int32_t bags) {
   const auto bytes = [&](int32_t keys) {
@@ -50,7 +51,7 @@ HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& colum
   return bytes(unique) < bytes(occurrences);
 }
 
-/// Chooses vectors and gradients per key or per bag.
+/// Decides whether a column has one vector per key or per bag, and one gradient per key or per bag.
 HCTR_HD inline void choose_vectors(const HostMessages& all, const HostColumn& column, HostColumnPlan& plan) {
   plan.vector_a_key = column.answered && column.sums_of_keys && plan.keys < plan.bags;
   plan.gradient_a_key = plan.vector_a_key && all.sums_gradients;
@@ -274,8 +275,8 @@ HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, c
 
 /// The result of a check of some bags and occurrences of a column.
 struct ColumnFindings {
-  int64_t keys = 0;  // keys in the checked bags
-  int32_t bags = 0;  // checked bags that are not empty
+  int64_t keys = 0;  // number of keys in the checked bags
+  int32_t bags = 0;  // number of checked bags that are not empty
   bool good = true;  // all values are in range and in order
 };
 

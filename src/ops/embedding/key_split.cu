@@ -46,7 +46,7 @@ struct SplitBag {
   uint32_t column = 0, sample = 0;  // column: index in KeySplit::columns
   OwnedColumn from{};
   KeyRange range{};
-  uint32_t sent = 0;  // keys that are sent
+  uint32_t sent = 0;  // number of keys that are sent
 
   SplitBag() = default;
   __device__ SplitBag(const KeyBatch& batch, const KeySplit& split, const OwnerKeys& owner, int64_t bag) {

@@ -13,9 +13,10 @@ HCTR_HD inline int32_t rank_of_key(int64_t key, int32_t ranks) {
   return static_cast<int32_t>(remainder < 0 ? remainder + ranks : remainder);
 }
 
-/// A column of a batch as one owner receives it: for each sample, the keys of the vector that this owner owns.
+/// A column of a batch as one owner receives it: for each sample, those keys of the column's vector that belong to the
+/// owner.
 struct OwnedColumn {
-  int32_t column;  // column of the batch: vectors (column, sample)
+  int32_t column;  // index of the column in the batch
   int32_t owner;
   int32_t spread_over;  // ranks that the keys are sharded over; 1: the owner has all keys
 

@@ -12,9 +12,10 @@ namespace hctr::ops {
 /// marks[row] = 1 for every row of the batch, else 0. Shapes: marks i32 [rows + 1].
 HCTR_OP(void mark_batch(Context&, RowGroups, int64_t key_capacity, Tensor marks))
 
-/// Groups the marked rows with one occurrence each; the bag is the row number. With gradients summed by row, the groups
-/// are an input of update_rows(): a batch of rows + 1 samples with one key per row. The arrays rows, bags and run_begin
-/// of `groups` need capacity for all rows. Overwrites `scratch`. Shapes: marks i32 [rows + 1].
+/// Groups the marked rows as if a batch had each of them once, in the bag with the row's number. With gradients that
+/// are summed by row, update_rows() can then update these rows: the batch has rows + 1 samples with one key per row.
+/// The arrays rows, bags and run_begin of `groups` need capacity for all rows. Overwrites `scratch`. Shapes: marks i32
+/// [rows + 1].
 HCTR_OP(void group_marked(Context&, Tensor marks, RowGroups groups, std::byte* scratch))
 size_t group_marked_scratch_bytes(Device, int64_t rows);
 namespace cuda {
@@ -22,9 +23,9 @@ size_t group_marked_scratch_bytes(int64_t rows);
 }
 
 /// Sets seen[row] for the rows 1 to *rows with marks[row] set. If `touched` is given and the step is not skipped, sets
-/// touched[row] for rows that were never seen. A sweep then keeps the initial values of these rows; a table without
-/// replication would not contain them. Shapes: marks i32 [rows + 1], seen i32 [more than *rows]; touched as seen, or
-/// null. Needs ctx.state().
+/// touched[row] for rows that were never seen, so that a sweep does not change their initial values. (A table without
+/// replication would not contain these rows.) Shapes: marks i32 [rows + 1], seen i32 [more than *rows]; touched as
+/// seen, or null. Needs ctx.state().
 HCTR_OP(void note_seen(Context&, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched))
 
 /// Sets rows[p] to 0 if the row has never been seen. Shapes: seen i32 [rows + 1], rows [count].

@@ -16,7 +16,7 @@ struct OwnerSplit {
   int32_t* lengths = nullptr;
   int32_t* begin = nullptr;      // [ranks * bags + 1] offsets in `sent` of the keys that `lengths` counts
   int64_t* sent = nullptr;       // [most] the keys of each rank, in bag order
-  int32_t* places = nullptr;     // [most] 1 + position of each key of the bags in `sent`
+  int32_t* places = nullptr;     // [most] for each key of the bags: its index in `sent`, + 1
   std::byte* scratch = nullptr;  // split_scratch_bytes(ranks * bags)
 };
 

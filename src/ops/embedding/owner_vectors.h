@@ -35,8 +35,8 @@ struct OwnerVectors {
   const RemoteColumn* remote_columns = nullptr;  // remote columns of each column, ordered by owner
   // pieces per vector, each a column of `dim` elements: piece p of batch column c is column c * pieces + p
   int64_t pieces = 1;
-  // [RemoteColumn::index + sample * stride]: 0 if the owner has no key of the vector, which is then neither read nor
-  // written; null: all vectors are present
+  // [RemoteColumn::index + sample * stride]: 0 if the owner has no key of the vector; the vector is then neither read
+  // nor written. Null: all vectors are present.
   const uint8_t* present = nullptr;
 
   HCTR_HD bool is_there(const RemoteColumn& at, int64_t b) const {

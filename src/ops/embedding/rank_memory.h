@@ -1,4 +1,4 @@
-// Properties of the memory of several ranks in which operators read and write vectors.
+// Properties of memory with vectors that operators read or write. The memory may be on several ranks.
 #pragma once
 
 #include <algorithm>

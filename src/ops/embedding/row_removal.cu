@@ -60,8 +60,8 @@ __global__ void rows_below_leave_kernel(const uint32_t* values, uint32_t bound, 
     if (values[row] < bound) fates[row] = Fate::leaves;
 }
 
-/// counters[v] = number of open rows under the prefix whose next digit is v. There are fewer than 2^31 rows, so no
-/// counter overflows.
+/// counters[v] = number of open rows whose rank has this prefix and v as the next digit. There are fewer than 2^31
+/// rows, so no counter overflows.
 __global__ void count_digits_kernel(RowRanks ranks, Prefix prefix, int64_t first, int64_t last, const Fate* fates,
                                     uint32_t* counters) {
   __shared__ uint32_t of_block[RemovalMemory::kCounters];
@@ -184,7 +184,7 @@ void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last
   if (number == 0) return;
   const auto grid = grid_for(std::max<int64_t>(last - first + 1, 0), 256, hctr::cuda::blocks_of_device(8));
   Prefix prefix;
-  int64_t left = number;  // rows still to find under the prefix
+  int64_t left = number;  // rows still to select among those whose rank has this prefix
   while (prefix.digits < kDigits) {
     zero_bytes(ctx.stream(), memory.counters, RemovalMemory::kCounters * sizeof(uint32_t));
     launch(ctx, "count_digits", grid, count_digits_kernel, ranks, prefix, first, last, memory.fates, memory.counters);

@@ -1,7 +1,7 @@
 // Swaps rows by access counts: often used rows in host memory with rarely used rows in device memory.
 //
-// Runs only between steps, while no other operation uses the table. The selection depends only on counts and row
-// numbers, so that equal batches give equal swaps.
+// Swaps run only between steps, while no other operation uses the table. The selection of rows depends only on counts
+// and row numbers, so that equal batches give equal swaps.
 #pragma once
 
 #include <array>
@@ -28,8 +28,9 @@ HCTR_OP(void add_uses(Context&, RowGroups, int64_t key_capacity, RowUses))
 /// UseCounts[u] = number of rows with u uses.
 using UseCounts = std::array<int64_t, 256>;
 
-/// Swaps the `count` most used rows on the host with the `count` least used rows on the device. The plan contains all
-/// rows beyond a limit of uses, and enough rows at the limit, in the order of row numbers.
+/// Swaps the `count` most used rows on the host with the `count` least used rows on the device. On each side, the plan
+/// contains all rows whose uses are beyond a limit. Rows whose uses equal the limit fill the plan up to `count`, in the
+/// order of row numbers.
 struct SwapPlan {
   int64_t count = 0;
   /// all host rows above hot_limit, and all device rows below cold_limit, are swapped
@@ -39,8 +40,9 @@ struct SwapPlan {
 };
 
 /// Plans the useful swaps, at most `most`. A swap is useful if the host row has at least twice the uses of the device
-/// row plus two. This margin prevents rows with similar uses from swapping back and forth. The margin also repays the
-/// cost of moving two rows if the uses are similar in the next period. `always`: also plans swaps that are not useful.
+/// row plus two. This margin prevents rows with similar uses from swapping back and forth. With this margin, a swap
+/// also repays the cost of moving two rows if the rows' uses stay similar in the next period. `always`: also plans
+/// swaps that are not useful.
 SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always = false);
 
 /// Bytes of scratch for tables of up to `rows` rows.

@@ -8,7 +8,8 @@
 
 namespace hctr::ops {
 
-/// `count` segments of `bytes` bytes: segment i is copied from from + i * from_stride to to + i * to_stride.
+/// `count` segments of `bytes` bytes. Segment i is copied from address `from` + i * from_stride to address `to` + i *
+/// to_stride.
 struct VectorBlock {
   const std::byte* from = nullptr;
   int64_t from_stride = 0;

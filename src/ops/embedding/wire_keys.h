@@ -25,8 +25,8 @@ size_t packed_keys_scratch_bytes(int64_t bags);
 }
 
 /// Packs the keys that are sent to all owners. `present`: as in split_keys(). `vectors`: index in `present` of each
-/// non-empty bag, in bag order. Shapes: counts i32 [2 * split.ranks]: number of keys and vectors per owner, ordered by
-/// owner number; scratch packed_keys_scratch_bytes(split.count * samples).
+/// non-empty bag, in bag order. `counts` i32 [2 * split.ranks]: for each owner, the number of its keys, then the number
+/// of its vectors. Shapes: scratch packed_keys_scratch_bytes(split.count * samples).
 HCTR_OP(void pack_keys(Context&, KeyBatch, KeySplit, WireKeys packed, uint8_t* present, int32_t* vectors, Tensor counts,
                        std::byte* scratch))
 

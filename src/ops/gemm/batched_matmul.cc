@@ -7,7 +7,7 @@
 namespace hctr::ops {
 namespace {
 
-/// op(matrix) i of a batch: element (r, c) is at data[r * row + c * column].
+/// One matrix of a batch, as op() of the stored matrix: element (r, c) is at data[r * row + c * column].
 template <class T>
 struct MatrixAt {
   T* data;

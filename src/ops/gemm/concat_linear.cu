@@ -94,7 +94,7 @@ struct BackwardInput {
   View<T, 2> d_x;  // null: not requested
   const T* w;
   float *d_w_sums, *d_bias_sums;  // d_bias_sums: null unless the gradient passes through a ReLU
-  float factor;                   // dropout's scale after the ReLU, or 1
+  float factor;                   // scale of the dropout after the ReLU; 1: no dropout
   bool packs;
 };
 

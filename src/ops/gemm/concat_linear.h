@@ -32,10 +32,11 @@ struct ConcatLinearInput {
 /// Scratch memory of concat_linear_backward() for inputs of these widths.
 TensorSpec concat_linear_scratch(int64_t rows, const std::vector<int64_t>& widths);
 
-/// All gradients of concat_linear(), in one pass over each input if the device supports it. d_x_p = d_y w_p^T, or
-/// through the ReLU x_p > 0 ? factor d_y w_p^T : 0; d_w = [x_0 | x_1 | ...]^T d_y; d_bias = the sum of d_y. Overwrites
-/// all gradients. The order of sums over rows depends on the shapes only. Shapes: as in concat_linear(), d_w like w,
-/// any row strides. Dtypes: x, d_x, w, d_y f32 f16 bf16, all equal; wgrads and bias gradients the same, or all f32.
+/// All gradients of concat_linear(), in one pass over each input if the device supports it. d_x_p = d_y w_p^T; with
+/// below_relu, d_x_p = x_p > 0 ? factor d_y w_p^T : 0. d_w = [x_0 | x_1 | ...]^T d_y; d_bias = the sum of d_y.
+/// Overwrites all gradients. The order of sums over rows depends on the shapes only. Shapes: as in concat_linear(), d_w
+/// like w, any row strides. Dtypes: x, d_x, w, d_y f32 f16 bf16, all equal; wgrads and bias gradients the same, or all
+/// f32.
 HCTR_OP(void concat_linear_backward(Context&, Tensor w, Tensor d_y, const std::vector<ConcatLinearInput>& inputs,
                                     Tensor d_w, std::optional<Tensor> d_bias, Tensor scratch))
 

@@ -17,7 +17,8 @@ constexpr double kTakeTime = 0.7;
 constexpr double kPeak = 252'000;
 
 /// Efficiency of blocks with these tiles. A warp waits for every step, so efficiency is lower if a warp has fewer k per
-/// step. The values of `half` and `quarter` are between the measurements with steps of 32 and the value of `square`.
+/// step. The value of `half` lies between its measurement with steps of 32 and the value of `square`, and so does the
+/// value of `quarter`.
 double f32_efficiency(F32Tiles tiles) {
   switch (tiles) {
     case F32Tiles::half:
@@ -63,9 +64,9 @@ double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, 
   return estimated_time(tiling, divide_f32_product(tiling, tiles, steps, multiprocessors), tiles, steps);
 }
 
-/// Estimated time of the library's GEMM, for at most kLeastOfEach. `each`: million multiply-adds per multiprocessor.
-/// For F32Use::ended, the estimate excludes the time of our fused epilogue. The library splits large k (split-K) and
-/// adds the partial sums in a separate kernel.
+/// Estimated time of the library's GEMM, valid if `each` is at most kLeastOfEach. `each`: million multiply-adds per
+/// multiprocessor. For F32Use::ended, the estimate excludes the time of our fused epilogue. The library splits large k
+/// (split-K) and adds the partial sums in a separate kernel.
 double time_of_library(F32Use use, double each, int64_t k) {
   const auto depth = static_cast<double>(k) / 1000;
   return use == F32Use::ended ? 5.0 + 6.5 * each + 5.0 * depth : 3.8 + 5.8 * each + 6.6 * depth;

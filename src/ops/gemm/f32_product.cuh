@@ -37,10 +37,10 @@ struct F32Tiling {
   static constexpr int kWarpSide = 64, kWarpsM = kM / kWarpSide, kWarpsN = kN / kWarpSide;
   static constexpr int kWarps = 8, kThreads = 32 * kWarps, kWarpsOfGroup = kWarpsM * kWarpsN;
   static constexpr int kGroups = kWarps / kWarpsOfGroup, kGroupDepth = kDepth / kGroups;
-  static constexpr int kRows = 8, kColumns = 16;    ///< accumulators per thread
+  static constexpr int kRows = 8, kColumns = 16;    ///< rows and columns of a thread's accumulators
   static constexpr int kLanesM = 8, kLanesN = 4;    ///< arrangement of a warp's lanes
   static constexpr int kOwnRows = kRows / kGroups;  ///< rows per thread after the reduction over groups
-  /// k of one box of a if k is contiguous; a step may have several boxes
+  /// number of k in one box of operand a, if k is contiguous; a step may have several boxes
   static constexpr int kDepthOfBox = kBoxRow / 4;
   static constexpr int kBytesA = kM * kDepth * 4, kStageBytes = kBytesA + kN * kDepth * 4;
   static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;
@@ -220,7 +220,8 @@ __device__ inline void add_rotated(float* sums, float4 others) {
 template <class Tiles, int kHeld>
 __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::kColumns], float4* others, int place,
                                   float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
-  constexpr int kKept = kHeld / 2, kDistance = kKept / Tiles::kOwnRows;  // kDistance: in groups
+  // kDistance: difference between the numbers of two groups that exchange sums
+  constexpr int kKept = kHeld / 2, kDistance = kKept / Tiles::kOwnRows;
   constexpr int kOther = kDistance * 32 * Tiles::kWarpsOfGroup;
   float4 *const to = others + place, *const from = others + (place ^ kOther);
   float kept[kKept][Tiles::kColumns];
@@ -254,7 +255,7 @@ __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::k
   }
 }
 
-/// The Team of give_sums() and take_sums(): all threads of a block exchange partial sums.
+/// Template argument Team of give_sums() and take_sums(): all threads of a block.
 template <class Tiles>
 struct F32Team {
   static constexpr int kThreads = Tiles::kThreads, kQuads = Tiles::kOwnRows * Tiles::kColumns / 4;
@@ -327,7 +328,7 @@ __device__ inline void store_column_sums(const Product& p, int tile, int warp_ro
   }
 }
 
-/// The Product of one GEMM with an epilogue.
+/// Template argument Product: one GEMM with an epilogue.
 template <class End>
 struct F32Product {
   using Tile = F32Tile;

@@ -10,8 +10,8 @@ namespace hctr::ops {
 /// Rounds up to a multiple of 16, the unit of FP8 tensor core instructions.
 constexpr int64_t fp8_padded(int64_t n) { return (n + 15) / 16 * 16; }
 
-/// A matrix of FP8 codes. Rows are fp8_padded(columns) apart. The padding of each row, and fp8_padded(rows) - rows rows
-/// after the last, are zero.
+/// A matrix of FP8 codes. Rows are fp8_padded(columns) apart. Zeros pad each row, and rows of zeros pad the matrix to
+/// fp8_padded(rows) rows.
 struct Fp8Matrix {
   std::byte* codes;
   int64_t rows, columns;
@@ -21,7 +21,7 @@ struct Fp8Matrix {
   static constexpr int64_t bytes(int64_t rows, int64_t columns) { return fp8_padded(rows) * fp8_padded(columns); }
 };
 
-/// Rows and columns of a tile that a kernel casts; column sums are per tile.
+/// Side of the square tiles that a kernel casts. Each tile has its own column sums.
 inline constexpr int kFp8Tile = 128;
 
 /// Throws Error(device) if the device of the context has no FP8. The message names the alternatives.

@@ -223,7 +223,7 @@ bool gains_by_early_start(const Tensor& result) {
   return result.dim(0) <= kMostRows && result.dim(1) >= kLeastColumns;
 }
 
-/// Whether linear() with ReLU runs as hopper::linear_relu(); for f32 with transposed weights.
+/// Whether linear() with ReLU runs as hopper::linear_relu(). For f32, that kernel needs transposed weights.
 bool takes_linear_relu(Context& ctx, const Tensor& x, const Tensor& w, const std::optional<Tensor>& transposed,
                        const Tensor& y) {
   const bool held = ctx.multiprocessors() > 0, gains = held || gains_by_early_start(y);

@@ -22,7 +22,7 @@ HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b
 HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c))
 
 /// y = x W + bias, or max(x W + bias, 0) if `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out]; any
-/// row strides of x, w, y. Dtypes: all equal. `transposed`: an f32 copy of w, if the caller has one
+/// row strides of x, w, y. Dtypes: all equal. `transposed`: the transposed copy of an f32 w, if the caller has one
 /// (ops/gemm/transposed_weights.h). With `relu`, in two-byte types or TF32, our own kernel runs for small batches on
 /// Hopper, and for contexts limited to some multiprocessors. Our kernel and the library sum in different orders.
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false,

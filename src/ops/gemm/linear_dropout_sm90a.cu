@@ -64,7 +64,7 @@ struct BiasReluDropout {
       const uint32_t bits = kept(
           step,
           first_draw + (static_cast<uint64_t>(tile_m * Tiles::kM + row) * per_row + static_cast<uint64_t>(block)) * 4);
-      const int at = (block * 32 - first_column) / 8;  // a multiple of two bytes
+      const int at = (block * 32 - first_column) / 8;  // byte offset in the mask's row; a multiple of two
       uint8_t* const to = mask + row * Tiles::kMaskStride + at;
       if (Tiles::kN % 32 == 0) {
         *reinterpret_cast<uint32_t*>(to) = bits;

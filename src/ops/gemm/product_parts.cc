@@ -35,8 +35,8 @@ ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, i
   const int64_t down = parts_of(rows, tile.rows), across = parts_of(columns, tile.columns);
   const int64_t wanted = std::min(down * across, threads == 1 ? 1 : kPartsOfThread * threads);
   // Among the divisions with enough parts, chooses one with the fewest tiles for the busiest thread. Ties are broken by
-  // the least copying: the library copies the rows of one operand once per part across, and the columns of the other
-  // operand once per part down.
+  // the least copying: the library copies the rows of the first operand parts_across times, and the columns of the
+  // second operand parts_down times.
   std::pair<int64_t, int64_t> least{std::numeric_limits<int64_t>::max(), 0};
   ProductPart best = tile;
   for (int64_t high = 1; high <= down; ++high)

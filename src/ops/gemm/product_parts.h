@@ -14,13 +14,14 @@ struct ProductPart {
 
 inline int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// The size of a tile: the smallest part that is worth a task, for a result of this size. The tile size must not depend
-/// on anything else, because rounding may depend on the tile.
+/// The size of a tile: the smallest part that is worth a task, for a result of this size. The tile size must depend
+/// only on the size of the result, because rounding may depend on the tile.
 ProductPart product_tile(int64_t rows, int64_t columns);
 
 /// Joins tiles into larger parts that still leave enough parts per thread. Chooses the shape that minimizes copying:
-/// the library copies the operands of each part to its own memory. Only for f32 if blas_rounds_alike(). Returns
-/// product_tile() unchanged if the tiles of the GEMM are too small for blas_rounds_alike().
+/// the library copies the operands of each part to its own memory. To be called only for f32, and only if
+/// blas_rounds_alike(). Returns product_tile() unchanged if the tiles of the GEMM are too small for
+/// blas_rounds_alike().
 ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, int threads);
 
 }  // namespace hctr::ops

@@ -19,7 +19,7 @@ constexpr double kBetter = 0.97;  // another algorithm must take at most this fr
 /// Sizes of the tensors of c = op(a) op(b) + addend, decoded from a key of ops/gemm/linear.cu.
 struct ProductMemory {
   DType dtype, result;
-  int64_t a, b, c, bias, addend;  // elements; 0: no bias or addend
+  int64_t a, b, c, bias, addend;  // numbers of elements; 0: no bias or addend
   cuda::ProductAlignment alignment;
   uint32_t bias_alignment;
   bool adds;

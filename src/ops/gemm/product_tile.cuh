@@ -14,7 +14,7 @@ struct ProductShape {
   int m, n, k;
 };
 
-constexpr int kBoxRowBytes = 128;             // row of the widest swizzle
+constexpr int kBoxRowBytes = 128;             // bytes per row of a box with the widest swizzle
 constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
 constexpr int kMostSharedBytes = 227 * 1024;  // maximum shared memory of a block
 constexpr int kHelpers = 96;                  // three warps that prepare masks and biases
@@ -96,8 +96,8 @@ __device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
   return result + box * kBoxBytes + row * (Tiles::kLast * static_cast<int>(sizeof(typename Tiles::T))) + in_box;
 }
 
-/// Applies the epilogue to a thread's accumulators d of its group's 64 rows; writes to `result`. `mask`, `bias`: the
-/// mask bits and the biases of this tile. `thread`: index in the group.
+/// Applies the epilogue to `d`, the accumulators of one thread in its group's 64 rows; writes to `result`. `mask`,
+/// `bias`: the mask bits and the biases of this tile. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ inline void finish_products(const End& end, const uint8_t* mask, const float* bias, int group, int thread,
                                        const float* d, std::byte* result) {

@@ -12,8 +12,8 @@ __host__ __device__ int64_t staged_width(int64_t columns) {
   return chunks_per_row(columns, V) * V;
 }
 
-/// Copies `rows` rows between global memory, from row `first` on, and shared memory. `packs`: whether the rows in
-/// global memory are aligned to 16 bytes.
+/// Copies `rows` rows from global to shared memory if kToShared, else from shared to global memory. In global memory,
+/// the rows start at row `first`. `packs`: whether the rows in global memory are aligned to 16 bytes.
 template <bool kToShared, class T, class Element>
 __device__ void move_rows(View<Element, 2> memory, int64_t first, int rows, T* shared, bool packs = true) {
   constexpr int V = 16 / sizeof(T);

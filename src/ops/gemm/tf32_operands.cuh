@@ -6,7 +6,8 @@
 
 namespace hctr::ops::cuda {
 
-/// A split operand. `both` has the two parts side by side along the summed dimension; `big` has the big part only.
+/// A split operand. `both`: the big and the small part, side by side along the summed dimension. `big`: the big part
+/// only.
 struct SplitOperand {
   Tensor both, big;
 };

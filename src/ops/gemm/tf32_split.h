@@ -16,7 +16,7 @@ namespace hctr::ops {
 /// unchanged; values within a factor 1 - 2^-12 of the largest f32 become infinity.
 HCTR_HD inline float rounded_to_tf32(float x) {
   constexpr uint32_t kHalf = 0x1000, kKept = 0xffffe000;
-  if (x != x) return x;  // the addition would carry into the sign bit
+  if (x != x) return x;  // a NaN: the addition below would carry into the sign bit
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + kHalf) & kKept);
 }
 

@@ -1,5 +1,5 @@
-// Transposed copies of weights. In a copy, the inputs of an output are contiguous, as Hopper's MMA instruction requires
-// for f32.
+// Transposed copies of weights. In a copy, all weights of one output are contiguous, as Hopper's MMA instruction
+// requires for f32.
 #pragma once
 
 #include <optional>

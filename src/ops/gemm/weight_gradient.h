@@ -30,8 +30,8 @@ enum class WeightGradientRun { in_order, together, apart };
 /// Chooses the way to run weight_gradient(); deterministic for equal shapes, dtypes and contexts. On the CPU always
 /// in_order.
 HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run))
-/// Predicts choose_weight_gradient_run() for a backward pass on the compute stream of a described GPU (none: a CPU)
-/// whose launches are collected. Reads only the specs of the tensors.
+/// Predicts choose_weight_gradient_run() from the specs of the tensors only. Assumes a backward pass that runs on the
+/// compute stream of the described GPU (none: a CPU) and collects launches.
 WeightGradientRun planned_weight_gradient_run(const std::optional<GpuTraits>&, const RuntimeOptions&, const Tensor& x,
                                               const Tensor& d_y, const Tensor& d_w);
 /// The rule of choose_weight_gradient_run(). `merges`: the context collects launches and has exchange memory for

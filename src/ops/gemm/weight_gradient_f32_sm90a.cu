@@ -15,7 +15,7 @@ constexpr F32Tiles kWeightTiles = F32Tiles::square;
 using F32WeightTiling = F32Tiling<true, kWeightTiles>;
 using F32WeightTiles = WeightTiles<F32WeightTiling::kM, F32WeightTiling::kN>;
 
-/// The Product of the kernel: a list of GEMMs.
+/// Template argument Product of the kernel: a list of GEMMs.
 struct F32WeightProducts : DividedWeightProducts {
   struct Tile {
     int m, n, product;

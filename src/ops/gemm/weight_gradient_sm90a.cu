@@ -9,8 +9,8 @@
 // Copies from L2 take longer than the MMAs. Tiles of 256 x 128 or 128 x 256 fill the registers of two groups and need
 // the fewest copies in total. But if there are no more 128 x 128 tiles than multiprocessors, each multiprocessor
 // computes one small tile, which needs fewer copies per block. A launch therefore uses the tile size with the fewest
-// box copies per block. The producer warp prefetches the next tile while the groups store the current tile. The
-// remaining multiprocessors serve embedding tables.
+// box copies per block. The producer warp prefetches the next tile while the groups store the current tile.
+// Multiprocessors without a block are free for the kernels of embedding tables.
 #include "ops/gemm/weight_gradient.cuh"
 
 #include <span>
@@ -26,7 +26,7 @@ using namespace hopper;
 constexpr int kWeightGroups = 2, kWeightThreads = 128 * kWeightGroups + 32;
 
 /// Tile sizes and pipeline stages of a block. Each group computes the rows of kOfGroup MMA instructions, 64 rows each.
-/// A stage has boxes of kSamples samples of kBoxColumns columns: the boxes of the tile's rows, then of its columns. In
+/// A stage has boxes of kSamples samples and kBoxColumns columns: the boxes of the tile's rows, then of its columns. In
 /// tile sizes that may be transposed, each group has a square part.
 template <int kOfGroup>
 struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {

@@ -11,8 +11,8 @@
 // copies write 3, loads to registers are 2, and transposing is 2. Tiles are therefore 256 x 128: with 128 x
 // 128, the second operand would be transposed twice as often.
 //
-// Each box of 32 columns has the rows of one warp, or 32 columns of the MMA instruction. A permutation of the columns
-// gives each thread 4 x 4 adjacent elements of the result, and lets 16-byte loads and stores use all banks.
+// A box of 32 columns holds either the rows of one warp or 32 columns of the MMA instruction. A permutation of the
+// columns gives each thread 4 x 4 adjacent elements of the result, and lets 16-byte loads and stores use all banks.
 #include <algorithm>
 #include <span>
 
@@ -189,7 +189,7 @@ struct Tf32Sums {
   __device__ float4 column(int c, int q) { return make_float4(of(0, q, c), of(1, q, c), of(2, q, c), of(3, q, c)); }
 };
 
-/// The Team of give_sums() and take_sums(): the multiplying threads exchange partial sums.
+/// Template argument Team of give_sums() and take_sums(): the threads that multiply.
 struct Tf32Team {
   static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
@@ -309,8 +309,8 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// Returns one block per tile, up to the number of multiprocessors. Uses more blocks if each block still has at least
-/// kLeastSteps steps, and if splitting tiles saves more steps than the exchange of partial sums costs.
+/// Returns one block per tile, but at most one per multiprocessor. Returns more blocks than tiles if each block still
+/// has at least kLeastSteps steps, and if splitting tiles saves more steps than the exchange of partial sums costs.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
   constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;

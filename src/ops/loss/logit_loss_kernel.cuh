@@ -52,8 +52,8 @@ struct LogitShared {
   float d_sums[kMostLogitGroups][R];
   float sums[K][2 * V][kStride];
 
-  /// In lanes below R: the sum of `own` in this lane over the warps of a group. `products` is double-buffered by
-  /// `turn`, so that one barrier suffices.
+  /// In a lane below R: returns the sum of this lane's `own` over the warps of a group. `products` is double-buffered
+  /// by `turn`, so that one barrier suffices.
   __device__ float over_warps(const LogitPlace& at, int turn, float own) {
     if (at.lane < R) products[turn][at.thread / 32][at.lane] = own;
     __syncthreads();
@@ -104,7 +104,7 @@ __device__ bool write_loss_of_block(const LogitPass<T>& pass, const LogitPlace& 
   return done == last;
 }
 
-/// One warp: adds the losses of all blocks in a tree. All blocks must have written their losses.
+/// One warp: sums the losses of all blocks by a tree reduction. All blocks must have written their losses.
 template <class T>
 __device__ void add_up_losses(const LogitPass<T>& pass, int lane, int32_t global_samples) {
   constexpr int kOfLane = kMostLogitLossParts / 32;

@@ -13,8 +13,9 @@
 namespace hctr::ops {
 
 inline constexpr int kLogitThreads = 256, kLogitWarps = kLogitThreads / 32;
-inline constexpr int kMostLogitGroups = kLogitWarps;  // a group processes one row and has whole warps
-inline constexpr int kMostPacks = 2;                  // packs of a row per thread
+// at most one group per warp: one or more whole warps process a row
+inline constexpr int kMostLogitGroups = kLogitWarps;
+inline constexpr int kMostPacks = 2;  // maximum packs of a row that one thread processes
 inline constexpr int kRowsOfTurn = 4, kRowsOfOneTurn = 2;
 inline constexpr size_t kMostTerms = 8;
 
@@ -32,7 +33,7 @@ struct LogitInput {
   View<T, 2> d_x;  // null: not requested
   cuda::Strided<T> w;
   int64_t first_column;
-  float factor;  // dropout's scale after the ReLU, or 1
+  float factor;  // scale of the dropout after the ReLU; 1: no dropout
   bool packs_of_w, relu;
 };
 
@@ -45,7 +46,7 @@ struct LogitPass {
   const T* bias;
   LogitColumn<T> y, logits, d_logits;
   LogitColumn<const T> terms[kMostTerms];  // y is term number of_layer
-  LogitColumn<T> d_terms[kMostTerms];      // gradients of terms that are not in d_logits's memory
+  LogitColumn<T> d_terms[kMostTerms];      // gradients of terms, except those in the memory of d_logits
   int term_count, of_layer, d_term_count;
   LogitColumn<const float> label;
   LogitColumn<float> probability;

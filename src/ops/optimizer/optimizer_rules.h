@@ -83,8 +83,8 @@ HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_s
   return {of_step.gradient_scale, most_gradient};
 }
 
-/// The origin of the scalars of an embedding row's update. step: the scalars of the step. last_step: per row, from the
-/// step of the row's last update. mean_square: per row, from the mean square of the row's gradient.
+/// What the scalars of an embedding row's update are computed from. step: the step only. last_step: per row, the step
+/// of the row's last update. mean_square: per row, the mean square of the row's gradient.
 enum class ScalarsOf { step, last_step, mean_square };
 
 /// The base of every rule. A rule defines kStates and update(), and overrides other members as needed.
@@ -93,7 +93,7 @@ struct RuleDefaults {
   /// Whether g = 0 changes neither weight nor state. If true, a global update of a table can skip absent rows.
   static constexpr bool kZeroGradientIsNoop = false;
   /// Index of the state through which a gradient reaches the weight in a later step; -1: a gradient reaches the weight
-  /// in the same step. A gradient that is not finite makes this state, or the weight, not finite.
+  /// in the same step. An infinite or NaN gradient makes this state (-1: the weight) infinite or NaN.
   static constexpr int kDelayedIn = -1;
   /// Whether the rule trains. If true, results that are not finite are reported.
   static constexpr bool kTrains = true;
@@ -104,7 +104,7 @@ struct RuleDefaults {
   }
 };
 
-/// Whether the weight is finite, and also the state kDelayedIn, if the rule has one.
+/// Whether the weight is finite. If the rule has a state kDelayedIn, that state must be finite too.
 template <class Rule>
 HCTR_HD bool left_finite(float w, const float* state) {
   bool finite = fabsf(w) <= kLargestFloat;
@@ -178,7 +178,7 @@ struct FtrlRule : RuleDefaults {
   static float start(const Optimizer& o, int state) { return state == 0 ? o.initial : 0; }
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
-    // |g| is a lower bound of sqrt(n'), needed because g^2 may underflow to 0
+    // uses |g|, a lower bound of sqrt(n'), because g^2 may underflow to 0
     const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;
     const float threshold = s.rate * o.lambda1 / q;
     const bool at_zero = w == 0;

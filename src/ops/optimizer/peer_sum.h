@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// Number of elements of the first half, a multiple of a 128-byte cache line. If the array is aligned to a line, no
-/// rank reads a line that the other rank writes.
+/// Number of elements of the first half, a multiple of the 32 elements of a 128-byte cache line. If the array is
+/// aligned to a line, no rank reads a line that the other rank writes.
 inline int64_t first_half(int64_t n) { return n / 2 / 32 * 32; }
 
 /// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the second half if `second`.
