@@ -41,9 +41,9 @@ struct StoreRocksOptions {
 };
 
 /// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
-/// level answers missing keys. As the lowest level, Redis must have all rows, which this process loads or finds there
-/// (StoreTableSource::in_level); a node that has lost rows causes Error(io). With StoreNames::own, a process removes
-/// its rows when it ends.
+/// level answers missing keys. As the lowest level, Redis must have all rows: either this process loads them, or
+/// another program has written them (StoreTableSource::in_level). A node that has lost rows causes Error(io). With
+/// StoreNames::own, a process removes its rows when it ends.
 struct StoreRedisOptions {
   enum class Eviction { random, least_used, oldest };
   std::vector<std::string> addresses = {"127.0.0.1:6379"};  ///< host:port of some nodes
@@ -56,7 +56,7 @@ struct StoreRedisOptions {
   int32_t partitions = 16;  ///< Redis hashes per table; StoreNames::own adds more for a large table
   int32_t connections = 4;  ///< connections to each node
   int32_t timeout_ms = 500;
-  bool read_replicas = false;  ///< while a master does not answer, its replicas do; their rows may be older
+  bool read_replicas = false;  ///< if a master does not answer, reads from its replicas, whose rows may be older
   bool keep_rows = false;      ///< StoreNames::hugectr: opening a table keeps the existing rows
   // The fields below apply only if the Redis level is above another level.
 

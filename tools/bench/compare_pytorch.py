@@ -178,7 +178,7 @@ def network(torch, model, slots, vectors=None):
             back = torch.full((self.count, self.count), len(i))
             back[i, j] = back[j, i] = torch.arange(len(i))
             self.register_buffer("places", i * self.count + j)  # index of each pair among the products
-            # index of each product among the pairs; other products have the index after the last pair
+            # index of each product among the pairs; for products outside of the pairs, the index after the last pair
             self.register_buffer("pairs", back.flatten())
 
         def products(self, vectors):

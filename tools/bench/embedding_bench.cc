@@ -34,12 +34,12 @@ struct SetCase {
   EmbeddingTableOptions::Format format = EmbeddingTableOptions::Format::f32;
 };
 
-/// The key of row `row`: a hashed 64-bit number, or the row itself.
+/// The key of row `row`: a 64-bit hash if the case has hashed keys, otherwise the row number.
 int64_t key_of(const SetCase& of, int64_t row) {
   return of.hashed ? static_cast<int64_t>(mix64(static_cast<uint64_t>(row))) : row;
 }
 
-/// Draws one of `rows` rows by a power law, or uniformly. `u`: a uniform number in [0, 1).
+/// Draws one of `rows` rows: uniformly if the case says so, otherwise by a power law. `u`: a uniform number in [0, 1).
 int64_t drawn_row(const SetCase& of, int64_t rows, double u) {
   const auto most = static_cast<double>(rows);
   if (of.uniform) return std::min(rows - 1, static_cast<int64_t>(u * most));

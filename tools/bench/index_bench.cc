@@ -78,7 +78,7 @@ class IndexedTable {
   }
 
   void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
-  /// Computes the rows of keys 0 to the row capacity by arithmetic.
+  /// Finds the rows of batch b by arithmetic, for keys below the row capacity.
   void find_directly(int b) {
     ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), out_of_range(),
                      rows());

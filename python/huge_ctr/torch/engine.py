@@ -107,7 +107,7 @@ class Engine(Batches):
                 if ticket in self._open and before.same_keys(given):
                     self._look_up(given, out)
                     return ticket
-        if len(self._open) > _MOST_OPEN:  # forward passes without a backward pass
+        if len(self._open) > _MOST_OPEN:  # many forward passes never had a backward pass: forgets a released one
             self._open.pop(next((one for one, batch in self._open.items() if batch is None), 0), None)
         ticket = next(_tickets)
         for early in self._early:

@@ -18,7 +18,9 @@ for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
 
 
 class Given:
-    """Keys of all features of a set. Tensors contain lists, ordered by feature; feature f uses list at[f]."""
+    """The keys of all features of a set. The tensors contain concatenated lists of keys; feature f uses list number
+    at[f].
+    """
 
     def __init__(
         self,
