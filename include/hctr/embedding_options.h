@@ -32,15 +32,15 @@ struct HCTR_API EmbeddingOptimizer {
   Rule rule = Rule::adam;
   Rows rows = Rows::local;
   Formula formula = Formula::config;
-  float beta1 = 0.9f;                        ///< adam, adamw, adamax
-  float beta2 = 0.999f;                      ///< adam, adamw, adamax
-  float epsilon = 1e-7f;                     ///< adam, adamw, adamax, adagrad, rmsprop, adadelta
-  float momentum = 0.9f;                     ///< momentum_sgd, nesterov
-  float smoothing = 0.9f;                    ///< rmsprop, adadelta
+  float beta1 = 0.9f;                        ///< for adam, adamw, adamax
+  float beta2 = 0.999f;                      ///< for adam, adamw, adamax
+  float epsilon = 1e-7f;                     ///< for adam, adamw, adamax, adagrad, rmsprop, adadelta
+  float momentum = 0.9f;                     ///< for momentum_sgd, nesterov
+  float smoothing = 0.9f;                    ///< for rmsprop, adadelta
   float initial = 0;                         ///< adagrad, ftrl: initial sum of squares
   bool row_wise = false;                     ///< adagrad: one sum per row
-  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
-  float weight_decay = 0.01f;                ///< adamw
+  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< for ftrl
+  float weight_decay = 0.01f;                ///< for adamw
   float most_gradient = 0;                   ///< gradients are clipped to this magnitude; 0: no clipping
 
   /// torch(): formula and defaults of torch.optim. fbgemm(): torch.optim's formula with FBGEMM's variants of sgd,

@@ -32,9 +32,9 @@ struct StoreRocksOptions {
   };
   std::filesystem::path folder{};
   Opening opening = Opening::update;
-  std::filesystem::path own_folder{};  ///< follow: the folder of this reader's log
+  std::filesystem::path own_folder{};  ///< follow: folder for the log of this process
   StoreNames names = StoreNames::own;
-  int32_t key_bytes = 8;  ///< 8, or 4 for HugeCTR's 32-bit keys
+  int32_t key_bytes = 8;  ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int64_t cache_bytes = int64_t{64} << 20;
   bool direct_reads = false;  ///< bypasses the page cache
   int32_t reader_threads = 8, background_threads = 4;
@@ -52,7 +52,7 @@ struct StoreRedisOptions {
   std::string ca{};  ///< file or folder of CA certificates; empty: the system's
   std::string certificate{}, key{}, server_name{};
   StoreNames names = StoreNames::own;
-  int32_t key_bytes = 8;    ///< 8, or 4 for HugeCTR's 32-bit keys
+  int32_t key_bytes = 8;    ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int32_t partitions = 16;  ///< Redis hashes per table; StoreNames::own adds more for a large table
   int32_t connections = 4;  ///< connections to each node
   int32_t timeout_ms = 500;

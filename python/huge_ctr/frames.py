@@ -223,7 +223,7 @@ def _of_pandas(series: Any) -> _arrow.Column:
     if name == "DatetimeTZDtype":
         return _arrow.seconds(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
     kind = getattr(dtype, "kind", "O")
-    if kind in "biuf":  # a pandas dtype of numbers that may be missing
+    if kind in "biuf":  # a pandas dtype for numbers with missing values
         valid = ~np.asarray(series.isna())
         plain = np.dtype(getattr(dtype, "numpy_dtype", "float64"))
         return _arrow.numbers(series.fillna(0).to_numpy(plain), None if valid.all() else valid)

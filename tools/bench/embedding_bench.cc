@@ -17,7 +17,7 @@ namespace {
 constexpr int kSets = 8;  // number of batches, used cyclically
 constexpr double kAlpha = 1.05;
 
-// Rows of the 26 categorical features of Criteo's terabyte and Kaggle data.
+// Number of rows for each of the 26 categorical features of Criteo's terabyte and Kaggle data.
 const std::vector<int64_t> kTerabyte = {39884406, 39043,    17289,    7420,     20263,  3,     7120, 1543, 63,
                                         38532951, 2953546,  403346,   10,       2208,   11938, 155,  4,    976,
                                         14,       39979771, 25641295, 39664984, 585935, 12972, 108,  36};

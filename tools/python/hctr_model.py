@@ -366,7 +366,7 @@ def _key_function(section, rule, seed, base, buckets, default, no_key):
 
 
 def _signed(number):
-    """The key of a 64-bit number, which may be unsigned."""
+    """Converts a 64-bit number, signed or unsigned, to a signed key."""
     return number - 2**64 if number >= 2**63 else number
 
 
