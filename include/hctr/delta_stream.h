@@ -22,7 +22,7 @@ struct StreamOptions {
   int64_t queue_bytes = int64_t{32} << 20;
   /// source: maximum size of buffered incomplete deltas and deltas whose base is missing
   int64_t held_bytes = int64_t{1} << 30;
-  /// source: consumer group that receives the offsets, for tools that show the lag
+  /// source: consumer group to which stored() commits offsets, so that tools can show the lag
   std::string group{};
   std::map<std::string, std::string> librdkafka{};  ///< further librdkafka settings, such as security.protocol
 };
@@ -64,14 +64,14 @@ class HCTR_API DeltaProducer {
   DeltaProducer(const DeltaProducer&) = delete;
   DeltaProducer& operator=(const DeltaProducer&) = delete;
 
-  /// Sets the timeout of begin(), rows(), removed(), file() and end(): for the topic's partitions (begin()), for free
-  /// space in the queue, and for the broker's acknowledgments (end()). Default: 30 s.
+  /// Sets the timeout of calls that wait: begin() waits for the topic's partitions, end() waits for the broker's
+  /// acknowledgments, and every call that queues messages waits for free space in the queue. Default: 30 s.
   void wait_at_most(double seconds);
   /// Any thread. Current and later calls that would wait for the broker abandon the delta instead.
   void stop();
   void begin(const StreamedAbout&);
-  /// Adds changed and new rows, [keys, dim]. `slots` [keys] is given exactly for tables with `by_slot`. Errors: also
-  /// Error(data) for a row that is not finite.
+  /// Adds changed and new rows, [keys, dim]. `slots` [keys] is required for tables with `by_slot`, and must be empty
+  /// for other tables. Errors: also Error(data) for a row that is not finite.
   void rows(size_t table, std::span<const int64_t> keys, std::span<const float> rows,
             std::span<const int32_t> slots = {});
   void removed(size_t table, std::span<const int64_t> keys, std::span<const int32_t> slots = {});

@@ -19,7 +19,7 @@ namespace hctr {
 /// The keys of one feature in a batch, in memory of the set's device.
 struct FeatureKeys {
   const void* keys = nullptr;           ///< [count]
-  ElementType type = ElementType::i64;  ///< i32 u32 i64 u64; unsigned 64-bit keys keep their bits
+  ElementType type = ElementType::i64;  ///< i32, u32, i64 or u64; u64 keys are used as the i64 with the same bits
   int64_t count = 0;
   /// [samples + 1]: sample b has keys [offsets[b] - offsets[0], offsets[b + 1] - offsets[0]). Null: each sample has one
   /// key.
@@ -60,7 +60,7 @@ struct EmbeddingMemory {
 /// The arguments of an update.
 struct UpdateStep {
   float learning_rate = 0;
-  const float* rate_on_device = nullptr;  ///< replaces learning_rate, on the set's device
+  const float* rate_on_device = nullptr;  ///< [1] on the set's device: replaces learning_rate; null: not used
   float loss_scale = 1;                   ///< gradients are divided by this value
   const float* skip = nullptr;            ///< on the set's device: a nonzero value skips the update; null: never skips
 };

@@ -32,15 +32,15 @@ struct HCTR_API EmbeddingOptimizer {
   Rule rule = Rule::adam;
   Rows rows = Rows::local;
   Formula formula = Formula::config;
-  float beta1 = 0.9f;                        ///< adam, adamw, adamax
-  float beta2 = 0.999f;                      ///< adam, adamw, adamax
-  float epsilon = 1e-7f;                     ///< adam, adamw, adamax, adagrad, rmsprop, adadelta
-  float momentum = 0.9f;                     ///< momentum_sgd, nesterov
-  float smoothing = 0.9f;                    ///< rmsprop, adadelta
+  float beta1 = 0.9f;                        ///< for adam, adamw, adamax
+  float beta2 = 0.999f;                      ///< for adam, adamw, adamax
+  float epsilon = 1e-7f;                     ///< for adam, adamw, adamax, adagrad, rmsprop, adadelta
+  float momentum = 0.9f;                     ///< for momentum_sgd, nesterov
+  float smoothing = 0.9f;                    ///< for rmsprop, adadelta
   float initial = 0;                         ///< adagrad, ftrl: initial sum of squares
   bool row_wise = false;                     ///< adagrad: one sum per row
-  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
-  float weight_decay = 0.01f;                ///< adamw
+  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< for ftrl
+  float weight_decay = 0.01f;                ///< for adamw
   float most_gradient = 0;                   ///< gradients are clipped to this magnitude; 0: no clipping
 
   /// torch(): formula and defaults of torch.optim. fbgemm(): torch.optim's formula with FBGEMM's variants of sgd,
@@ -86,7 +86,7 @@ struct EmbeddingTableOptions {
   /// Maximum number of rows; 0: limited by memory only. Each rank gets its share of a spread table's limit.
   int64_t most_rows = 0;
   WhenFull when_full = WhenFull::error;
-  int64_t min_count = 1;         ///< a key gets a row at this occurrence
+  int64_t min_count = 1;         ///< a key gets a row when it has occurred this many times
   double admit_probability = 1;  ///< probability that a new key gets a row, drawn for each bag that contains the key
   int64_t expire_after = 0;      ///< removes rows whose key did not occur in this many batches; 0: never
   bool marks_changes = false;    ///< required by export_changed_rows()
@@ -116,7 +116,7 @@ struct EmbeddingOptions {
   void* stream = nullptr;                  ///< the caller's cudaStream_t; null: the default stream
   int threads = 1;                         ///< CPU threads
   uint64_t seed = 0;
-  int batches = 2;  ///< maximum batches between forward() and update()
+  int batches = 2;  ///< maximum number of batches between forward() and update()
   /// Maximum keys of a table in a batch. Address space is reserved for this number of keys; memory is allocated as
   /// needed, or in advance if rows may be on disk.
   int64_t most_keys = 1 << 24;

@@ -89,7 +89,8 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 // of their sizes. The last "crc32" covers the text before it.
 
 inline constexpr int64_t kModelManifestSchema = 1;
-/// The folder of a delta, `<prefix>_delta_<iteration>`. This folder is the prefix of the delta's files.
+/// The folder of a delta, `<prefix>_delta_<iteration>`. The names of the delta's files begin with the path of this
+/// folder.
 inline std::string delta_name(const std::string& prefix, int64_t iteration) {
   return prefix + "_delta_" + std::to_string(iteration);
 }

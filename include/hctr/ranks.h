@@ -13,9 +13,10 @@ namespace hctr {
 
 /// Timeouts, in seconds.
 struct RankWaits {
-  int call_seconds = 60;     ///< for other ranks in a collective call: a late rank counts as lost; 0: none
-  int join_seconds = 300;    ///< for all processes to join
-  int silence_seconds = 20;  ///< for the next heartbeat of another process, sent every second
+  /// timeout for other ranks in a collective call; a late rank counts as lost; 0: no timeout
+  int call_seconds = 60;
+  int join_seconds = 300;    ///< timeout for all processes to join
+  int silence_seconds = 20;  ///< timeout for the next heartbeat of another process; heartbeats are sent every second
 };
 
 /// The options of one process that joins a group.

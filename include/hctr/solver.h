@@ -37,10 +37,12 @@ struct JobOptions {
   bool sync_launches = false;                      ///< waits after every GPU kernel, to find a faulty one
   std::optional<int> threads;                      ///< CPU threads for operators; none: all usable cores
   int comm_timeout = 25;                           ///< timeout in seconds for another rank in a step; 0: none
-  int peer_timeout = 20;  ///< timeout in seconds for the next heartbeat of another process, sent every second
+  /// timeout in seconds for the next heartbeat of another process; heartbeats are sent every second
+  int peer_timeout = 20;
   // Timeouts without MPI, in seconds:
-  int join_timeout = 300;                  ///< timeout until all processes of a job have joined
-  int restart_wait = 60;                   ///< timeout after a restart for processes that may be lost
+  int join_timeout = 300;  ///< timeout until all processes of a job have joined
+  /// timeout after a restart for missing processes; then training continues without them
+  int restart_wait = 60;
   Attempt* attempt = nullptr;              ///< set in a worker process that a keeper restarts after a failure
   const std::atomic<int>* stop = nullptr;  ///< a signal number other than 0 ends the work after the current step
   Surroundings surroundings{};             ///< environment, log, reaction to a lost process
@@ -76,7 +78,8 @@ struct TrainSummary {
   int64_t skipped_steps = 0;                     ///< fp16: steps whose gradients overflowed
   std::optional<double> loss_scale;              ///< fp16: the final loss scale
   std::map<std::string, std::map<std::string, int64_t>> tables;  ///< row and key counts of tables with a row policy
-  std::vector<int64_t> memory;  ///< by rank: bytes in use at the end of training, of its GPU or its process
+  /// by rank: bytes of memory that its GPU (on a CPU: its process) uses at the end of training
+  std::vector<int64_t> memory;
   /// Bytes of weights, of activations, and of each table's rows with their states. Empty if the run had nothing left to
   /// train.
   std::vector<std::pair<std::string, int64_t>> memory_parts;
@@ -101,8 +104,8 @@ struct TrainSummary {
 
 /// Trains a config on the ranks that the config names. Writes the run folder and the snapshot files, and reports
 /// progress to the log. One of several processes (mpirun) trains together with the others: only rank 0's process writes
-/// files, and an error ends all processes (Surroundings::end_process). Errors: Error of any kind, the first of any
-/// rank.
+/// files, and an error ends all processes (Surroundings::end_process). Errors: Error of any kind; if several ranks
+/// fail, the first error.
 HCTR_API TrainSummary train(const TrainOptions&);
 
 struct CheckOptions : JobOptions {

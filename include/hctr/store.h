@@ -32,18 +32,18 @@ struct StoreRocksOptions {
   };
   std::filesystem::path folder{};
   Opening opening = Opening::update;
-  std::filesystem::path own_folder{};  ///< follow: the folder of this reader's log
+  std::filesystem::path own_folder{};  ///< follow: folder for the log of this process
   StoreNames names = StoreNames::own;
-  int32_t key_bytes = 8;  ///< 8, or 4 for HugeCTR's 32-bit keys
+  int32_t key_bytes = 8;  ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int64_t cache_bytes = int64_t{64} << 20;
   bool direct_reads = false;  ///< bypasses the page cache
   int32_t reader_threads = 8, background_threads = 4;
 };
 
 /// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
-/// level answers missing keys. As the lowest level, Redis must have all rows, which this process loads or finds there
-/// (StoreTableSource::in_level); a node that has lost rows causes Error(io). With StoreNames::own, a process removes
-/// its rows when it ends.
+/// level answers missing keys. As the lowest level, Redis must have all rows: either this process loads them, or
+/// another program has written them (StoreTableSource::in_level). A node that has lost rows causes Error(io). With
+/// StoreNames::own, a process removes its rows when it ends.
 struct StoreRedisOptions {
   enum class Eviction { random, least_used, oldest };
   std::vector<std::string> addresses = {"127.0.0.1:6379"};  ///< host:port of some nodes
@@ -52,11 +52,11 @@ struct StoreRedisOptions {
   std::string ca{};  ///< file or folder of CA certificates; empty: the system's
   std::string certificate{}, key{}, server_name{};
   StoreNames names = StoreNames::own;
-  int32_t key_bytes = 8;    ///< 8, or 4 for HugeCTR's 32-bit keys
+  int32_t key_bytes = 8;    ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int32_t partitions = 16;  ///< Redis hashes per table; StoreNames::own adds more for a large table
   int32_t connections = 4;  ///< connections to each node
   int32_t timeout_ms = 500;
-  bool read_replicas = false;  ///< while a master does not answer, its replicas do; their rows may be older
+  bool read_replicas = false;  ///< if a master does not answer, reads from its replicas, whose rows may be older
   bool keep_rows = false;      ///< StoreNames::hugectr: opening a table keeps the existing rows
   // The fields below apply only if the Redis level is above another level.
 

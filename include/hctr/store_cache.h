@@ -24,7 +24,8 @@ struct StoreCacheOptions {
   int admit_after = 2;  ///< a key's row is added to the cache when this many requests have missed the key
   /// Keys that the cache lacks get the default row, without a look-up in the store; statistics count them.
   bool default_on_miss = false;
-  int wait_ms = 100;  ///< how long a request waits for a running update before the store alone answers it
+  /// maximum time that a request waits for a running update; then the store answers it without the cache
+  int wait_ms = 100;
 };
 
 struct StoreCacheStatistics {
@@ -35,7 +36,7 @@ struct StoreCacheStatistics {
   /// keys that the cache lacked: looked up in the store, or given the default row
   int64_t misses = 0;
   int64_t defaults = 0;                            ///< keys that got the default row
-  int64_t admitted = 0, evicted = 0, updated = 0;  ///< numbers of rows
+  int64_t admitted = 0, evicted = 0, updated = 0;  ///< rows added, removed to make room, and changed by updates
   int64_t repeated = 0;                            ///< requests looked up again because an update ran concurrently
   int64_t bypassed = 0;                            ///< requests that the store alone has answered
 };

@@ -18,8 +18,8 @@
 namespace hctr {
 
 struct TrainerOptions : TrainOptions {
-  /// The config as JSON text. If not empty, no file is read, and `config` is only a name for messages and the run
-  /// folder.
+  /// The config as JSON text. If not empty, no file is read: `config` is then only a name, used in messages and in the
+  /// run folder.
   std::string config_text{};
   /// Whether to write a run folder with metrics, summary and models. If false, models are saved at snapshot_prefix, or
   /// not at all without a snapshot_prefix.
@@ -28,14 +28,14 @@ struct TrainerOptions : TrainOptions {
 
 /// The progress of training.
 struct TrainerState {
-  int64_t iteration = 0, samples = 0;  ///< totals over all ranks
+  int64_t iteration = 0, samples = 0;  ///< `samples`: total of all ranks
   int64_t passes = 0;                  ///< completed passes over the source, with num_epochs
-  /// samples / samples in the source; none if the source's number of samples is not known exactly
+  /// `samples` divided by the source's number of samples; none if that number is not known exactly
   std::optional<double> epoch{};
   double loss = 0;           ///< loss of the last step, over all ranks
-  double mean_loss = 0;      ///< mean over the samples since the last display; NaN without samples
+  double mean_loss = 0;      ///< mean loss of the samples since the last display; NaN without samples
   double learning_rate = 0;  ///< rate of the next step; in a display callback, of the last step
-  /// mean between the last two displays, or from the start to the first display; 0 before the first display
+  /// mean speed between the last two displays, or from the start to the first display; 0 before the first display
   double samples_per_second = 0;
   double seconds = 0;                       ///< time in calls that train or evaluate, including calls before a resume
   std::map<std::string, double> metrics{};  ///< metrics of the last evaluation, by name

@@ -42,7 +42,7 @@ struct EvaluationSummary : ModelUse {
 
 /// Computes the metrics of eval_metrics like an evaluation during training, on the ranks that the config names.
 /// Evaluates all samples of `data`; without `data`, as many samples as the config says. Writes no file. Errors: Error
-/// of any kind, the first of any rank.
+/// of any kind; if several ranks fail, the first error.
 HCTR_API EvaluationSummary evaluate(const ModelOptions&);
 
 struct PredictOptions : ModelOptions {
@@ -58,7 +58,7 @@ struct PredictionSummary : ModelUse {
 
 /// Writes a line for each sample, in the order of the data: the sample's number, starting at 0, its labels if any, its
 /// scores, and the columns to keep. The data need no labels. The file is renamed into place when complete. Errors:
-/// Error of any kind, the first of any rank.
+/// Error of any kind; if several ranks fail, the first error.
 HCTR_API PredictionSummary predict(const PredictOptions&);
 
 enum class ExportFormat { onnx, npz, safetensors, parquet };

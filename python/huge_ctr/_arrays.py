@@ -25,7 +25,7 @@ def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
 
 
 def keys_array(keys: Any) -> np.ndarray:
-    """Integers of one dimension, contiguous. Raises UsageError."""
+    """Returns keys as a contiguous array of integers with one dimension. Raises UsageError."""
     if not isinstance(keys, np.ndarray):
         keys = host_array(keys) if hasattr(keys, "__dlpack__") else np.asarray(keys)
     if keys.size == 0:
@@ -38,7 +38,7 @@ def keys_array(keys: Any) -> np.ndarray:
 
 
 def rows_array(rows: Any) -> np.ndarray:
-    """float32 of two dimensions, contiguous. Raises UsageError."""
+    """Returns rows as a contiguous float32 array with two dimensions. Raises UsageError."""
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     if rows.ndim != 2:
         raise UsageError(f"rows in shape {rows.shape}: they have two dimensions")

@@ -48,8 +48,8 @@ class Column:
 
 
 def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
-    """From a vector of numbers or booleans. Copies the vector only if it is not contiguous or has another byte
-    order.
+    """Makes a column of a vector of numbers or booleans. Copies the vector only if it is not contiguous or has another
+    byte order.
     """
     if values.dtype == np.bool_:
         return Column(len(values), b"b", [*_bitmap(valid), np.packbits(values, bitorder="little")], _nulls(valid))
@@ -62,7 +62,7 @@ def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
 
 
 def seconds(values: np.ndarray) -> Column:
-    """From numpy.datetime64; NaT become nulls."""
+    """Makes a column of a vector of numpy.datetime64; NaT becomes null."""
     unit = np.datetime_data(values.dtype)[0]
     if unit not in ("s", "ms", "us", "ns"):
         values, unit = values.astype("datetime64[s]"), "s"
@@ -72,7 +72,7 @@ def seconds(values: np.ndarray) -> Column:
 
 
 def texts(values: Sequence[Any]) -> Column:
-    """From texts; None and NaN become nulls, other values are converted with str()."""
+    """Makes a column of texts; None and NaN become nulls, other values are converted with str()."""
     count = len(values)
     encoded, valid = [b""] * count, np.ones(count, np.bool_)
     for i, value in enumerate(values):
@@ -92,14 +92,14 @@ def texts(values: Sequence[Any]) -> Column:
 
 
 def categories(codes: np.ndarray, values: Column) -> Column:
-    """From codes, negative for nulls, and the values of the codes."""
+    """Makes a column of categories: each code is an index into `values`; a negative code is a null."""
     column = numbers(codes, _some(codes >= 0))
     column.dictionary = values
     return column
 
 
 def lists(lengths: np.ndarray, items: Column, valid: Optional[np.ndarray] = None) -> Column:
-    """From lists, concatenated in `items`."""
+    """Makes a column of lists, whose elements are concatenated in `items`."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     return Column(len(lengths), b"+L", [*_bitmap(valid), ends], _nulls(valid), child=items)
@@ -111,12 +111,12 @@ def nothing(length: int) -> Column:
 
 
 def of_capsules(length: int, capsules: Any) -> Column:
-    """From the result of an `__arrow_c_array__()` call."""
+    """Makes a column of the result of an `__arrow_c_array__()` call."""
     return Column(length, b"", capsules=capsules)
 
 
 def _some(valid: np.ndarray) -> Optional[np.ndarray]:
-    """The validity bitmap; None if all values are valid."""
+    """Returns `valid`; None if all values are valid."""
     return None if valid.all() else valid
 
 
@@ -128,7 +128,7 @@ def _bitmap(valid: Optional[np.ndarray]) -> list:
     return [None if valid is None else np.packbits(valid, bitorder="little")]
 
 
-# Keeps arrays alive until the library releases them.
+# keeps arrays alive until the library releases them
 _alive: dict = {}
 _numbers = itertools.count(1)
 

@@ -51,7 +51,7 @@ def _parsed(text: str, name: str) -> dict:
 
 
 def data_layer(config: Mapping) -> dict:
-    """The Data layer, or an empty one."""
+    """Returns the Data layer; an empty dict if there is none."""
     layers = config.get("layers") or [{}]
     return layers[0] if isinstance(layers, list) and isinstance(layers[0], dict) else {}
 

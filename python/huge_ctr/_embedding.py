@@ -55,7 +55,7 @@ class FeatureOptions:
 
 
 def optimizer_of(rule: str, formula: str = "torch", **values: Any) -> e.Optimizer:
-    """The defaults of a rule, changed by these values. Raises UsageError."""
+    """Returns the options of a rule: the given values, and defaults for all other fields. Raises UsageError."""
     made = e.Optimizer()
     call("hctr_optimizer_defaults", _number(e.RULES, rule, "optimizer"), _number(e.FORMULAS, formula, "formula"), made)
     for name, value in values.items():

@@ -193,8 +193,8 @@ class CTREstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """The importance of each column of X: the effect of permuting its values on the loss (or on the scores), as a
-        fraction of the sum over all columns.
+        """The importance of each column of X, as a fraction of the sum over all columns: how much a permutation of its
+        values decreases the AUC (CTRClassifier) or changes the scores (CTRRegressor).
         """
         check_is_fitted(self, "model_")
         if "_importances_" not in self.__dict__:
@@ -216,7 +216,7 @@ class CTREstimator(BaseEstimator):
 
 
 def _of_column(name: str) -> tuple[str, ...]:
-    """The names of the features."""
+    """The names that features of this column can have."""
     return name, f"{name} (number)", f"{name} (category)"
 
 

@@ -17,7 +17,7 @@ class StoreStream:
     """
 
     def __init__(self, store_handle: Any, model: str, options: s.StoreStreamOptions):
-        self._store = store_handle  # the store lives as long
+        self._store = store_handle  # keeps the store alive as long as this object
         self._handle = _library.make(
             "hctr_store_stream_create",
             "hctr_store_stream_destroy",
@@ -28,7 +28,7 @@ class StoreStream:
         )
 
     def apply(self, seconds: Optional[float] = None) -> int:
-        """Applies the deltas that arrive within `seconds` (None: without end). Returns how many."""
+        """Applies the deltas that arrive within `seconds` (None: no timeout). Returns the number of applied deltas."""
         applied = 0
         for wait in waits(seconds):
             applied += self._count("hctr_store_stream_apply", wait)
@@ -39,7 +39,7 @@ class StoreStream:
         return self._count("hctr_store_stream_catch_up", seconds)
 
     def start(self) -> None:
-        """A thread of the library applies deltas until stop(), close() or an error (statistics["error"])."""
+        """Starts a thread that applies deltas until stop(), close() or an error (statistics["error"])."""
         _library.call("hctr_store_stream_start", self._handle.pointer)
 
     def stop(self) -> None:
@@ -47,7 +47,9 @@ class StoreStream:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """applied deltas, changed rows, age_seconds of the newest one (-1: none), error, and those of the source."""
+        """applied deltas; changed and removed rows; age_seconds of the newest applied delta (-1: none); the error that
+        ended the thread; and the statistics of the source (DeltaSource.statistics).
+        """
         now, error, trouble = s.StoreStreamState(), c.c_char_p(), c.c_char_p()
         now.stream.size = c.sizeof(s.StreamStatistics)
         pointer = self._handle.pointer

@@ -1,4 +1,4 @@
-"""What producers, sources and stores that follow a topic share."""
+"""Code shared by producers, sources, and stores that follow a topic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Iterator, Mapping, Optional
 from . import _library
 from . import _stream_structs as s
 
-_SLICE = 0.2  # seconds of one call that waits, so that Ctrl-C ends the wait
+_SLICE = 0.2  # maximum seconds of one waiting call: Ctrl-C takes effect between two calls
 
 
 def stream_options(brokers: str, topic: str, librdkafka: Optional[Mapping[str, str]], **fields: Any) -> s.StreamOptions:
@@ -24,7 +24,7 @@ def stream_options(brokers: str, topic: str, librdkafka: Optional[Mapping[str, s
 
 
 def waits(seconds: Optional[float]) -> Iterator[float]:
-    """Waits of at most _SLICE until `seconds` have passed; None: without end. The first one is always there."""
+    """Yields timeouts of at most _SLICE until `seconds` have passed; None: without end. Yields at least one timeout."""
     end = None if seconds is None else time.monotonic() + seconds
     while True:
         left = _SLICE if end is None else max(0.0, end - time.monotonic())

@@ -27,7 +27,7 @@ class Columns:
     skewed: list[str] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)  # column to reason
+    left_out: dict[str, str] = field(default_factory=dict)  # each omitted column, with the reason
     distinct: float = 0  # estimated number of distinct values over all slots
     most_items: int = 1  # maximum list length in the sampled rows
     weight: Optional[str] = None

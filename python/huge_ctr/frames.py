@@ -159,7 +159,7 @@ def host_array(values: Any) -> np.ndarray:
 
 
 def _array_of(values: Any) -> np.ndarray:
-    """From a list. Texts, lists and mixed values stay objects."""
+    """Converts an iterable to an array. Texts, lists and mixed values stay objects."""
     values = list(values)
     if values and all(isinstance(one, (bool, int, float, np.number, np.bool_)) for one in values):
         return np.array(values)
@@ -223,7 +223,7 @@ def _of_pandas(series: Any) -> _arrow.Column:
     if name == "DatetimeTZDtype":
         return _arrow.seconds(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
     kind = getattr(dtype, "kind", "O")
-    if kind in "biuf":  # from nullable numbers
+    if kind in "biuf":  # a pandas dtype for numbers with missing values
         valid = ~np.asarray(series.isna())
         plain = np.dtype(getattr(dtype, "numpy_dtype", "float64"))
         return _arrow.numbers(series.fillna(0).to_numpy(plain), None if valid.all() else valid)

@@ -184,7 +184,7 @@ class Data:
         self.slots, self.dense_dim = count, _width(dense_groups)
 
     def input(self, top: str) -> Tensor:
-        """The top of the sparse input named by `sparse`."""
+        """Returns the tensor of the sparse input with this top, given in `sparse`."""
         return Tensor(top)
 
 

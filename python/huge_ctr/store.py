@@ -107,7 +107,7 @@ class View:
         return (out, there.astype(bool)) if found else out
 
     def get_into(self, number: int, keys: s.Array, rows: s.Array, slot: int = 0, found: Any = None) -> None:
-        """get() with C structs of arrays."""
+        """Like get(), with the arrays as C structs."""
         _library.call("hctr_store_get", self.pointer, number, slot, c.byref(keys), c.byref(rows), found, None)
 
     def pooled(self, table: Union[str, int], keys: Any, offsets: Any, combiner: str = "sum", *, slot: int = 0) -> Any:
@@ -262,11 +262,13 @@ class Store:
         queue_bytes: int = 0,
         librdkafka: Optional[Mapping[str, str]] = None,
     ) -> StoreStream:
-        """Follows a topic of Kafka: store.follow("ctr", "kafka1:9092", "ctr-deltas").start().
+        """Returns a stream that applies a Kafka topic to a model: store.follow("ctr", "kafka1:9092", "deltas").start().
 
-        updates: a snapshot_prefix whose deltas close gaps of the topic. hps: messages of HugeCTR's parameter server, with
-        keys of key_bytes, in its own topics. group: a group of Kafka that gets offsets. held_bytes: incomplete deltas (0:
-        1 GiB). queue_bytes: unread messages (0: 32 MiB). librdkafka: other settings of the client.
+        updates: a snapshot_prefix; if the topic lacks a delta, deltas from these files are applied instead. hps: reads
+        topics and messages of HugeCTR's parameter server, whose keys have key_bytes bytes. group: consumer group to
+        which offsets are committed. held_bytes: maximum size of buffered incomplete deltas and deltas whose base is
+        missing (0: 1 GiB). queue_bytes: maximum size of the queue of unread messages (0: 32 MiB). librdkafka: further
+        settings of the client.
         """
         options = _stream_structs.StoreStreamOptions(
             stream=stream_options(
@@ -300,11 +302,11 @@ class Store:
         return self._count("hctr_store_verify")
 
     def compact(self) -> int:
-        """Rewrites the files without free records. Returns the bytes freed."""
+        """Rewrites the files without their free slots. Returns the bytes freed."""
         return self._count("hctr_store_compact")
 
     def close(self) -> None:
-        """Frees the memory that no view has, and ends streams. Later calls raise UsageError."""
+        """Ends streams, and frees the memory that no view uses. Later calls raise UsageError."""
         for stream in list(self._streams):
             stream.close()
         self._handle.close()

@@ -1,4 +1,4 @@
-"""Deltas of tables through a topic of Kafka: publish them from any trainer, read them in any server.
+"""Deltas of embedding tables in a Kafka topic: any trainer publishes them, any server reads them.
 
     producer = huge_ctr.stream.DeltaProducer("kafka1:9092", "ctr-deltas")
     producer.publish(2000, 1000, {"item": (keys, rows)}, removed={"item": gone}, run="my-run")
@@ -38,15 +38,16 @@ def _slots(slots: Any, count: int) -> Optional[np.ndarray]:
 
 
 class DeltaWriter:
-    """One delta between the begin and the end of DeltaProducer.delta()."""
+    """Writes the parts of one delta, inside the block of DeltaProducer.delta()."""
 
     def __init__(self, pointer: Any, numbers: Mapping[str, int]):
         self._pointer, self._numbers = pointer, dict(numbers)
 
     def rows(self, table: str, keys: Any, rows: Any, *, slots: Any = None) -> None:
-        """Changed and new rows: integers [count], float32 [count, dim]; slots: int32 [count] of a table by_slot.
+        """Adds changed and new rows: keys are integers [count], rows float32 [count, dim]. slots: int32 [count], only
+        for a table with by_slot.
 
-        Raises UsageError; DataError for a number that is not finite; FileError if the broker does not accept them.
+        Raises UsageError; DataError for a number that is not finite; FileError if the broker does not accept the rows.
         """
         keys = keys_array(keys)
         (wanted, keep), (vectors, keep_rows) = array_of(keys), array_of(rows_array(rows))
@@ -65,7 +66,7 @@ class DeltaWriter:
         del keep
 
     def file(self, name: str, content: bytes) -> None:
-        """A file of the dense part."""
+        """Adds a file of the dense part."""
         _library.call("hctr_delta_producer_file", self._pointer, name.encode(), content, len(content))
 
     def _number(self, table: str) -> int:
@@ -78,9 +79,9 @@ class DeltaWriter:
 class DeltaProducer:
     """Publishes deltas. Needs no broker until the first delta.
 
-    brokers: "host:port", several separated by commas. topic: must exist. message_bytes: the largest message (0:
-    256 KiB). queue_bytes: messages that wait for the broker (0: 32 MiB). wait: seconds that a call waits for the broker
-    at most. librdkafka: other settings of the client. One thread at a time uses it.
+    brokers: comma-separated "host:port" addresses. topic: must exist. message_bytes: maximum size of a message (0: 256
+    KiB). queue_bytes: maximum size of the queue of unsent messages (0: 32 MiB). wait: maximum seconds that a call waits
+    for the broker. librdkafka: further settings of the client. Not thread-safe, except for stop().
     """
 
     def __init__(
@@ -109,12 +110,15 @@ class DeltaProducer:
         run: str = "",
         written: float = 0,
     ) -> Iterator[DeltaWriter]:
-        """A delta in parts: `with producer.delta(2000, 1000, {"item": 16}) as delta: delta.rows("item", keys, rows)`.
+        """Publishes a delta in parts:
 
-        base: the iteration that the delta builds on; None: the delta is a whole model. tables: the dim of each table, or
-        {"dim", "by_slot", "rows"}, where rows is the number of rows of the table after the delta. written: seconds since
-        1970 (0: now). Consumers see the delta once the block ends; if the block raises, they never see any of it.
-        Raises UsageError; FileError if the broker does not confirm all messages in time.
+            with producer.delta(2000, 1000, {"item": 16}) as delta:
+                delta.rows("item", keys, rows)
+
+        base: the iteration that the delta builds on; None: the delta is a whole model. tables: the dim of each table,
+        or {"dim", "by_slot", "rows"}, where rows is the number of rows of the table after the delta. written: seconds
+        since 1970 (0: now). Consumers see the delta when the block has ended; if the block raises, they never see any
+        part of the delta. Raises UsageError; FileError if the broker does not confirm all messages in time.
         """
         structs = (s.DeltaTable * max(len(tables), 1))()
         for to, (name, about) in zip(structs, tables.items()):
@@ -148,9 +152,9 @@ class DeltaProducer:
         files: Optional[Mapping[str, bytes]] = None,
         run: str = "",
     ) -> None:
-        """One delta: changed {table: (keys, rows)}, removed {table: keys}, files {name: bytes}.
+        """Publishes a whole delta. changed: {table: (keys, rows)}. removed: {table: keys}. files: {name: bytes}.
 
-        dims: of tables without changed rows. Otherwise as delta().
+        dims: {table: dim}, required for tables without changed rows. Other arguments and errors: as for delta().
         """
         changed, removed = changed or {}, removed or {}
         rows = {table: rows_array(given[1]) for table, given in changed.items()}
@@ -167,7 +171,7 @@ class DeltaProducer:
                 delta.file(name, content)
 
     def stop(self) -> None:
-        """Any thread may call it: a waiting call and later calls give their delta up with FileError."""
+        """Makes a waiting call and later calls abandon their delta with FileError. Any thread may call stop()."""
         _library.library().hctr_delta_producer_stop(self._handle.pointer)
 
     def close(self) -> None:
@@ -181,7 +185,9 @@ class DeltaProducer:
 
 
 class DeltaTable(NamedTuple):
-    """A table of a delta: keys int64 [n], vectors float32 [n, dim], removed int64 [m]; slots int32 where by_slot."""
+    """A table of a delta: keys int64 [n], vectors float32 [n, dim], removed int64 [m]. With by_slot: slots int32 [n],
+    removed_slots int32 [m]. rows: rows of the whole table after the delta; None: unknown.
+    """
 
     dim: int
     by_slot: bool
@@ -194,7 +200,9 @@ class DeltaTable(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """A delta: base is None for a whole model; written in seconds since 1970; files by name."""
+    """A delta. base: the iteration that it builds on; None: the delta is a whole model. written: time of publication in
+    seconds since 1970. tables, files: by name.
+    """
 
     run: str
     iteration: int
@@ -205,11 +213,12 @@ class Delta(NamedTuple):
 
 
 class DeltaSource:
-    """Returns each delta of a topic once, whole and in order. One thread at a time uses it.
+    """Returns each delta of a topic exactly once, complete and in order. Not thread-safe.
 
-    position: that of another source, to continue there (None: the first message). run: the training run whose deltas
-    are wanted (None: any). iteration: of the tables that the caller has (None: unknown). group: a group of Kafka that
-    gets offsets. held_bytes: incomplete deltas (0: 1 GiB).
+    position: the `position` of an earlier source, to continue there (None: the topic's first message). run: deltas of
+    other training runs are skipped (None: accepts every run). iteration: the iteration of the caller's tables (None:
+    unknown). group: the consumer group to which stored() commits offsets. held_bytes: maximum size of buffered
+    incomplete deltas and deltas whose base is missing (0: 1 GiB).
     """
 
     def __init__(
@@ -244,9 +253,10 @@ class DeltaSource:
         )
 
     def next(self, seconds: Optional[float] = None) -> Optional[Delta]:
-        """The next delta; None: none arrived within `seconds`. seconds=None waits without end.
+        """Returns the next delta; None if no delta arrived within `seconds`. seconds=None: no timeout.
 
-        Returns the same delta again until taken() is called. A broker that is away is no error: see statistics.
+        Returns the same delta again until taken() is called. An unreachable broker is not an error, but
+        statistics["trouble"] describes it.
         """
         pointer = c.c_void_p()
         for wait in waits(seconds):
@@ -260,34 +270,37 @@ class DeltaSource:
         return None
 
     def taken(self) -> None:
-        """The caller has applied the delta of next()."""
+        """Confirms that the caller has applied the delta of next()."""
         _library.call("hctr_delta_source_taken", self._handle.pointer)
 
     @property
     def position(self) -> str:
-        """Where another source continues that has the delta of next(). Save it in the same commit as the rows."""
+        """The position to resume from after the delta of next(). Store it in the same commit as the delta's rows."""
         text = c.c_char_p()
         _library.call("hctr_delta_source_position", self._handle.pointer, c.byref(text))
         return (text.value or b"").decode()
 
     def stored(self) -> None:
-        """The position is saved: the group gets its offsets."""
+        """Commits `position` to the consumer group, if any. Call it after the position is stored."""
         _library.call("hctr_delta_source_stored", self._handle.pointer)
 
     def skip_to(self, iteration: int) -> None:
-        """The tables have this iteration by other means, such as files."""
+        """Sets the current iteration after the caller has updated the tables by other means, such as files."""
         _library.call("hctr_delta_source_skip_to", self._handle.pointer, iteration)
 
     def caught_up(self, seconds: float = 10) -> bool:
-        """Whether all messages are read that were in the topic at the first call. Raises FileError if a broker does not
-        answer within `seconds`."""
+        """Whether all messages that the topic had at the first call have been read. Raises FileError if a broker does
+        not answer within `seconds`.
+        """
         answer = c.c_int32()
         _library.call("hctr_delta_source_caught_up", self._handle.pointer, seconds, c.byref(answer))
         return bool(answer.value)
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """Counts of deltas and messages, unread messages ("behind", -1: unknown), and "trouble" with brokers."""
+        """Counts of deltas and messages; "behind": unread messages (-1: unknown); "trouble": the last invalid message
+        or, if there was none, the client's last error.
+        """
         now, trouble = s.StreamStatistics(), c.c_char_p()
         _library.call("hctr_delta_source_statistics", self._handle.pointer, c.byref(now), c.byref(trouble))
         return {**counts(now), "trouble": (trouble.value or b"").decode()}

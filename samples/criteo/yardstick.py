@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Fits an L2-regularized logistic regression to the features of Norm files: the score that a linear model reaches.
 
-Every key of the chosen slots is one feature. The penalty is chosen within the training rows: it is fitted on the first
-8/9, evaluated on the last 1/9, then the model is fitted again on all rows. Needs numpy, scipy and scikit-learn.
+Every key of the chosen slots is one feature. The penalty is chosen with the training rows alone: models are fitted on
+the first 8/9 and evaluated on the last 1/9. Then the model with the best penalty is fitted again on all training rows.
+Needs numpy, scipy and scikit-learn.
 
     yardstick.py TRAIN_LIST EVAL_LIST [--slots 0] [--key-bytes 8]
 """
@@ -42,7 +43,8 @@ def records(list_path, key_bytes):
 
 
 def matrix(list_path, key_bytes, slots, columns=None):
-    """Returns labels and one-hot rows; with `columns`, other keys are ignored."""
+    """Returns labels, one-hot rows, and the column of each (slot, key). `columns`: the columns of an earlier call; keys
+    without a column are ignored."""
     grow = columns is None
     columns = {} if grow else columns
     labels, indices, starts = [], [], [0]

@@ -16,7 +16,8 @@ if ! command -v mpirun >/dev/null || [[ $version != *MPI* ]]; then
   train --device cpu "$@"
   exit
 fi
-# Needed because mpirun by default refuses to run as root, and to start more processes than cores.
+# By default, mpirun refuses to run as root and to start more processes than cores. The variables and --oversubscribe
+# allow both.
 echo "== Training in two processes"
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none -np 2 \
   "$bin/huge_ctr" --train "$config" --run-dir "$out/run" ${options[@]+"${options[@]}"} "$@"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Trains, serves from a parameter server, and trains on while rows reach the service: through Kafka where there is a
-# broker, else through files. Redis holds the rows above a database of RocksDB. Both are optional, and the script says
-# what it does without them. Options go to huge_ctr train (for example: --max-iter 100).
-# Variables: PORT of the service (8000), REDIS_PORT (6390), 0 for any free port; BROKERS of your Kafka.
+# Trains a model, serves it from a parameter server, and continues training while changed rows reach the service:
+# through Kafka if there is a broker, otherwise through files. Redis is a cache above a RocksDB database. Both are
+# optional, and the script prints what it uses instead. Options are passed to huge_ctr train (for example: --max-iter
+# 100). Variables: PORT of the service (default: 8000) and REDIS_PORT (default: 6390), 0 for any free port; BROKERS:
+# addresses of Kafka.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 ask=$PWD/samples/serving/ask.py

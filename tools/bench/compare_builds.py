@@ -64,7 +64,7 @@ def arguments():
 
 
 def write_config(given, model, precision, folder, **solver):
-    """The path of the config."""
+    """Writes the config, and returns its path."""
     config = model_configs.step_model(model, precision)
     shrink(config, given.rows)
     config["solver"].update(gpu=list(range(given.ranks)), eval_interval=0, **solver)
@@ -80,7 +80,7 @@ def make_data(given, model, config, folder):
 
 
 def step_ms(given, programs, config, batch, folder):
-    """Milliseconds of one round."""
+    """Milliseconds per step in one round."""
     figures = folder / "figures.json"
     command = [programs / "bench"] + (["step"] if given.ranks == 1 else ["scale"])
     command += [config, "--batch", batch, "--warm-up", given.warm_up, "--times", given.times, "--device", given.device, "--json", figures]

@@ -6,7 +6,8 @@
 Every data set becomes one table. A fifth of its rows, drawn with a fixed seed, is hidden from both programs until
 scoring. huge_ctr runs three commands without hand edits: --init, --train, --predict; --init holds out a tenth of its
 rows to choose the best evaluation. LightGBM runs LGBMClassifier with its defaults, and with texts as pandas categories.
-Times cover all commands, or reading, fitting and scoring, but not the writing of the tables.
+The time of huge_ctr covers its three commands, and the time of LightGBM covers reading, fitting and scoring. Neither
+includes writing the tables.
 
 Python needs lightgbm, numpy, pandas and scikit-learn. The data folder has adult/adult.data.gz and adult.test.gz,
 ml-100k/u.data.gz, u.user.gz, u.item.gz and u.genre, and criteo_kaggle_sample.tsv.gz, as published.

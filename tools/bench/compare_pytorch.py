@@ -178,7 +178,8 @@ def network(torch, model, slots, vectors=None):
             back = torch.full((self.count, self.count), len(i))
             back[i, j] = back[j, i] = torch.arange(len(i))
             self.register_buffer("places", i * self.count + j)  # index of each pair among the products
-            # index of each product among the pairs; other products have the index after the last pair
+            # for each product, the index of its pair; a product of a vector with itself or with padding has the index
+            # after the last pair
             self.register_buffer("pairs", back.flatten())
 
         def products(self, vectors):
@@ -283,7 +284,7 @@ class Peer:
         return net(rows[0], rows[1].sum((1, 2)) if len(rows) > 1 else None, dense.to(self.type))
 
     def eager_gradients(self, net, tables, indices, dense, label):
-        """By autograd: returns the loss and the gradients of the gathered rows; wgrads are in .grad."""
+        """Returns the loss and the gradients of the gathered rows, computed by autograd; wgrads are in .grad."""
         rows = [r.requires_grad_() for r in self.rows_of(tables, indices)]
         net.zero_grad(set_to_none=True)
         value = self.loss(self.logits(net, rows, dense), label)
@@ -291,7 +292,9 @@ class Peer:
         return value.detach(), [r.grad for r in rows]
 
     def compiled_gradients(self, net):
-        """By one compiled graph, from the row numbers to all gradients."""
+        """Returns a function like eager_gradients(), in which one compiled graph computes all gradients from the row
+        numbers.
+        """
         torch = self.torch
         call = torch.func.functional_call
         weights = {name: weight.detach() for name, weight in net.named_parameters()}

@@ -17,7 +17,7 @@ namespace {
 constexpr int kSets = 8;  // number of batches, used cyclically
 constexpr double kAlpha = 1.05;
 
-// Rows of the 26 categorical features of Criteo's terabyte and Kaggle data.
+// Number of rows for each of the 26 categorical features of Criteo's terabyte and Kaggle data.
 const std::vector<int64_t> kTerabyte = {39884406, 39043,    17289,    7420,     20263,  3,     7120, 1543, 63,
                                         38532951, 2953546,  403346,   10,       2208,   11938, 155,  4,    976,
                                         14,       39979771, 25641295, 39664984, 585935, 12972, 108,  36};
@@ -34,12 +34,12 @@ struct SetCase {
   EmbeddingTableOptions::Format format = EmbeddingTableOptions::Format::f32;
 };
 
-/// The key of row `row`: a hashed 64-bit number, or the row itself.
+/// The key of row `row`: a 64-bit hash if the case has hashed keys, otherwise the row number.
 int64_t key_of(const SetCase& of, int64_t row) {
   return of.hashed ? static_cast<int64_t>(mix64(static_cast<uint64_t>(row))) : row;
 }
 
-/// Draws one of `rows` rows by a power law, or uniformly. `u`: a uniform number in [0, 1).
+/// Draws one of `rows` rows: uniformly if the case says so, otherwise by a power law. `u`: a uniform number in [0, 1).
 int64_t drawn_row(const SetCase& of, int64_t rows, double u) {
   const auto most = static_cast<double>(rows);
   if (of.uniform) return std::min(rows - 1, static_cast<int64_t>(u * most));

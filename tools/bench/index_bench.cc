@@ -78,7 +78,7 @@ class IndexedTable {
   }
 
   void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
-  /// Computes the rows of keys 0 to the row capacity by arithmetic.
+  /// Finds the rows of batch b by arithmetic, for keys below the row capacity.
   void find_directly(int b) {
     ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), out_of_range(),
                      rows());
@@ -206,7 +206,8 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   // batch.
   const int64_t in_a_row = table.is_short() ? batches * table.batch() : table.batch(), before = held - in_a_row / 4;
   table.hold(before);
-  const int64_t fresh = table.is_short() ? table.batch() : 1;  // in a sequence of batches, each new key occurs once
+  // If the batches are timed as a sequence, their new keys must differ: a key is new only once.
+  const int64_t fresh = table.is_short() ? table.batch() : 1;
   for (int b = 0; b < batches; ++b)
     table.fill(b, [&](int64_t i) {
       return mix64(static_cast<uint64_t>(i)) % 2 == 0 ? before + i + b * fresh : any_of(before, i, b + 16);

@@ -1,4 +1,4 @@
-// The hash index: keys per second found, and found or inserted with new rows assigned.
+// Measures the hash index: the rate at which keys are found, and the rate at which keys are found or inserted.
 #pragma once
 
 #include "ceilings.h"

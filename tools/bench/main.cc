@@ -53,7 +53,7 @@ Device device_of(const std::string& word) {
   return word == "cpu" || search.count == 0 ? Device{} : Device{DeviceKind::cuda, 0};
 }
 
-/// All GPUs; on a CPU, one device per rank of the largest requested number of ranks.
+/// Returns all GPUs or, for the CPU, as many CPU devices as the largest number of ranks in `ranks`.
 std::vector<Device> devices_of(const std::string& word, const std::vector<int>& ranks) {
   const Device first = device_of(word);
   if (!first.is_cuda()) return std::vector<Device>(static_cast<size_t>(*std::max_element(ranks.begin(), ranks.end())));

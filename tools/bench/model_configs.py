@@ -25,7 +25,7 @@ MLPERF = [39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953
           39664984, 585935, 12972, 108, 36]
 # keys of each slot, 214 per sample in total
 MLPERF_BAGS = [3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1]
-WDL_SLOT = 89000  # rows per slot: 27 slots have the original's 2.4 million
+WDL_SLOT = 89000  # rows per slot; all 27 slots together have 2.4 million rows, like the original
 
 
 def sample(path):

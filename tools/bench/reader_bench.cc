@@ -291,7 +291,7 @@ void bench_reader(const ReaderCase& one, Report& report) {
   const int64_t feature_bytes = write_feature_spec(folder.path, one.rows);
   bench_one("FeatureSpec, split_binary", features, one, feature_bytes, report);
   if (const std::string why = why_no_parquet(); why.empty()) {
-    constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // bytes per row
+    constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // bytes of a decoded row
     write_parquet(folder.path / "parquet", one.rows);
     bench_one("Parquet, snappy (bytes decoded)", section_of(kParquetFormat, folder.path / "parquet" / "_file_list.txt"),
               one, one.rows * kDecoded, report);

@@ -32,8 +32,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// Returns the time to pass the end of a chunk to the waiting thread. It is the best of several runs, because the
-/// thread's clock does not count waiting.
+/// Returns the seconds to pass the end of a chunk to the waiting thread. CPU time would not include waiting, so this is
+/// elapsed time, and the best of several runs.
 double seconds_of_link(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;

@@ -95,7 +95,8 @@ std::vector<NamedTensor> Target::inputs() {
   return found;
 }
 
-/// Fills inputs with sizes and random values. Keys with counts have one key in each slot.
+/// Sets the unknown sizes of the inputs, and fills the inputs with random values. If an input has counts, each slot has
+/// one key.
 void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given) {
   std::mt19937_64 random(1);
   for (NamedTensor& input : inputs) {

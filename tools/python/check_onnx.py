@@ -17,7 +17,9 @@ LARGEST_ROWS_ONE_BY_ONE = 256
 
 
 def largest_difference(session, rows, batch):
-    """Returns the largest difference over all outputs and rows, scored in batches, and the number of rows."""
+    """Scores rows in batches. Returns the largest difference of a score, over all outputs and rows, and the number of
+    scored rows.
+    """
     inputs, outputs = [i.name for i in session.get_inputs()], [o.name for o in session.get_outputs()]
     count = len(rows[outputs[0]])
     if batch == 1:

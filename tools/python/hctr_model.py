@@ -210,7 +210,7 @@ def _embeddings(config):
     layers = (config or {}).get("layers", [])
     slots = {}
     for sparse in layers[0].get("sparse", []) if layers else []:
-        # default: unlimited, the number of columns of the data
+        # Without slot_num, the data decide the number of slots; 2**31 stands for any number.
         slots[sparse["top"]] = int(np.ravel(sparse.get("slot_num", 2**31))[0])
     found = []
     for layer in layers[1:]:
@@ -366,7 +366,7 @@ def _key_function(section, rule, seed, base, buckets, default, no_key):
 
 
 def _signed(number):
-    """The key of a 64-bit number, which may be unsigned."""
+    """Converts a 64-bit number, signed or unsigned, to a signed key."""
     return number - 2**64 if number >= 2**63 else number
 
 

@@ -19,7 +19,8 @@ from pyspark.sql import types as T
 
 INTEGERS = [f"I{i}" for i in range(1, 14)]
 CATEGORIES = [f"C{i}" for i in range(1, 27)]
-BROADCAST = 2000000  # the ids of a column with fewer ids are broadcast, which avoids sorting the rows by this column
+# if a column has fewer ids than this, they are broadcast, which avoids sorting the rows by this column
+BROADCAST = 2000000
 
 
 def read_rows(spark, files):

@@ -34,7 +34,7 @@ class NormsOfKeys {
   std::map<std::pair<uint64_t, int64_t>, double> norms_;
 };
 
-/// Returns "key 7", or "slot 2, key 7".
+/// Returns "slot 2, key 7" if `by_slot`, otherwise "key 7".
 std::string name_of(bool by_slot, uint64_t slot, int64_t key);
 
 /// Prints the keys under a title, and returns [{"slot", "key", "times", "norm"}, ...].

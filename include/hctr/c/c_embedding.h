@@ -49,7 +49,7 @@ typedef const char* (*hctr_environment)(void* user, const char* name);
 typedef struct hctr_join {
   size_t size;
   int32_t ranks;       /* ranks in this process; 0: 1 */
-  const char* address; /* address of process 0; NULL: from the launcher's environment variables, or the only process */
+  const char* address; /* address of process 0; NULL: given by the launcher's environment variables, if any */
   int32_t port;
   int32_t process;
   int32_t processes;       /* 0: 1 */

@@ -42,7 +42,7 @@ typedef struct hctr_trainer_state {
   int64_t iteration;
   int64_t samples;
   double loss;
-  double mean_loss; /* since the last display; NaN without samples */
+  double mean_loss; /* mean loss since the last display; NaN without samples */
   double learning_rate;
   double samples_per_second;
   double seconds;

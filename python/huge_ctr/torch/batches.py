@@ -57,7 +57,7 @@ class Batches:
         self._set = self._stream = None
 
     def settle(self) -> EmbeddingSet:
-        """The set without batches in flight, which calls on its rows require."""
+        """Releases all batches in flight, as calls on rows require, and returns the set."""
         if self._set is not None:
             self._release_before(None)
         return self.set()
@@ -86,7 +86,7 @@ class Batches:
         self._flight.popleft()
 
     def at_front(self, ticket: int, given: Given) -> int:
-        """The batch of a ticket, after making it the first one in flight."""
+        """Makes the batch of a ticket the first one in flight, and returns it."""
         batch = self._open[ticket]
         if batch is None:
             return self.begin_again(ticket, given)

@@ -15,8 +15,8 @@ from .tables import Tables, split_words
 
 
 def known_bounds(features: Any) -> Any:
-    """Where the keys of each feature begin, if the host knows it. None: read it from the tensor. Host values would be
-    constants in a graph, so the result is None during compilation.
+    """Where the keys of each feature begin, if the host knows it. None: the caller must read it from the tensor. During
+    compilation the result is None, because values on the host would become constants of the graph.
     """
     known = getattr(features, "offset_per_key_or_none", None)
     return None if known is None or torch.compiler.is_compiling() else known()

@@ -78,7 +78,7 @@ def pooling_of(config: Any) -> str:
 
 
 def table_of(config: Any) -> TableOptions:
-    """The table options of a config of this module's classes or TorchRec's. Raises UsageError."""
+    """Converts a config, of this module or of TorchRec, to table options. Raises UsageError."""
     name, dim, rows = config.name, config.embedding_dim, config.num_embeddings
     if not name or dim is None or dim < 1:
         raise UsageError(f"a table needs a name and embedding_dim: '{name}', {dim}")

@@ -107,7 +107,7 @@ class Engine(Batches):
                 if ticket in self._open and before.same_keys(given):
                     self._look_up(given, out)
                     return ticket
-        if len(self._open) > _MOST_OPEN:  # forward passes without a backward pass
+        if len(self._open) > _MOST_OPEN:  # many forward passes never had a backward pass: forgets a released one
             self._open.pop(next((one for one, batch in self._open.items() if batch is None), 0), None)
         ticket = next(_tickets)
         for early in self._early:
@@ -162,7 +162,8 @@ class Engine(Batches):
         batch = self.at_front(ticket, given)
         of_weights = self._weight_gradients(batch, given, dy, weights, keep) if wants_weights else dy.new_empty(0)
         grad = dy.new_zeros(1)
-        if not updates:  # only weights are trained; their backward pass may be repeated
+        # rows are not updated: only the weights of keys have gradients, and the backward pass may be repeated
+        if not updates:
             return grad, of_weights
         if self.in_step:
             grad = self.pending.add(ticket, given, dy)

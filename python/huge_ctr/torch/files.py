@@ -87,7 +87,7 @@ def save_for_store(module: Tables, folder: Any, name: str = "model", version: st
 
 
 def load_dynamicemb(module: Tables, table: str, folder: Any) -> int:
-    """Reads rows from the files that DynamicEmbDump writes, for any number of ranks. Returns the number of rows."""
+    """Reads the rows in files of DynamicEmbDump, written by any number of ranks. Returns the number of rows."""
     option, count = module._table(table), 0
     files = sorted(Path(folder).glob(f"{table}_emb_keys.rank_*.world_size_*"))
     if not files:
@@ -104,7 +104,7 @@ def load_dynamicemb(module: Tables, table: str, folder: Any) -> int:
 
 
 def save_dynamicemb(module: Tables, table: str, folder: Any) -> None:
-    """Writes keys, values and scores (0) like the files of one rank."""
+    """Writes keys, values and scores (all 0) to files like those that DynamicEmbDump writes on a single rank."""
     keys, vectors = module.export(table)
     os.makedirs(folder, exist_ok=True)
     for what, array in (

@@ -18,7 +18,9 @@ for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
 
 
 class Given:
-    """Keys of all features of a set. Tensors contain lists, ordered by feature; feature f uses list at[f]."""
+    """The keys of all features of a set. The tensors contain concatenated lists of keys; feature f uses list number
+    at[f].
+    """
 
     def __init__(
         self,
@@ -85,11 +87,11 @@ class Given:
         return steps[torch.as_tensor(self.at, device=steps.device)]
 
     def same_place(self, other: "Given") -> bool:
-        """Whether both batches have the same memory. All ranks get the same result."""
+        """Whether the keys of both batches are in the same memory. All ranks get the same result."""
         return self.values.data_ptr() == other.values.data_ptr() and self.values.shape == other.values.shape
 
     def same_keys(self, other: "Given") -> bool:
-        """Whether both batches have the same memory or equal keys."""
+        """Whether the keys of both batches are in the same memory, or are equal."""
         here, there = (None if one.offsets is None else one.offsets.data_ptr() for one in (self, other))
         if self.same_place(other) and here == there:
             return True

@@ -154,7 +154,7 @@ class KeyedJaggedTensor:
 
     @staticmethod
     def concat(kjt_list: Sequence["KeyedJaggedTensor"]) -> "KeyedJaggedTensor":
-        """Joins KeyedJaggedTensors of the same samples by feature."""
+        """Concatenates the features of KeyedJaggedTensors that have the same samples."""
         if len({one.stride() for one in kjt_list}) > 1:
             raise ValueError(f"strides differ: {[one.stride() for one in kjt_list]}")
         weights = [one.weights_or_none() for one in kjt_list]

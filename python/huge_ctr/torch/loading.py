@@ -34,7 +34,7 @@ class Prefetching:
         yield from waiting
 
     def _with_next(self, batch: Any, following: Any) -> Any:
-        """Returns `batch`, and schedules the look-up of the next batch after its own."""
+        """Returns `batch`, and schedules the look-up of `following` after the look-up of `batch`."""
         keys = self._keys(following)
         given = keys if isinstance(keys, tuple) else (keys,)
         self._module._engine.following = lambda: self._module.prefetch(*given)

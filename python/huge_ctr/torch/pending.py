@@ -40,8 +40,8 @@ class Pending:
         return any(one == ticket for one, _, _ in self._parts)
 
     def note(self, anchor: torch.Tensor) -> None:
-        """Sets the anchor's gradient to exactly the norm, after autograd has added to it. A later step() then computes
-        how it was scaled.
+        """Sets the anchor's gradient to exactly the norm, after autograd has added to it. apply() later compares the
+        gradient with the norm, and scales the row gradients by the same factor.
         """
         if self._norm is not None and anchor.grad is not None and self._parts:
             anchor.grad.fill_(self._norm)

@@ -47,7 +47,7 @@ def checked_words(kind: Any, words: dict) -> dict:
     for word, value in words.items():
         if word in known:
             kept[word] = tuple(value) if isinstance(value, list) else value
-        elif word not in _WITHOUT_EFFECT and value:  # False, 0 and None are the behavior anyway
+        elif word not in _WITHOUT_EFFECT and value:  # False, 0 and None change nothing, so they are accepted
             raise UsageError(f"optimizer '{name}' of embedding rows has no '{word}': there are {', '.join(known)}")
     return kept
 
