@@ -294,7 +294,7 @@ TEST(FeatureSpecTool, DescribesChecksAndTranscodes) {
   EXPECT_EQ(fs::file_size(folder / "binary/train/click.bin"), 600u);
   const Outcome checked = run_program("feature_spec", {"check", "binary/feature_spec.yaml"}, folder.path());
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
-  says(checked.out, "600 rows in 3 chunks: right");
+  says(checked.out, "600 rows in 3 chunks: OK");
   write_file(folder / "b.csv", rows + "x,1,2\n");
   const Outcome bad = run_program("feature_spec", {"check", "spec.yaml"}, folder.path());
   EXPECT_EQ(bad.exit_code, 4);

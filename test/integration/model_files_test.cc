@@ -123,7 +123,7 @@ TEST_F(ModelFiles, StatesOfAnotherModelOrOrderAreRefused) {
   const std::string from = starting_from(config_, "first");
   const Outcome loaded = start(from, {"[0]"}, "second");
   EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
-  for (const char* piece : {"there is no manifest next to 'first/_opt_dense_12.model', ",
+  for (const char* piece : {"no manifest exists next to 'first/_opt_dense_12.model', ",
                             "Adam's t continues from 12, the number in the file name"})
     EXPECT_NE(loaded.err.find(piece), std::string::npos) << loaded.err;
 

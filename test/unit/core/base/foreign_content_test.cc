@@ -41,7 +41,7 @@ TEST(ForeignContent, EveryKindIsNamedWithARemedy) {
       {"PK\x03\x04\x14"s, "it is a spreadsheet or another zip file; save the table as CSV, or unpack the zip file"},
       {"PAR1\x15"s, "it is a Parquet file; set \"format\": \"Parquet\""},
       {tar_of(kRows), "it is a tar archive; unpack the archive: tar xf"},
-      {"\xFF\xFE" + wide(kRows, true), "it is UTF-16; save it as UTF-8"},
+      {"\xFF\xFE" + wide(kRows, true), "it is UTF-16; save the file as UTF-8"},
       {wide(kRows, true), "it is UTF-16"},
       {wide(kRows, false), "it is UTF-16"},
       {std::string(16, '\0') + "\1\2\3\4", "it is binary data"},
