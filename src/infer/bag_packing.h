@@ -26,7 +26,7 @@ class BagPacking {
 
  private:
   struct Bag {
-    int64_t begin, end;  // range of the keys that are used
+    int64_t begin, end;  // the keys of a bag that the batch keeps: [begin, end)
   };
   template <class Offset>
   void count_keys(const Offset* offsets);

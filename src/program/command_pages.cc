@@ -15,7 +15,7 @@ namespace {
 struct OptionPage {
   std::vector<std::string> names;  // "--threads"; empty: a positional argument
   std::string value, text;         // value: its placeholder in --help; empty for a flag
-  std::vector<std::string> words;  // valid values; empty: any
+  std::vector<std::string> words;  // value: placeholder of the value in --help; empty for a flag
 };
 
 /// The valid words of an option: "{a,b}" in the name of its type.

@@ -44,8 +44,9 @@ struct CacheRequest {
   std::span<const int64_t> offsets{};  ///< [vectors + 1]; empty: one vector per key
   ops::Combiner combiner = ops::Combiner::sum;
   float* vectors = nullptr;
-  int64_t stride = 0;       ///< in elements; 0: dim
-  bool keys_there = false;  ///< whether keys and offsets are in device memory, written by work queued on the stream
+  int64_t stride = 0;  ///< in elements; 0: dim
+  /// keys and offsets are in device memory, or will be once work queued on the stream has run
+  bool keys_there = false;
 };
 
 /// The result for keys without a cached row.

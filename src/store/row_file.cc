@@ -83,7 +83,7 @@ void RowFile::read_head() {
       fields.crc != record_checksum(fields.dim, 0, std::as_bytes(std::span(kMagic))))
     throw Error(Kind::data, cat("'", path_.string(), "' is not a file of rows of ", dim_, " elements"));
   const off_t end = ::lseek(descriptor_, 0, SEEK_END);
-  records_ = (static_cast<int64_t>(end) - kHead + bytes_ - 1) / bytes_;  // the last one may be truncated
+  records_ = (static_cast<int64_t>(end) - kHead + bytes_ - 1) / bytes_;  // the last record may be truncated
 }
 
 void RowFile::encode(int64_t key, uint64_t commit, const float* row, std::byte* to) const {

@@ -258,7 +258,7 @@ void Checkpointer::prune(int64_t best_iteration) const {
     for (size_t i = 0; i < all.size(); ++i)
       if (const auto base = kept(i) ? base_of(all[i].path) : std::nullopt) bases.insert(*base);
   } catch (const Error&) {
-    return;  // remove nothing: an unreadable checkpoint to be kept may need any base
+    return;  // a kept checkpoint is unreadable, so its base is unknown: remove nothing
   }
   for (size_t i = all.size(); i-- > 0;)  // removes increments before their bases
     if (!kept(i) && !bases.contains(all[i].path.filename().string())) remove_checkpoint(folder_, all[i].iteration);

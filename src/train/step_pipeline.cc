@@ -248,7 +248,8 @@ void StepPipeline::restart() {
 
 ReaderPosition StepPipeline::next_pass() const {
   ReaderPosition next = reader_->next_pass();
-  next.bad_records = progress_.skipped_records;  // needed if a run was resumed at the end of a pass
+  // the reader's own count lacks earlier records if the run was resumed at the end of a pass
+  next.bad_records = progress_.skipped_records;
   return next;
 }
 

@@ -144,7 +144,7 @@ class StepPipeline {
   BatchView fetched_batch() const { return ring_.on_host(*fetched_buffer_); }
 
   int64_t skipped_records() const { return progress_.skipped_records; }
-  // The size of the source. Without a source, the size of an empty one.
+  // Facts about the source, also while given samples replace it. If the config has no source, those of an empty one.
   int64_t samples_in_set() const { return reader_ ? reader_->samples() : parked_.samples; }
   bool samples_estimated() const { return reader_ ? reader_->samples_estimated() : parked_.estimated; }
   int64_t rows_left_over() const { return reader_ ? reader_->rows_left_over() : parked_.left_over; }

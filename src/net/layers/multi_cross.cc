@@ -42,7 +42,8 @@ class MultiCross : public Layer {
       spec.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
     }
     if (vectors()) {
-      // Layers with weight vectors run no GEMMs and need no GEMM workspace. With more samples their kernels fill a GPU.
+      // Layers with weight vectors run no GEMMs and need no GEMM workspace, so they can run beside other layers. Above
+      // kMostSamples this gains nothing, because their kernels fill the GPU.
       constexpr int64_t kMostSamples = 2048;
       spec.traits.runs_aside = batch <= kMostSamples;
       spec.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};

@@ -146,7 +146,7 @@ class Replica {
   std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const {
     return network(phase).labels(binding);
   }
-  // For scoring with caller-owned memory on one rank.
+  // Access to parts of the model, for scoring with caller-owned memory on one rank.
   const Weights& weights() const { return weights_; }
   const LayerState& layer_state() const { return state_; }
   Runtime& runtime() const { return runtime_; }
@@ -208,7 +208,7 @@ class Replica {
   std::unique_ptr<PendingDelta> save_delta(const std::string& prefix, int64_t iteration, int64_t base,
                                            int data_key_bytes, const ModelOrigin&);
   /// Checks and loads the files that the solver section names. Also loads the statistics of layers if their file exists
-  /// next to the dense model. Errors: those of check_model_files(), on every rank, and of the files.
+  /// next to the dense model. Errors: those of check_model_files(), on every rank, and those of loading the files.
   void load(const Log& = Log::silent());
 
   /// Freezes or unfreezes an embedding, or a layer by its first top. The weights, rows and states of a frozen embedding
