@@ -39,7 +39,7 @@ void pass_on(int number) {
 
 void set_handlers() {
   for (const int number : kStopSignals)
-    // ignored because of nohup
+    // the parent ignores SIGHUP (nohup): keep ignoring it
     if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);
 }
 

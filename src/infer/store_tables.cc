@@ -66,7 +66,7 @@ class StoreTableReader : public TableReader {
   size_t table_;
   int64_t samples_, capacity_;
   const StoreReading* const& reading_;
-  std::vector<int32_t> first_columns_, slots_of_columns_;  // only for unpooled vectors
+  std::vector<int32_t> first_columns_, slots_of_columns_;  // used for unpooled vectors only
   std::vector<float> rows_;                                // distinct rows of a batch; row 0 means "no row"
   std::vector<std::byte> stored_;
   std::vector<int32_t> row_of_;  // row number of each key

@@ -25,7 +25,7 @@ struct SetupProblem {
   enum class Severity {
     error,    ///< training cannot start
     warning,  ///< training may be slow or fail
-    hint      ///< only of interest when connecting fails
+    hint      ///< reported only if connecting fails
   };
   Severity severity;
   std::string text;

@@ -80,7 +80,7 @@ class StepPipeline {
   /// The step at which steps_not_finite() begins, or the last such step if the model skips bad steps; -1 if there is
   /// none.
   int64_t step_not_finite() const { return step_not_finite_; }
-  /// Whether the loss of step_not_finite() was not finite. If false, a gradient was not finite.
+  /// True if the loss of step_not_finite() was infinite or NaN. False if only a gradient was.
   bool loss_not_finite() const { return loss_not_finite_; }
   /// Whether an update on this rank in step_not_finite() made a weight or row infinite or NaN although losses were
   /// finite.

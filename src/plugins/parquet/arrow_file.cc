@@ -167,7 +167,7 @@ class ArrowFile : public ParquetFile {
   int64_t piece_rows_ = 0;
   ParquetFileInfo info_;
   std::vector<ParquetField> fields_;
-  std::vector<int> leaves_;  // by field: the column in the file
+  std::vector<int> leaves_;  // [field] the column in the file
   std::vector<ParquetGroup> groups_;
   std::deque<std::string> texts_;
 };
