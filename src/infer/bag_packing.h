@@ -20,7 +20,7 @@ class BagPacking {
   int64_t keys() const { return keys_; }
   /// Whether every key is in 0 ... 2^32 - 1.
   bool fits_32() const { return fits_32_; }
-  /// Writes keys and offsets to a table of a batch with memory for `samples` samples. Bags of samples past `count` are
+  /// Writes keys and offsets to a table of a batch. The batch has memory for `samples` samples. Bags past `count` are
   /// empty.
   void write(const BatchView::Table&, int64_t samples) const;
 

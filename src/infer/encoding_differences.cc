@@ -118,7 +118,7 @@ void add_columns(const std::string& path, const Json* groups, const std::map<std
   }
 }
 
-/// Adds for each slot the first slot with the same key space. The names of key spaces do not matter.
+/// For each slot, adds the number of the first slot with the same key space. The names of key spaces do not matter.
 void add_key_spaces(const std::string& path, const Json* groups, Fields& fields) {
   std::vector<std::string> names;
   for (const Json& group : elements(groups)) {

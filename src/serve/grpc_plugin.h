@@ -13,7 +13,7 @@ struct GrpcBytes {
   int64_t size = 0;
 };
 
-/// A client's call until its answer. Thread-safe.
+/// A call of a client that is not answered yet. Thread-safe.
 class GrpcCall {
  public:
   virtual ~GrpcCall() = default;

@@ -108,7 +108,7 @@ struct LayerSpec {
   LayerTraits traits{};
 };
 
-/// The tensors that a reader needs to compute the drelu of the layer that wrote its input.
+/// The tensors that a layer needs to compute the drelu of the preceding layer.
 using ops::ReluEnd;
 
 /// The layers that a loss runs (LogitLoss): the layer of its logits and, optionally, the Add after that layer.
