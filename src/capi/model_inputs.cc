@@ -87,7 +87,7 @@ std::vector<GivenInput> given_inputs(const std::vector<ModelTensor>& tensors, st
   std::vector<GivenInput> inputs;
   for (const InputView& view : views) {
     const ModelTensor* tensor = find(tensors, view.name);
-    if (!tensor) continue;  // not read by any layer
+    if (!tensor) continue;  // no layer reads this input
     GivenInput& input = inputs.emplace_back(GivenInput{view, {samples, columns_of(*tensor)}, {0}});
     input.view.name = tensor->name;  // null-terminated
     if (!view.offsets) continue;

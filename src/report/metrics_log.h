@@ -21,7 +21,7 @@ struct MetricsLog {
   std::map<std::string, Series> metrics;         ///< metrics of "eval" lines, by iteration
   std::map<std::string, int64_t> not_numbers;    ///< [metric] number of "eval" lines without a value
   std::map<std::string, std::string> undefined;  ///< [metric] last stated reason for a missing value
-  /// counts of table lines, by table and name; x: iteration
+  /// [table][name] the counts that "table" lines state; x: iteration
   std::map<std::string, std::map<std::string, Series>> tables;
   std::vector<int64_t> resumed;  ///< iterations at which the run was resumed
   int64_t lines = 0;             ///< number of valid lines

@@ -28,7 +28,7 @@ struct CachePoolOptions {
   bool whole = false;
 };
 
-/// The source of all rows, behind the cache.
+/// The source that has all rows. The cache asks it for the rows of missed keys.
 struct CacheSource {
   /// rows: [keys, dim]; found: [keys], zeroed by the caller. Called from any thread, with distinct keys.
   std::function<void(int32_t space, std::span<const int64_t> keys, float* rows, uint8_t* found)> rows;

@@ -264,7 +264,7 @@ void RowFile::put(std::span<const int64_t> keys, const float* rows) {
     buffer.clear();
   };
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::optional<int64_t> own;  // the key's record in this commit, which is overwritten
+    std::optional<int64_t> own;  // the record that this commit has already written for the key; it is overwritten
     if (fresh_)
       own = record_of(keys[i]);
     else if (const auto found = pending_.find(keys[i]); found != pending_.end() && found->second != kGone)

@@ -12,7 +12,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
-// Recorded steps are short, and the first steps take longer because tables grow.
+// Recorded steps are short, and the first ones take longer because tables grow, so many steps are not measured.
 constexpr int64_t kWarmUpRecorded = 200;
 // Whole steps are measured for at least kWholeSeconds: filling and draining the queue would distort a few short steps.
 // kMostWholeOfUnknown applies if the end of the run is unknown.

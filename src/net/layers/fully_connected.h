@@ -110,7 +110,7 @@ struct FullyConnected {
   void backward_fp8(Context&, const Io&) const;
 };
 
-/// The arguments with which ops::concat_linear_backward() computes the drelu of the layer that wrote x.
+/// The arguments with which ops::concat_linear_backward() computes the drelu of the preceding layer, which wrote x.
 std::optional<ops::ConcatLinearInput::BelowRelu> below_relu(const std::optional<ReluEnd>&);
 
 }  // namespace hctr
