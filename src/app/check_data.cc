@@ -119,7 +119,8 @@ std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection
   return all;
 }
 
-/// Problems for which training or evaluation would stop, because no value matches.
+/// Finds problems that would stop training or evaluation: no value of a slot is in its vocabulary, or check_positives()
+/// fails.
 std::vector<std::string> problems_of(const InspectOptions& options, const Source& source, const Inspection& found) {
   std::vector<std::string> problems;
   for (size_t s = 0; s < found.slots.size(); ++s)

@@ -13,7 +13,7 @@ struct DataCheck {
   std::string text;  ///< a readable report
   Json json;
   int64_t problems = 0;
-  std::vector<CheckOptions::Slot> slots;  ///< training data, by slot of a record
+  std::vector<CheckOptions::Slot> slots;  ///< [slot of a record] of the training data
 };
 
 /// Opens a config's source and eval_source, reads the headers of all files and the first samples of each file. Errors:

@@ -126,7 +126,7 @@ void expect_one_command(const hctr::CommandLine& app) {
   };
   std::string first;
   for (const char* command : {"--init", "--train", "--check", "--eval", "--predict", "--export", "--report"}) {
-    // for --init, --eval names the evaluation rows
+    // --init has an --eval of its own, for the evaluation rows
     if (!given(command) || (first == "--init" && std::string(command) == "--eval")) continue;
     if (!first.empty())
       throw hctr::Error(hctr::Kind::usage, cat(first, " and ", command, " are two commands; give one"));

@@ -39,7 +39,7 @@ void pass_on(int number) {
 
 void set_handlers() {
   for (const int number : kStopSignals)
-    // ignored because of nohup
+    // the parent ignores SIGHUP (nohup): keep ignoring it
     if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);
 }
 
@@ -112,8 +112,8 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
       const pid_t process = ::fork();
       if (process < 0) throw Error(Kind::device, cat("fork: ", std::strerror(errno)));
       if (process == 0) {
-        // A process group of its own: a Ctrl-C then reaches the worker once, through the keeper. A second one would end
-        // the worker immediately.
+        // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. Without the
+        // group it would arrive twice, and the second signal would end the worker immediately.
         ::setpgid(0, 0);
         std::signal(SIGTTOU, SIG_IGN);  // a background process group may write to the terminal
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);

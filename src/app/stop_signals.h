@@ -8,8 +8,8 @@ namespace hctr {
 
 /// Installs handlers for SIGINT, SIGTERM, SIGUSR1 and SIGHUP. The first signal stores its number in the returned
 /// variable and prints a message; the second one ends the process immediately. SIGHUP stays ignored if the parent
-/// process ignores it (nohup). SIGPIPE and SIGXFSZ are ignored: the write that caused them fails instead. `what`: a
-/// string literal for the message, which describes the reaction.
+/// process ignores it (nohup). SIGPIPE and SIGXFSZ are ignored: the write that caused them fails instead. `what`: the
+/// reaction to the first signal, for the message; a string literal.
 const std::atomic<int>& catch_stop_signals(const char* what = "Stopping after the current step");
 
 /// 130 after SIGINT; 75 (EX_TEMPFAIL) after the other signals: schedulers requeue the job.

@@ -72,7 +72,8 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
     throw Error(Kind::usage,
                 cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files and no \"rocksdb\""));
   Store store(config.options());
-  // Every command must load a store that is in memory alone. A disk has the models that "store load" has written.
+  // A store that exists only in memory is empty at the start, so every command loads its models. A store on disk
+  // contains the models that "store load" wrote.
   if (what == "load" || what == "follow" || !config.lasts() || !config.writable())
     load_store_models(store, config, around);
   if (what == "follow") return follow_streams(store, config, Log(around.log));

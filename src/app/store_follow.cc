@@ -33,7 +33,7 @@ int follow_streams(Store& store, const StoreConfig& config, const Log& log) {
     throw Error(Kind::config, "store follow: no model of the config has a \"stream\"");
   const std::atomic<int>& stop = catch_stop_signals();
   const StoreFollower follower(store, config, log);
-  std::map<std::string, int64_t> applied;  // of each model, as printed
+  std::map<std::string, int64_t> applied;  // number of applied updates in the last printed line, by model
   while (stop == 0) {
     for (const StoreFollower::Stream& stream : follower.streams()) {
       if (!stream.statistics.error.empty())

@@ -13,7 +13,7 @@ namespace hctr::capi {
 ElementType element_type(const hctr_array&, const std::string& what);
 /// The number of elements over all dimensions. Errors: Error(usage) for a malformed shape.
 int64_t elements_of(const hctr_array&, const std::string& what);
-/// The data of a contiguous array of `dims` dimensions, at least 1. Errors: Error(usage) naming `what`.
+/// The data of a contiguous array of `dims` dimensions; `dims` is at least 1. Errors: Error(usage) naming `what`.
 const void* contiguous(const hctr_array&, int dims, const std::string& what);
 /// The integers of a contiguous one-dimensional array in host memory; u64 values keep their bits. Errors: Error(usage)
 /// naming `what`, also for GPU memory.

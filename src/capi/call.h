@@ -19,7 +19,7 @@ void note_error(const char* message) noexcept;
 /// Returns the status of the exception being handled, and stores its message.
 hctr_status current_status() noexcept;
 
-/// Runs body; returns the status of an exception.
+/// Runs body. Returns HCTR_OK, or the status of the exception that body has thrown.
 template <class Body>
 hctr_status call(const Body& body) noexcept {
   try {

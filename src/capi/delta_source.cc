@@ -7,7 +7,7 @@
 
 struct hctr_delta_source {
   hctr::DeltaSource source;
-  std::string position{}, trouble{};  // what the caller was given last
+  std::string position{}, trouble{};  // the texts that the last calls returned to the caller
 };
 
 struct hctr_delta {

@@ -131,7 +131,7 @@ std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const
   return all;
 }
 
-/// Views of the vectors of each feature. `rows`: their expected number, if the call has the keys.
+/// Views of the vectors of each feature. `rows`: the expected number of vectors of each feature; empty: not checked.
 template <class T>
 std::vector<FeatureVectors<T>> vectors_of(const EmbeddingSet& set, const hctr_array* arrays, const char* kind,
                                           const std::vector<int64_t>& rows = {}) {

@@ -20,7 +20,7 @@ struct hctr_model {
     outputs = model.outputs();
   }
   hctr::Model model;
-  // Of the first loaded model; replacements must have the same inputs and outputs.
+  // Inputs and outputs of the first loaded model. A model that replaces it must have the same inputs and outputs.
   std::vector<hctr::ModelTensor> inputs, outputs;
 };
 

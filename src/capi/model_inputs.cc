@@ -23,7 +23,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   const std::string what = cat("input '", from.name, "'");
   InputView to{.name = from.name, .type = element_type(from.data, what)};
   const ModelTensor* const tensor = find(tensors, from.name);
-  if (!tensor) return to;  // Model reports unknown names
+  if (!tensor) return to;  // Model reports the unknown name
   to.gpu = from.data.gpu < 0 ? -1 : from.data.gpu;
   to.stream = from.stream;
   if (tensor->role != ModelTensor::Role::keys) {
@@ -87,7 +87,7 @@ std::vector<GivenInput> given_inputs(const std::vector<ModelTensor>& tensors, st
   std::vector<GivenInput> inputs;
   for (const InputView& view : views) {
     const ModelTensor* tensor = find(tensors, view.name);
-    if (!tensor) continue;  // not read by any layer
+    if (!tensor) continue;  // no layer reads this input
     GivenInput& input = inputs.emplace_back(GivenInput{view, {samples, columns_of(*tensor)}, {0}});
     input.view.name = tensor->name;  // null-terminated
     if (!view.offsets) continue;

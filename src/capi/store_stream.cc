@@ -9,7 +9,7 @@
 
 struct hctr_store_stream {
   hctr::StoreStream stream;
-  std::string error{}, trouble{};  // what the caller was given last
+  std::string error{}, trouble{};  // the texts that the last calls returned to the caller
 };
 
 namespace hctr::capi {

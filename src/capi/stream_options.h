@@ -1,4 +1,4 @@
-// Options and statistics of streams, from and to the structs of C.
+// Converts options and statistics of streams between C structs and C++ structs.
 #pragma once
 
 #include "hctr/delta_stream.h"

@@ -20,13 +20,13 @@ class BagPacking {
   int64_t keys() const { return keys_; }
   /// Whether every key is in 0 ... 2^32 - 1.
   bool fits_32() const { return fits_32_; }
-  /// Writes keys and offsets to a table of a batch with memory for `samples` samples. Bags of samples past `count` are
+  /// Writes keys and offsets to a table of a batch. The batch has memory for `samples` samples. Bags past `count` are
   /// empty.
   void write(const BatchView::Table&, int64_t samples) const;
 
  private:
   struct Bag {
-    int64_t begin, end;  // range of the keys that are used
+    int64_t begin, end;  // the keys of a bag that the batch keeps: [begin, end)
   };
   template <class Offset>
   void count_keys(const Offset* offsets);

@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Returns the config that the options name, completed with the model's saved encoding as the options say. If they name
-/// none, returns the config saved with the model. Errors: those of load_config() and saved_config().
+/// Returns the config that the options name, with encoding fields from the model as ModelOptions::encoding says. If the
+/// options name no config, returns the config saved with the model. Errors: those of load_config() and saved_config().
 Config config_of_model(const ModelOptions&, const Log&);
 
 }  // namespace hctr

@@ -118,7 +118,7 @@ void add_columns(const std::string& path, const Json* groups, const std::map<std
   }
 }
 
-/// Adds for each slot the first slot with the same key space. The names of key spaces do not matter.
+/// For each slot, adds the number of the first slot with the same key space. The names of key spaces do not matter.
 void add_key_spaces(const std::string& path, const Json* groups, Fields& fields) {
   std::vector<std::string> names;
   for (const Json& group : elements(groups)) {
@@ -213,8 +213,8 @@ Fields in_section(const Fields& fields, const std::string& from, const std::stri
   return result;
 }
 
-/// Whether the two values of a field are a difference between configs of different formats. Fields about the layout of
-/// a file are ignored, and so is "positive" if only one config has it.
+/// Whether two values of a field count as different if the configs have different formats. Fields about the layout of a
+/// file never count. "positive" counts only if both configs have it.
 bool differ_between_formats(const std::string& path, const std::string& was, const std::string& is) {
   for (const char* of_file :
        {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key", "/number_format"})
@@ -259,7 +259,8 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
   for (const std::string& path : paths) {
     const auto a = was.find(path);
     const auto b = is.find(path);
-    // Both fields are optional: their defaults follow from the columns. In some formats the sizes shift keys.
+    // If a config omits "slot_num", it follows from the columns, so only two stated values can differ. The same applies
+    // to "slot_size_array", except in formats that shift keys by these sizes.
     const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;
     const std::string old = a == was.end() ? kAbsent : a->second, next = b == is.end() ? kAbsent : b->second;

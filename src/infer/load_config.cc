@@ -22,7 +22,7 @@ bool names_field_without_effect(const Problems::Entry& note) {
   return note.message.find("\" is accepted and has no effect: ") != std::string::npos;
 }
 
-/// Fields of a config that are unknown, or that have no effect where they are.
+/// Fields of a config that are unknown, or that have no effect in their section.
 std::vector<Problems::Entry> unknown_fields(const Json& config) {
   Problems problems;
   read_config(config, problems);

@@ -24,7 +24,7 @@ struct SavingRun {
 
 struct ModelAtPrefix {
   int64_t iteration = 0;
-  bool delta = false;  ///< a delta's folder
+  bool delta = false;  ///< whether this is a delta
   fs::path path{};     ///< the dense file, or the delta's folder
 };
 

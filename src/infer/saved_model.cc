@@ -114,8 +114,8 @@ std::string numbering_in(const Json* data) {
   return numbering && numbering->string() ? *numbering->string() : "";
 }
 
-/// Checks a model with fewer table files than the config has tables. Errors: Error(io) naming a missing table file that
-/// the manifest lists or, without a manifest, that precedes an existing one.
+/// Checks a model with fewer table files than the config has tables. Errors: Error(io) naming a missing table file.
+/// With a manifest, these are the files that it lists; without one, the files before the last existing one.
 void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t of_config, const SavedModel& model) {
   const auto manifest = manifest_of(model.dense);
   const auto file_of = [&](size_t table) {

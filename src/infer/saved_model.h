@@ -24,8 +24,8 @@ struct SavedModel {
   std::vector<std::string> tables = {};  ///< the table files, in the order of the config
   std::optional<WholeCheckpoint> checkpoint = {};
   std::vector<ColumnStatistics> statistics = {};  ///< statistics of dense columns
-  std::vector<SlotKeyRule> slot_key_rules = {};   ///< of the model's training data; empty: unknown
-  std::string numbering = {};                     ///< of the model's training data; empty: unknown
+  std::vector<SlotKeyRule> slot_key_rules = {};   ///< key rules of its training data; empty: unknown
+  std::string numbering = {};                     ///< "numbering" of its training data; empty: unknown
   EncodingChange encoding = {};                   ///< differences between the saved encoding and the config's
   std::string differences = {};                   ///< layers that differ from the saved config; empty: none, or unknown
 };

@@ -25,7 +25,7 @@ struct ScoreRequest {
   const InputView* dense = nullptr;
   std::vector<const InputView*> keys;
   std::vector<const OutputView*> outputs;
-  const StoreReading* tables = nullptr;  ///< for a model whose tables are in a store
+  const StoreReading* tables = nullptr;  ///< reads the tables in a store; null: the model has its own tables
 };
 
 /// Shares weights and tables with other sessions. Used by one thread at a time.

@@ -77,7 +77,7 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
   if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());
-  Lease(*this, 1);  // report errors that affect every batch now
+  Lease(*this, 1);  // creates a session now: errors that would affect every batch are thrown here
 }
 
 void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) {
@@ -134,7 +134,7 @@ void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {
     const std::lock_guard lock(mutex_);
     idle_[{session->capacity(), session->inputs_on_device()}].push_back(std::move(session));
   } catch (const std::bad_alloc&) {
-    // Out of memory: destroys the session.
+    // Without memory for the list entry, the session is destroyed.
   }
 }
 

@@ -16,9 +16,9 @@ namespace hctr {
 
 class StoreFollower {
  public:
-  /// Starts a thread for each "stream" of the config, and one that applies deltas at each "updates" and reads the
-  /// commits of the process that updates the lowest level. Problems that last, and their ends, are warnings in the log.
-  /// The store outlives the follower. Errors: those of StoreStream.
+  /// Starts one thread for each "stream" of the config. One more thread applies the deltas that appear at each
+  /// "updates" prefix, and reads the commits of the process that updates the lowest level. Logs a warning when a
+  /// problem has lasted for some time, and when it ends. The store outlives the follower. Errors: those of StoreStream.
   StoreFollower(Store&, const StoreConfig&, const Log&);
   ~StoreFollower();
   StoreFollower(const StoreFollower&) = delete;
@@ -40,7 +40,7 @@ class StoreFollower {
   struct Followed {
     std::string model;
     std::unique_ptr<StoreStream> stream{};
-    std::string updates{};  // a snapshot_prefix, where no stream uses it
+    std::string updates{};  // snapshot_prefix whose deltas to apply; empty: none
     Problem problem{};
   };
   void run();

@@ -94,7 +94,8 @@ StoreModel model_of_section(const StoreModelSection& from, const Surroundings& a
                    .tables = {}};
   for (const StoreTableSection& table : from.tables) {
     model.tables.push_back(source_of(table));
-    if (table.sources() == 0) model.iteration = 0;  // deltas must build on iteration 0
+    // the table starts empty, so the first delta must build on iteration 0
+    if (table.sources() == 0) model.iteration = 0;
   }
   if (!from.model.empty()) add_tables_of_model(from.model, around, log, loads, model);
   return model;

@@ -66,7 +66,7 @@ class StoreTableReader : public TableReader {
   size_t table_;
   int64_t samples_, capacity_;
   const StoreReading* const& reading_;
-  std::vector<int32_t> first_columns_, slots_of_columns_;  // only for unpooled vectors
+  std::vector<int32_t> first_columns_, slots_of_columns_;  // used for unpooled vectors only
   std::vector<float> rows_;                                // distinct rows of a batch; row 0 means "no row"
   std::vector<std::byte> stored_;
   std::vector<int32_t> row_of_;  // row number of each key
@@ -103,7 +103,7 @@ StoreTables::StoreTables(std::shared_ptr<const StoreView> view, const Config& co
 }
 
 std::vector<uint8_t> StoreTables::have_rows(size_t embedding, std::span<const SlotKey> keys) const {
-  constexpr size_t kRowsAtATime = 1024;  // that are read at a time
+  constexpr size_t kRowsAtATime = 1024;
   const TableSpec& spec = model_.table_spec(embedding);
   std::map<int32_t, std::vector<size_t>> of_slots;
   for (size_t k = 0; k < keys.size(); ++k) of_slots[spec.identity_by_slot ? keys[k].first : 0].push_back(k);
@@ -124,7 +124,7 @@ std::vector<uint8_t> StoreTables::have_rows(size_t embedding, std::span<const Sl
         look_up(0, wanted.size());
       } catch (const Error& error) {
         if (error.kind() != Kind::data) throw;
-        found.assign(wanted.size(), 0);  // a view that fails on missing keys fails for all keys together
+        found.assign(wanted.size(), 0);  // the view throws if any key has no row: look up each key on its own
         for (size_t i = 0; i < wanted.size(); ++i) try {
             look_up(i, 1);
           } catch (const Error& missing) {

@@ -32,7 +32,7 @@ class StoreTables {
  private:
   std::shared_ptr<const StoreView> view_;
   const Replica& model_;
-  std::vector<size_t> numbers_;  // by embedding: index of its table in the view
+  std::vector<size_t> numbers_;  // [embedding] index of its table in the view
 };
 
 }  // namespace hctr

@@ -14,8 +14,8 @@ struct CompletedConfig {
   Json config;
   std::string taken{};  ///< the copied fields, separated by commas
 };
-/// Fills the encoding fields that the config's Data layer omits from the saved config: from sections of the same format
-/// or, if the layer names only its data, all encoding fields.
+/// Copies from the saved config the encoding fields that the config's Data layer omits. If the Data layer has no
+/// encoding field at all, also copies the format. Otherwise copies nothing unless both configs have the same format.
 CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config);
 
 }  // namespace hctr

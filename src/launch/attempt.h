@@ -12,9 +12,9 @@ class AgreedSecret;
 /// failed worker.
 struct Attempt {
   int number = 0;                             ///< from 0
-  std::atomic<bool> joined{false};            ///< has joined the other processes, if any
+  std::atomic<bool> joined{false};            ///< whether the attempt has joined the other processes, if any
   std::atomic<int64_t> from = -1;             ///< the iteration that the attempt resumes after; -1: not known yet
-  std::atomic<bool> owns_checkpoints{false};  ///< the checkpoints in the config's folder belong to this run
+  std::atomic<bool> owns_checkpoints{false};  ///< whether checkpoints in the config's folder are this run's
   AgreedSecret* secret = nullptr;             ///< authenticates the processes when they rejoin; also in shared memory
 };
 

@@ -13,7 +13,7 @@ namespace hctr {
 
 /// What one rank knows about its machine.
 struct RankSetup {
-  std::string host, gpu, gpu_id;         ///< gpu: description; gpu_id: the name of gpu_links()
+  std::string host, gpu, gpu_id;         ///< gpu: description; gpu_id: name in gpu_links()
   std::vector<std::string> unreachable;  ///< ids of GPUs of this host whose memory this GPU cannot read
   int64_t shared_memory = 0;             ///< bytes free in /dev/shm
   std::vector<std::string> interfaces;   ///< network interfaces that are up
@@ -25,7 +25,7 @@ struct SetupProblem {
   enum class Severity {
     error,    ///< training cannot start
     warning,  ///< training may be slow or fail
-    hint      ///< only of interest when connecting fails
+    hint      ///< reported only if connecting fails
   };
   Severity severity;
   std::string text;

@@ -31,7 +31,7 @@ Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log,
 
 Job::~Job() {
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // run in the caller's thread, so its current device is restored
+    const CurrentDevice current(devices_[0]);  // this is the caller's thread: restore its current device afterwards
     communicators_.clear();
     return;
   }
@@ -50,7 +50,7 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = check_gpu_setup(host, device, around_.environment, log_);
-    try {  // in_context() needs a lambda, whose body is also compiled without NCCL
+    try {  // no in_context(): the body of a lambda would be compiled without NCCL, too
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
       throw error.with_context(found.empty() ? "connecting the GPUs"
@@ -100,7 +100,7 @@ void Job::end_with(const Error& error) {
 void Job::run(const Body& body) {
   if (const auto failure = group_.failure()) throw failure->error;
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // run in the caller's thread, so its current device is restored
+    const CurrentDevice current(devices_[0]);  // this is the caller's thread: restore its current device afterwards
     run_rank(0, body);
   } else {
     start_threads();

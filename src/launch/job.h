@@ -67,13 +67,13 @@ class Job {
   std::string doing_;
   Surroundings around_;
   RankGroup group_;
-  std::vector<std::unique_ptr<Communicator>> communicators_;  // by local rank
+  std::vector<std::unique_ptr<Communicator>> communicators_;  // [local rank]
 
-  // The threads of several ranks.
+  // Used if this process has several ranks, which have one thread each.
   std::mutex mutex_;
   std::condition_variable change_;
   std::vector<std::thread> threads_;
-  const std::function<void(int)>* work_ = nullptr;  // null: the threads end
+  const std::function<void(int)>* work_ = nullptr;  // called by every thread; null: the threads end
   uint64_t round_ = 0;                              // number of the current round of work
   int ended_ = 0;                                   // threads that have finished the current round
   const std::function<void()>* for_caller_ = nullptr;

@@ -31,7 +31,7 @@ class CommandOption {
   CommandOption type_name(const std::string& name);
   CommandOption existing_file();
   CommandOption positive();
-  CommandOption positive_number();  ///< may be a fraction
+  CommandOption positive_number();  ///< the number may be a fraction
   CommandOption non_negative();
   CommandOption range(int64_t low, int64_t high);
   CommandOption real_range(double low, double high);

@@ -14,7 +14,7 @@ namespace {
 /// An option, as described in the generated pages.
 struct OptionPage {
   std::vector<std::string> names;  // "--threads"; empty: a positional argument
-  std::string value, text;         // value: its placeholder in --help; empty for a flag
+  std::string value, text;         // value: placeholder of the value in --help; empty for a flag
   std::vector<std::string> words;  // valid values; empty: any
 };
 

@@ -15,13 +15,13 @@ namespace hctr {
 
 struct MetricsLog {
   std::optional<Json> start, end;  ///< the "start" and the "end" line
-  /// Numbers of "train" lines by name. The x axis is the iteration, or the seconds of training for names in
-  /// kOverSeconds.
+  /// [field name] The numbers in "train" lines, as a curve. The x axis is the iteration, or the seconds of training for
+  /// names in kOverSeconds.
   std::map<std::string, Series> training;
   std::map<std::string, Series> metrics;         ///< metrics of "eval" lines, by iteration
-  std::map<std::string, int64_t> not_numbers;    ///< for each metric: number of "eval" lines without a value
-  std::map<std::string, std::string> undefined;  ///< the last reason, if a line states one
-  /// counts of table lines, by table and name; x: iteration
+  std::map<std::string, int64_t> not_numbers;    ///< [metric] number of "eval" lines without a value
+  std::map<std::string, std::string> undefined;  ///< [metric] last stated reason for a missing value
+  /// [table][name] the counts that "table" lines state; x: iteration
   std::map<std::string, std::map<std::string, Series>> tables;
   std::vector<int64_t> resumed;  ///< iterations at which the run was resumed
   int64_t lines = 0;             ///< number of valid lines

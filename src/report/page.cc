@@ -50,7 +50,8 @@ std::string html_escaped(std::string_view text) {
 }
 
 std::string script_json(const Json& data) {
-  // Valid because JSON has these characters only inside strings, where an escape sequence has the same meaning.
+  // Escapes characters that have a meaning in HTML or JavaScript. JSON has these characters only inside strings, where
+  // an escape sequence means the same character.
   std::string safe;
   const std::string text = data.text();
   for (size_t i = 0; i < text.size(); ++i) {

@@ -23,7 +23,7 @@ struct ScheduleOptions {
   int64_t most_samples = 65536;         ///< samples per batch; a larger request becomes a batch of its own
   int64_t most_queued = 4096;           ///< maximum queued requests; further requests are refused
   std::chrono::microseconds delay{0};   ///< how long an incomplete batch waits for more requests
-  std::chrono::microseconds timeout{};  ///< timeout of requests without a timeout; 0: none
+  std::chrono::microseconds timeout{};  ///< timeout of requests that set none; 0: unlimited
   int64_t priority_levels = 3, default_priority = 2;  ///< level 1 is served first
 };
 

@@ -17,7 +17,7 @@ struct TableColumn {
   std::vector<int32_t> ends{};
 };
 
-/// During the object's lifetime, `source()` names the table, in place of a data path in a config.
+/// While the object exists, a config can use `source()` as its data path to read the table.
 class ColumnTable {
  public:
   ColumnTable(int64_t rows, const std::vector<TableColumn>&);

@@ -13,7 +13,7 @@ struct GrpcBytes {
   int64_t size = 0;
 };
 
-/// A client's call until its answer. Thread-safe.
+/// A call of a client that is not answered yet. Thread-safe.
 class GrpcCall {
  public:
   virtual ~GrpcCall() = default;
@@ -47,7 +47,7 @@ class GrpcClient {
 };
 
 struct GrpcPlugin {
-  int64_t version;    ///< the program's kGrpcPlugin when the plug-in was built
+  int64_t version;    ///< kGrpcPlugin as it was when the plug-in was built
   const char* about;  ///< "gRPC 1.51.1"
   /// These functions return an error text, or null. The text is valid until the same thread calls the plug-in again.
   /// `most_bytes`: maximum size of a message.

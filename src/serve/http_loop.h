@@ -35,11 +35,13 @@ class HttpLoop {
     explicit Connection(const HttpLimits& limits) : parser(limits) {}
     int socket = -1;
     HttpParser parser;
-    std::string input{}, output{};  // input: not yet parsed; output: not yet sent from `sent` on
+    std::string input{}, output{};  // input: bytes to parse; output: bytes to send, of which the first `sent` are sent
     size_t sent = 0;
     bool busy = false, keep_alive = true, closes = false, saw_end = false;
     uint32_t events = 0;
-    Time since{};  // time of a request's first byte, of the last response, or of the last progress in sending
+    // Start of the timeout. While a request arrives: its first byte. While a response is sent: the last progress. While
+    // idle: the end of the last response, or the connection's start.
+    Time since{};
   };
   /// Responses of handlers, which may arrive after the loop is destroyed.
   struct Mailbox {

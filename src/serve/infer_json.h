@@ -16,8 +16,8 @@ InferRequest read_infer_json(std::string_view json, std::string_view tail, const
 
 struct InferAnswer {
   std::string body;
-  size_t json_bytes = 0;  ///< the remaining bytes are tensors
-  bool binary = false;    ///< whether the body can have bytes after the JSON
+  size_t json_bytes = 0;  ///< size of the JSON in `body`; tensors follow
+  bool binary = false;    ///< whether tensors may follow the JSON
 };
 /// Writes the response to a request. `written[i]`: output i is already in shared memory.
 InferAnswer write_infer_json(const InferRequest&, const InferResponse&, const std::vector<bool>& written);

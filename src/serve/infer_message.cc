@@ -26,7 +26,7 @@ void read_parameter(std::string_view entry, Parameters& to) {
   to[key] = std::move(value);
 }
 
-/// Appends the lowest `bytes` bytes of a number, the width of its datatype.
+/// Appends the lowest `bytes` bytes of a number. `bytes`: the width of the datatype.
 void append_value_bits(std::string& to, uint64_t bits, size_t bytes) {
   to.append(reinterpret_cast<const char*>(&bits), bytes);
 }

@@ -19,7 +19,8 @@ struct ModelConfig {
   /// as configured, without the batch dimension; empty: derived from the model
   std::vector<TensorDescription> inputs, outputs;
   std::map<std::string, std::string> parameters;
-  int64_t newest_versions = 1;       ///< version_policy: number of newest versions; 0: all, or `versions`
+  /// version_policy: number of newest versions; 0: `versions`, or all if that is empty
+  int64_t newest_versions = 1;
   std::vector<int64_t> versions;     ///< version_policy: the selected versions
   std::optional<int64_t> instances;  ///< number of instances in instance_group
   ScheduleOptions schedule;

@@ -49,7 +49,7 @@ std::vector<std::string_view> texts_of(const NamedTensor&);
 /// The elements of an integer tensor. Errors: Refusal for other types. `as_bits`: u64 values beyond 63 bits keep their
 /// bits; otherwise they cause a Refusal.
 std::vector<int64_t> integers_of(const NamedTensor&, bool as_bits);
-/// The numbers as f32. Errors: Refusal for texts.
+/// The elements as f32. Errors: Refusal if they are texts.
 std::vector<float> floats_of(const NamedTensor&);
 
 float from_f16(uint16_t);

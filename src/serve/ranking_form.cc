@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view kCountsSuffix = ".counts";
 constexpr size_t kMostBytes = size_t{256} << 20;
 
-/// The input whose first size is the number of samples: the counts of `values`, or `values`.
+/// The input whose first dimension is the number of samples: "<name>.counts" if the request has this input, otherwise
+/// `values` itself.
 const NamedTensor& leading(const InferRequest& request, const NamedTensor& values) {
   const auto counts = std::ranges::find(request.inputs, cat(values.name, kCountsSuffix), &NamedTensor::name);
   return counts == request.inputs.end() ? values : *counts;

@@ -27,8 +27,8 @@ struct RequestColumn {
   enum class Use { dense, slot, ignored };
   std::string name;
   Use use;
-  bool has_default = false;  ///< the config has a default for missing values
-  bool optional = false;     ///< no layer reads it
+  bool has_default = false;  ///< whether the config has a default for missing values
+  bool optional = false;     ///< requests may omit the column: no layer reads it
 };
 
 /// Reads requests for one model. The names of the inputs decide the form of a request:

@@ -51,7 +51,7 @@ class ServeCore {
 
  private:
   ServeOptions options_;
-  std::unique_ptr<ServedStore> store_;  // null: none; models have its tables, so it ends after them
+  std::unique_ptr<ServedStore> store_;  // null: no store. Declared before the models, which use its tables
   ModelRepository repository_;
   SharedRegions regions_;
   std::atomic<bool> stops_ = false;

@@ -36,11 +36,11 @@ struct ServeOptions {
   int http_port = 8000, grpc_port = 8001, metrics_port = 8002;  ///< 0: any free port; negative: disabled
   int http_threads = 2;
   HttpLimits limits{};
-  std::chrono::milliseconds drain_time{30000};  ///< for requests that run when the service ends
-  /// A store.json or a ps.json: models of the service that have a model of the same name there take their tables from
-  /// its active version. Empty: every model has its own tables.
+  std::chrono::milliseconds drain_time{30000};  ///< time limit for pending requests when the service ends
+  /// Path of a store.json or ps.json. If the store has a model of the same name, a model of the service takes its
+  /// tables from the store's active version. Empty: every model has its own tables.
   std::string store{};
-  bool shared_memory = false;  ///< clients may name regions of it
+  bool shared_memory = false;  ///< whether clients may register regions
   DeviceChoice device = DeviceChoice::automatic;
   std::optional<int> threads{};  ///< CPU threads per batch
   std::optional<int> instances{};

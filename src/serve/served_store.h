@@ -15,8 +15,8 @@ namespace hctr::serve {
 /// Any thread.
 class ServedStore {
  public:
-  /// Opens the store of a store.json or ps.json, loads the models that it lacks, and follows its streams, deltas and
-  /// updating process. Errors: those of read_store_config() and load_store_models().
+  /// Opens the store of a store.json or ps.json, and loads the models that it lacks. Then follows its streams, its
+  /// deltas and the process that updates it. Errors: those of read_store_config() and load_store_models().
   ServedStore(const std::filesystem::path& config, const Surroundings&);
 
   /// The active version of a model; null: the store has no such model.

@@ -52,7 +52,7 @@ std::vector<UnseenKeys::Slot> UnseenKeys::count() {
         slot.unseen += seen[k] == 0;
       }
     } catch (const Error&) {
-      // The statistics of the store count the failure.
+      // The error is ignored here: the store's statistics count it.
     }
     all.insert(all.end(), input.slots.begin(), input.slots.end());
   }

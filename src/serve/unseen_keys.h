@@ -11,7 +11,8 @@
 
 namespace hctr::serve {
 
-/// Counts a sample of the requests: looking up every key a second time would slow scoring. Thread-safe.
+/// Counts keys of only a sample of the requests, because looking up every key a second time would slow scoring.
+/// Thread-safe.
 class UnseenKeys {
  public:
   /// The model must outlive this object.

@@ -57,7 +57,7 @@ class HCTR_HIDDEN BoundVersion {
   std::vector<PoolOfTable> pools_;  // of tables
   std::vector<float> defaults_;     // likewise
   mutable std::shared_mutex spaces_lock_;
-  std::map<std::pair<size_t, int32_t>, int32_t> spaces_;  // [table, slot] space in the cache
+  std::map<std::pair<size_t, int32_t>, int32_t> spaces_;  // [table, slot] the key space in the cache
   std::vector<std::pair<size_t, int32_t>> places_;        // of spaces
   std::mutex failure_lock_;
   std::exception_ptr failure_;

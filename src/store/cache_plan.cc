@@ -51,7 +51,8 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
     const auto pool = [&, width = dim](int64_t most) {
       return CachePoolOptions{static_cast<int32_t>(width), type, most, false};
     };
-    // Arrays are aligned to 256 bytes, and sets have 16 entries, so the sizes are estimated from two pools.
+    // Computes bytes per row from the sizes of two pools: the size of one pool also depends on alignment (256 bytes)
+    // and on sets (16 entries).
     const double of_row = static_cast<double>(bytes_of(pool(1 << 28)) - bytes_of(pool(16))) / ((1 << 28) - 16);
     const double fixed = static_cast<double>(bytes_of(pool(16))) + 4096 + 16 * of_row;
     const double share = static_cast<double>(left) * static_cast<double>(rows * dim) / weight;

@@ -28,7 +28,7 @@ struct CachePoolOptions {
   bool whole = false;
 };
 
-/// The source of all rows, behind the cache.
+/// The source that has all rows. The cache asks it for the rows of missed keys.
 struct CacheSource {
   /// rows: [keys, dim]; found: [keys], zeroed by the caller. Called from any thread, with distinct keys.
   std::function<void(int32_t space, std::span<const int64_t> keys, float* rows, uint8_t* found)> rows;
@@ -44,8 +44,9 @@ struct CacheRequest {
   std::span<const int64_t> offsets{};  ///< [vectors + 1]; empty: one vector per key
   ops::Combiner combiner = ops::Combiner::sum;
   float* vectors = nullptr;
-  int64_t stride = 0;       ///< in elements; 0: dim
-  bool keys_there = false;  ///< whether keys and offsets are in device memory, written by work queued on the stream
+  int64_t stride = 0;  ///< elements from one vector to the next; 0: dim
+  /// keys and offsets are in device memory, or will be once work queued on the stream has run
+  bool keys_there = false;
 };
 
 /// The result for keys without a cached row.
@@ -61,14 +62,14 @@ struct CacheResult {
 
 struct CacheStatistics {
   int64_t keys = 0, bytes = 0;
-  int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< counts of look-ups that the host waited for
+  int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< these count only look-ups that the host waited for
   int64_t admitted = 0, evicted = 0, updated = 0;
   int64_t repeated = 0;  ///< look-ups that were repeated because an update changed rows during the look-up
   int64_t bypassed = 0;  ///< look-ups answered by the source alone, because the cache was too long behind the source
 };
 
-/// Thread-safe. On a GPU, look-ups take no lock that changes hold. Changes are serialized. On the CPU, the reference
-/// implementation, all calls are serialized.
+/// Thread-safe. Changes are serialized. On a GPU, a look-up never waits for a lock that a change holds. On the CPU, the
+/// reference implementation, all calls are serialized.
 class DeviceCache {
  public:
   struct Options {

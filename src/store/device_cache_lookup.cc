@@ -1,4 +1,4 @@
-// Look-ups of a DeviceCache: one kernel, and rows from the source for missed keys.
+// Look-ups in a DeviceCache. One kernel reads the cached rows; the source provides the rows of missed keys.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -203,7 +203,7 @@ bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> r
   if (said.mixed == 0 && updates_of_source() == applied) {
     try {
       answer(session, requests, stream, {listed, listed + said.misses}, counts);
-    } catch (...) {  // an error of the source
+    } catch (...) {  // the source failed
       ops::cache_leave(ctx, session.lookup.state, session.number);
       session.done->record(stream);
       throw;

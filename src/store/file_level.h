@@ -55,7 +55,7 @@ class FileLevel : public StoreLevel {
   std::string note_;
   mutable std::mutex mutex_;
   std::map<std::string, Member> members_;
-  std::vector<fs::path> dropped_;  // files to remove after the next catalog, which does not name them
+  std::vector<fs::path> dropped_;  // the next catalog does not name these files; they are removed after it is written
 };
 
 }  // namespace hctr

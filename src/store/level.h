@@ -17,7 +17,7 @@ namespace hctr {
 struct LevelStatistics {
   int64_t rows = 0, bytes = 0;   ///< bytes: size of rows, keys and their index in memory or in the file
   int64_t asked = 0, found = 0;  ///< keys
-  int64_t failed = 0;            ///< keys that could not be looked up, and changes that may be lost
+  int64_t failed = 0;            ///< number of keys whose look-up failed, or whose change may be lost
 };
 
 /// Receives rows: keys [n], rows [n, dim].

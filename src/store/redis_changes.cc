@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kRowsOfWrite = 256, kRowsOfBatch = 8192;
 constexpr int64_t kFieldsOfScan = 1000;
 
-/// Collects the fields of a reply in sequence: of HRANDFIELD, HGETALL, and the inner array of HSCAN.
+/// Collects the fields in a reply to HRANDFIELD or HGETALL, or in the inner array of a reply to HSCAN, in order.
 struct FieldsOfReply {
   int32_t depth;
   std::vector<std::string> fields{};
@@ -130,7 +130,7 @@ void RedisTable::roll_back() {
   }
   try {
     restore();
-  } catch (const Error&) {  // restored before the next change; until then look-ups use the stored rows
+  } catch (const Error&) {  // the next change tries again to restore the rows; until then look-ups use before_
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace hctr {
 
-/// Connects at the first use, so a store with a level below opens and answers without Redis. With own names, the rows
-/// belong to this process and are removed when the process ends.
+/// Connects at the first use, so a store with a level below opens and answers without Redis. With StoreNames::own, the
+/// rows belong to this process and are removed when the process ends.
 class RedisLevel : public StoreLevel {
  public:
   /// `lowest`: whether there is no level below. Errors: Error(config); Error(io) if the plug-in or a certificate is

@@ -55,7 +55,7 @@ class RedisClient {
 };
 
 struct RedisPlugin {
-  int64_t version;    ///< kRedisPlugin at build time
+  int64_t version;    ///< kRedisPlugin as it was when the plug-in was built
   const char* about;  ///< library versions, such as "hiredis 0.14, OpenSSL 3.0.11"
   /// Creates a client, without connecting. Returns null, or the problem with the settings. This text, like that of
   /// run(), is valid until the same thread calls the plug-in again.

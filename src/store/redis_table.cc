@@ -89,7 +89,7 @@ void RedisTable::clear(const Names& of, bool waits) const {
 }
 
 void RedisTable::clear_quietly() const try { clear(*names(), false); } catch (const Error&) {
-  // ignored: no other table reads rows under these names
+  // the error is ignored: no other table reads rows under these names
 }
 
 RedisTable::~RedisTable() {

@@ -33,9 +33,9 @@ struct RedisShared {
 inline constexpr std::string_view kRedisMark = "*";
 
 /// Partition p is the hash "<base>{<tag>/p<p>}v": fields are keys, values are rows, both as bytes. The hash with suffix
-/// "t" has the last use or the use count of each row, if eviction needs it. With own names the tag contains a random
-/// number. The number separates this table's rows from rows of other processes, and from rows before a change that may
-/// be lost. If this level is also the lowest, a field "*" in each hash proves that the hash was not lost.
+/// "t" has the last use or the use count of each row, if eviction needs it. With StoreNames::own the tag contains a
+/// random number. The number separates this table's rows from rows of other processes, and from rows before a change
+/// that may be lost. If this level is also the lowest, a field "*" in each hash proves that the hash was not lost.
 ///
 /// Above another level, errors of Redis are not thrown. Keys that cannot be looked up have no rows here. If a change
 /// may be lost, all rows of the table are abandoned. In the lowest level, failed look-ups and changes throw Error(io).
@@ -43,7 +43,7 @@ class RedisTable : public LevelTable {
  public:
   /// `name`: the table's name, used in tags. Does not connect.
   RedisTable(const RedisShared&, std::string name, int64_t dim, int64_t partitions);
-  ~RedisTable() override;  // removes the rows if names are own
+  ~RedisTable() override;  // with StoreNames::own, removes the rows
 
   /// Call before the first use. `clear`: removes existing rows.
   void begin(bool clear);
@@ -105,7 +105,8 @@ class RedisTable : public LevelTable {
   void give_up();
   void remember(std::span<const int64_t> keys);
   void restore();
-  /// While a rollback is incomplete: replaces rows that were found by the rows from before the changes.
+  /// Call while a rollback is incomplete. Where Redis returned a changed row, writes the row from before the change
+  /// instead.
   int64_t show_before(KeysToFind, float* rows, int64_t stride, const uint8_t* known, uint8_t* found);
   void evict(const Names&, int64_t partition, int64_t rows) const;
   void note_uses(NamesPointer, KeysToFind, const uint8_t* before, const uint8_t* found) const;

@@ -88,7 +88,7 @@ class RocksDatabase {
 };
 
 struct RocksPlugin {
-  int64_t version;    ///< kRocksPlugin at build time
+  int64_t version;    ///< kRocksPlugin as it was when the plug-in was built
   const char* about;  ///< "RocksDB 7.8.3"
   const char* (*open)(const RocksSettings&, RocksDatabase** database);
 };

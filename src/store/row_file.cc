@@ -83,7 +83,7 @@ void RowFile::read_head() {
       fields.crc != record_checksum(fields.dim, 0, std::as_bytes(std::span(kMagic))))
     throw Error(Kind::data, cat("'", path_.string(), "' is not a file of rows of ", dim_, " elements"));
   const off_t end = ::lseek(descriptor_, 0, SEEK_END);
-  records_ = (static_cast<int64_t>(end) - kHead + bytes_ - 1) / bytes_;  // the last one may be truncated
+  records_ = (static_cast<int64_t>(end) - kHead + bytes_ - 1) / bytes_;  // the last record may be truncated
 }
 
 void RowFile::encode(int64_t key, uint64_t commit, const float* row, std::byte* to) const {
@@ -264,7 +264,7 @@ void RowFile::put(std::span<const int64_t> keys, const float* rows) {
     buffer.clear();
   };
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::optional<int64_t> own;  // the key's record in this commit, which is overwritten
+    std::optional<int64_t> own;  // the record that this commit has already written for the key; it is overwritten
     if (fresh_)
       own = record_of(keys[i]);
     else if (const auto found = pending_.find(keys[i]); found != pending_.end() && found->second != kGone)

@@ -15,7 +15,7 @@ struct StoreBill {
     std::string model, version, table;
     int64_t dim = 0;
     int64_t rows = 0;             ///< -1: unknown
-    int64_t memory = 0;           ///< bytes of the level in memory
+    int64_t memory = 0;           ///< bytes of host memory that the memory level uses
     int64_t index = 0, file = 0;  ///< bytes of the file level: `index` in memory, `file` on disk
     int64_t in_memory() const { return memory + index; }
   };
@@ -28,8 +28,8 @@ struct StoreBill {
   Json json() const;
 };
 
-/// `models`: the models of the config's sections. Tables that calls fill have an unknown number of rows. Errors: those
-/// of count_rows().
+/// `models`: the models of the config's sections. If a function passes the rows of a table (StoreTableSource::rows),
+/// their number is unknown. Errors: those of count_rows().
 StoreBill store_bill(const StoreConfig&, const std::vector<StoreModel>& models);
 
 }  // namespace hctr

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// The number of rows by the size of a model file; 0: unknown.
+/// The number of rows, computed from the size of the model file; 0: unknown.
 int64_t expected_rows(const StoreTableSource& from) {
   std::error_code error;
   const fs::path keys = from.model_file / formats::kFolderKeys;

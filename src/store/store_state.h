@@ -16,7 +16,8 @@
 
 namespace hctr {
 
-/// The changes by table of the view. Errors: Error(usage) with the name of an unknown table.
+/// Converts updates that name their tables to changes in the order of the view's tables. Errors: Error(usage) with the
+/// name of an unknown table.
 std::vector<ChangesOfTable> changes_by_call(const StoreView&, std::span<const StoreTableUpdate>);
 
 struct Store::State {
@@ -38,7 +39,7 @@ struct Store::State {
   struct Streamed {
     std::string position, run{};
   };
-  static constexpr int64_t kNoIteration = -2;  ///< the iteration of an update without one: tables keep their iteration
+  static constexpr int64_t kNoIteration = -2;  ///< for an update that has no iteration: the version keeps its own
 
   /// Under `updating`.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,

@@ -50,7 +50,7 @@ struct StoreStream::State {
 StoreModelStatistics StoreStream::State::about() const {
   for (StoreModelStatistics& one : store.models())
     if (one.model == model && one.active) return one;
-  store.view(model);  // throws with the known models if `model` is unknown
+  store.view(model);  // for an unknown model, throws an error that lists the known models
   throw Error(Kind::usage, cat("the store has no model '", model, "'"));
 }
 

@@ -26,7 +26,7 @@ class StoreTable {
     int64_t dim = 0;
     bool by_slot = false;
     float default_value = 0;
-    std::string content{};  ///< identifies the rows as StoreTableSource does; empty after an update
+    std::string content{};  ///< StoreTableSource::content of the rows; empty after an update
     std::string space{};    ///< the namespace, or the prefix of the slots' namespaces
   };
   /// `levels`: in look-up order; must outlive the table.
@@ -57,7 +57,7 @@ class StoreTable {
   void open(int32_t slot, int64_t expected);
   /// Like open(), for rows that the lowest level already contains.
   void adopt();
-  /// Enclose the changes of an update. Look-ups in between copy no rows to upper levels.
+  /// Call before and after the changes of an update. Between the two calls, look-ups copy no rows to upper levels.
   void begin_update();
   void end_update();
   void fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);

@@ -143,7 +143,8 @@ std::shared_ptr<const StreamedDelta> DeltaAssembler::next() {
     for (auto at = held_.begin(); at != held_.end(); ++at) {
       const StreamedAbout& about = at->second.about;
       if (!at->second.whole() || !fits(about)) continue;
-      // Rank deltas that build on the current iteration first, by iteration, then whole models, the newest first.
+      // Order of application: first deltas that build on the current iteration, by iteration; then whole models, the
+      // newest first.
       const auto rank = [](const StreamedAbout& one) {
         return one.base >= 0 ? std::pair(0, one.iteration) : std::pair(1, -one.iteration);
       };

@@ -62,7 +62,7 @@ void note_absent_files(const Config& config, const std::string& name,
   mention(config.solver.placement_file, "/solver/placement_file");
 }
 
-/// The counted slots, grouped by sparse input; empty if their number differs from the config's.
+/// The key counts of slots, grouped by sparse input. Empty if the number of slots differs from the config's.
 std::vector<std::vector<CheckOptions::Slot>> by_input(const Config& config,
                                                       const std::vector<CheckOptions::Slot>& slots) {
   std::vector<std::vector<CheckOptions::Slot>> inputs;

@@ -56,8 +56,8 @@ TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& bud
                      const std::optional<int64_t>& on_gpu) {
   const bool has_disk = !budget.folder.empty();
   const auto numbers = static_cast<double>(rows.numbers);
-  // If there is a GPU, the keys, index and statistics of all rows are on the GPU, for rows of any tier. A quarter of
-  // the host memory is reserved for the map of rows on disk.
+  // On a GPU, the keys, index and statistics of all rows are in GPU memory, whichever tier has the row itself. A
+  // quarter of the host memory is reserved for the map of rows on disk.
   const auto gpu = static_cast<double>(on_gpu.value_or(0)),
              host = static_cast<double>(*budget.most_in_memory) * (has_disk ? 0.75 : 1.0);
   auto besides = static_cast<double>(rows.besides);

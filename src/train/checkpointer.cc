@@ -24,7 +24,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-constexpr int64_t kLargeState = int64_t{64} << 20;  // in bytes; a smaller state needs one writing thread only
+constexpr int64_t kLargeState = int64_t{64} << 20;  // bytes; a smaller state is written by one thread
 
 /// The threads that write a file and compute its checksum. Up to a quarter of this rank's cores is used; training needs
 /// the other cores.
@@ -46,7 +46,7 @@ struct Checkpointer::Writing {
   Json about, progress;
   bool again = false;             // the state of this iteration is already saved
   bool last = false;              // the last checkpoint of training
-  bool whole = true;              // on rank 0: a full checkpoint, which needs no base
+  bool whole = true;              // on rank 0: the checkpoint is full, so it needs no base
   uint32_t crc = 0;               // on rank 0: checksum over all files
   StateIndex index;               // index of this rank's file
   std::vector<HostBytes> pieces;  // contents of this rank's file that are not written yet
@@ -209,7 +209,7 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 }
 
 void Checkpointer::write_files(Writing& now) {
-  // training may wait for these reads until the elements of `later` are destroyed
+  // Moves the elements here, so that an error destroys them too: training may wait for their reads until then.
   LaterState later = std::exchange(now.later, {});
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
@@ -258,7 +258,7 @@ void Checkpointer::prune(int64_t best_iteration) const {
     for (size_t i = 0; i < all.size(); ++i)
       if (const auto base = kept(i) ? base_of(all[i].path) : std::nullopt) bases.insert(*base);
   } catch (const Error&) {
-    return;  // remove nothing: an unreadable checkpoint to be kept may need any base
+    return;  // a kept checkpoint is unreadable, so its base is unknown: remove nothing
   }
   for (size_t i = all.size(); i-- > 0;)  // removes increments before their bases
     if (!kept(i) && !bases.contains(all[i].path.filename().string())) remove_checkpoint(folder_, all[i].iteration);

@@ -45,8 +45,9 @@ class FileWatch {
 };
 
 /// With "follow", on rank 0: the names of files from which columns, labels and keys can be determined before training.
-/// A new run logs that it waits for the first file, and waits until `stop` is nonzero. `from`: a resumed run returns
-/// the files that its checkpoint lists. Errors: Error(interrupted); Error(data) if the data end before the first file.
+/// A new run waits for the first file, or until `stop` is nonzero, and logs that it waits. `from`: the progress of a
+/// resumed run, whose checkpoint lists the files to return; null: a new run. Errors: Error(interrupted); Error(data) if
+/// the data end before the first file.
 std::vector<std::string> first_followed_files(const DataSection&, const RunProgress* from, const std::atomic<int>* stop,
                                               const Log&);
 /// The paths of the named files in this rank's source. Omits files that no longer exist.

@@ -49,9 +49,9 @@ struct MemoryBill {
 int64_t sum_of(const MemoryBill::Parts&);
 
 /// For training on `ranks` GPUs. `distinct`: distinct keys counted in the data, by sparse input and slot; empty:
-/// unknown. Weights and activations are exact, and rows too where their number is known; buffers of tables and
-/// exchanges are estimates. `gpu_bytes`: memory of each GPU, for the plan; 0: unknown. Errors: Error(config) for a
-/// placement_file that does not fit; Error(io).
+/// unknown. Exact: weights, activations, and rows of tables whose number of rows is known. Estimated: buffers of tables
+/// and exchanges. `gpu_bytes`: memory of each GPU, for the plan; 0: unknown. Errors: Error(config) for a placement_file
+/// that does not fit; Error(io).
 MemoryBill memory_bill(const Config&, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct,
                        double gpu_bytes = 0);
 

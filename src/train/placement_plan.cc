@@ -39,7 +39,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     const bool limited = section.hparam.limited();
     const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
     PlacementRule rule = section.placement_rule();
-    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // the rule for keys that are not frequent
+    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // hybrid places infrequent keys by this rule
     PlanTable table{.name = section.top(),
                     .rule = limited && !section.identity_by_slot() && rule != PlacementRule::data_parallel
                                 ? PlacementRule::distributed

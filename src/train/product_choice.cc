@@ -75,7 +75,7 @@ std::string choose_product_algorithms(Runtime& runtime, Communicator& comm, cons
   library = comm.broadcast(library, 0);
   text = comm.broadcast(text, 0);
   run_on_all_ranks(comm, [&] {
-    // algorithms that this GPU, of another kind, rejects; the GPU uses the library's default for these GEMMs
+    // A GPU of another kind than rank 0's may reject algorithms. It then uses the library's default for their GEMMs.
     ops::ProductAlgorithms refused;
     if (comm.rank() != 0) ops::use_algorithms(ctx, products_of_text(text, library), refused);
   });

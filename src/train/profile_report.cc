@@ -63,8 +63,8 @@ double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes 
 struct PartGroup {
   std::string type;
   double share = 0;
-  double products = 0, copies = 0;  // seconds of the share's GEMMs and copies at peak rates
-  double launches = 0;              // kernel launches in the share
+  double products = 0, copies = 0;  // seconds at peak rates for the GEMMs and copies that count in `share`
+  double launches = 0;              // kernel launches that count in `share`
 };
 
 std::vector<PartGroup> groups_of(const StepTimes& step) {
@@ -73,7 +73,7 @@ std::vector<PartGroup> groups_of(const StepTimes& step) {
     PartGroup& group = by_type[part.type];
     group.type = part.type;
     const double products = product_seconds(part.work, step.ceilings), copies = copy_seconds(part.work, step.ceilings);
-    // fraction of the part that is in its share; the rest overlaps other parts
+    // the fraction of the part's time that counts in its share; in the rest, other parts count
     const double seen = part.seconds > 0 ? part.share / part.seconds : 0;
     group.share += part.share;
     group.products += seen * products;
@@ -126,7 +126,7 @@ std::string about_seconds(const StepTimes& step) {
 
 /// Caveats for the reader of the figures.
 std::vector<std::string> lines_about_tracing(const StepTimes& step) {
-  constexpr double kFar = 0.05;  // fraction of the step
+  constexpr double kFar = 0.05;  // largest unreported difference, as a fraction of the step
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
     lines.push_back(cat("Kernels were not traced: ", step.not_traced,
@@ -141,7 +141,7 @@ std::vector<std::string> lines_about_tracing(const StepTimes& step) {
 
 /// A line for each pair of parts with a long overlap.
 std::vector<std::string> lines_of_beside(const StepTimes& step) {
-  constexpr double kLong = 0.01;  // fraction of the step
+  constexpr double kLong = 0.01;  // shortest reported overlap, as a fraction of the step
   constexpr size_t kMost = 10;
   struct Pair {
     size_t first, second;

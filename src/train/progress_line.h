@@ -14,7 +14,7 @@ struct DisplayFigures {
   double mean_loss = 0;                ///< mean over the samples since the last display
   double learning_rate = 0;            ///< learning rate of the last step
   double samples_per_second = 0;       ///< rate since the last display, without evaluations
-  double reader_wait = 0;              ///< fraction of that time in which steps waited for data
+  double reader_wait = 0;              ///< fraction of the time since the last display in which steps waited for data
   std::optional<int64_t> gpu_memory;   ///< bytes in use on the GPU
   std::optional<int64_t> host_memory;  ///< resident memory of the process in bytes
   /// Fraction of row reads since the last display that were served from the GPU; none if all rows are on the GPU.

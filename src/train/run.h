@@ -292,7 +292,7 @@ class Run {
   std::string device_;
   std::string algorithms_;  // GEMM algorithms as text; empty without a search
   RunProgress now_;
-  std::vector<SlotMatches> matches_;  // per slot, from the last evaluation
+  std::vector<SlotMatches> matches_;  // matches of each slot in the last evaluation
   End end_;                           // end of the current call
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;

@@ -33,7 +33,8 @@ Json about_run_file(const std::string& run, const Json& data, const Json& eval_d
 /// Parses "unasked_models" of the file (RunFolder::unasked_models()).
 std::vector<int64_t> unasked_models_in(const Json& file);
 Json with_unasked_models(const Json& file, const std::vector<int64_t>& iterations);
-/// The contents of run.json after the last start's process has ended: adds "ended" and "how" ("finished", "stopped").
+/// The contents of run.json once the process of the last entry in "starts" has ended: adds "ended" and "how"
+/// ("finished", "stopped") to that entry.
 Json with_end(const Json& file, const std::string& how);
 
 }  // namespace hctr

@@ -69,7 +69,8 @@ TrainSummary Run::finish() {
     replace_unasked_models(ModelOfStep::left_out);
   else if (saves)
     replace_unasked_models(interrupted ? ModelOfStep::unasked : ModelOfStep::result);
-  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that resumes has not written its "end" line
+  // excludes the "end" line, which a resumed run removes
+  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();
   report_->add_line(Json(Json::Object{{"kind", "end"},
                                       {"iteration", summary.iterations},
                                       {"samples", summary.samples},

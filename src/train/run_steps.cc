@@ -73,7 +73,7 @@ bool Run::train(On data, const std::function<void(double)>& after) {
     const double rate = next_rate();
     const auto samples = save_on_error(cat("training iteration ", now_.iterations + 1), [&] { return step(rate); });
     if (!samples) {
-      if (stopping_) break;  // stopped before a batch was available
+      if (stopping_) break;  // the run was stopped before a batch was available
       if (data == On::given) return true;
       ++now_.epochs;
       pass_ended_ = true;

@@ -53,7 +53,8 @@ PlacedModel place_model(const Config& config, const Graph& graph, int64_t sample
   return model;
 }
 
-/// Whether copy engines send gradients: long vectors go unchanged to one owner each.
+/// Whether copy engines send gradients. They do if vectors are long and each gradient goes to a single owner without
+/// prior summation.
 bool by_engines(const TableSpec& spec, const Placement& placement) {
   constexpr int64_t kLongVector = 128;  // bytes
   const auto one_owner = [&](int64_t slot) { return !placement.spread(slot); };

@@ -116,7 +116,7 @@ void StepPipeline::release(int buffer) {
 }
 
 StepPipeline::~StepPipeline() {
-  if (look_ahead_) look_ahead_->stop();  // stopped before the model is destroyed
+  if (look_ahead_) look_ahead_->stop();  // look-ahead must end before the model is destroyed
   if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
 }
 
@@ -155,7 +155,7 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
   while (found == Fetched::waiting) found = fetch();
   if (found == Fetched::end) {
     if (gives_)
-      fetched_ = false;  // the caller may give other samples
+      fetched_ = false;  // the caller may give other samples, which the next call fetches
     else if (!feed_)
       progress_.position = next_pass();
     return std::nullopt;
@@ -248,7 +248,8 @@ void StepPipeline::restart() {
 
 ReaderPosition StepPipeline::next_pass() const {
   ReaderPosition next = reader_->next_pass();
-  next.bad_records = progress_.skipped_records;  // needed if a run was resumed at the end of a pass
+  // the reader's own count lacks earlier records if the run was resumed at the end of a pass
+  next.bad_records = progress_.skipped_records;
   return next;
 }
 

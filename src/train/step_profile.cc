@@ -12,7 +12,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
-// Recorded steps are short, and the first steps take longer because tables grow.
+// Recorded steps are short, and the first ones take longer because tables grow, so many steps are not measured.
 constexpr int64_t kWarmUpRecorded = 200;
 // Whole steps are measured for at least kWholeSeconds: filling and draining the queue would distort a few short steps.
 // kMostWholeOfUnknown applies if the end of the run is unknown.
@@ -196,11 +196,11 @@ void StepProfile::add_sample() {
         &ahead = profiler_.recorded(buffers[last]);
   const size_t parts = samples_.empty() ? step.size() : samples_[0].recorded.size();
   for (const auto* one : {&step, &next, &ahead})
-    if (one->size() != parts) return;  // skipped: the step was recorded again with other parts
+    if (one->size() != parts) return;  // no sample: the step was recorded again with other parts
   const auto is_origin = [](const Span& span) { return span.timed && span.on == Span::On::compute; };
   const auto first = std::find_if(step.begin(), step.end(), is_origin);
   const auto first_of_next = std::find_if(next.begin(), next.end(), is_origin);
-  // skipped: the step was recorded again during the series
+  // no sample: the step was recorded again during the series
   if (first == step.end() || first_of_next == next.end()) return;
   StepSample sample;
   sample.period = first_of_next->begin - first->begin;
@@ -209,7 +209,8 @@ void StepProfile::add_sample() {
     span.end -= first->begin;
     return span;
   };
-  // Concurrently with the measured step, the batch of the last step is prepared, so its preparation counts.
+  // While the measured step runs, the batch of the series' last step is prepared. That preparation is part of the
+  // sample.
   for (size_t i = 0; i < step.size(); ++i)
     sample.recorded.push_back(from_origin(step[i].on == Span::On::prepare ? ahead[i] : step[i]));
   for (size_t i = queued_before_; i < profiler_.spans().size(); ++i)

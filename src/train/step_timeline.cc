@@ -122,7 +122,7 @@ std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, s
 StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, EventCost cost) {
   HCTR_EXPECT(!samples.empty(), "no step has been measured");
   const std::vector<Span>& parts = samples[0].recorded;
-  std::vector<double> lengths, begins;  // includes the cost of events
+  std::vector<double> lengths, begins;  // seconds, with the cost of events
   std::vector<size_t> compute;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto if_timed = [&](const StepSample& sample, double seconds) {
@@ -131,7 +131,7 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
     })));
-    // scaled, because events make the step longer
+    // events make the step longer: scale the begin to a step without events
     begins.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
     })));

@@ -75,7 +75,7 @@ class TrainingJob {
   Log log_, quiet_;
   std::filesystem::path config_file_;  // "-": none
   Config config_;
-  std::string source_, eval_source_;  // as in the config, before rank placeholders are replaced
+  std::string source_, eval_source_;  // paths as in the config, with {rank}
   std::unique_ptr<Ranks> ranks_;
   std::optional<FolderLock> lock_;
   std::optional<ResumePoint> point_;

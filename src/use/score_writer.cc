@@ -30,7 +30,7 @@ std::vector<ScorePlace> places_of(const ScoredRows& rows) {
   return places;
 }
 
-/// Numbers rows like the data, including bad records.
+/// Gives each row its number in the data, where bad records count too.
 class RowNumbers {
  public:
   /// Continues with the rows of the next batch.

@@ -1,5 +1,5 @@
 // Fusion patterns of fully connected layers: with the following activation, with the preceding Concat, and with the
-// drelu of the layer that wrote the input.
+// drelu of the preceding layer.
 #include <algorithm>
 #include <utility>
 

@@ -8,7 +8,8 @@
 namespace hctr {
 namespace {
 
-/// Whether the order `other` sums three or more gradients of any tensor in another order than `order`.
+/// Whether any tensor has three or more gradients whose sum changes if the nodes run in the order `other` instead of
+/// `order`.
 bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const std::vector<size_t>& other) {
   std::vector<size_t> place(graph.nodes.size());
   for (size_t i = 0; i < other.size(); ++i) place[other[i]] = i;

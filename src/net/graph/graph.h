@@ -36,8 +36,8 @@ struct Node {
   std::vector<TensorId> in, out;  ///< the second output of a loss is its prediction, which has no name
   /// computes this layer and the layers fused with it; null: the layer is not fused
   std::shared_ptr<const Layer> fused{};
-  /// [input] the node that wrote the input, if this node's backward pass also computes that node's drelu. Empty if no
-  /// input has such a node.
+  /// [input] the preceding node, which wrote the input, if this node's backward pass also computes the preceding node's
+  /// drelu. Empty if this node computes no other node's drelu.
   std::vector<std::optional<size_t>> finishes{};
   /// The nodes that a loss runs in training: the layer of its logits and, optionally, the Add after that layer.
   struct LogitNodes {

@@ -60,8 +60,8 @@ class Concat : public Layer {
                to_string(first), ", this one ", to_string(other));
   }
 
-  /// Copies between an input and its columns of the output, from column `at`; along axis 2, these columns of every
-  /// slot. Advances `at` by the input's width.
+  /// Copies an input to its columns of the output, or back. The columns begin at `at`; along axis 2, they are columns
+  /// of every slot. Advances `at` by the input's width.
   void copy_part(Context& ctx, const Tensor& part, const Tensor& whole, int64_t& at, bool into_whole) const {
     const int64_t width = axis_ == 1 ? part.row_elements() : part.dim(2), begin = at;
     at += width;

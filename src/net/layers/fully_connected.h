@@ -73,7 +73,7 @@ struct FullyConnected {
     std::optional<Tensor> d_x;      ///< none if the gradient is not needed
     const Tensor* d_w = nullptr;    ///< wgrads, in the order of weights()
     std::optional<Tensor> scratch;  ///< if needs_scratch()
-    /// tensors of the stage that wrote x, if this stage computes that stage's drelu
+    /// tensors of the preceding stage, if this stage computes the preceding stage's drelu
     std::optional<ReluEnd> below;
     ops::OverflowSearch operands{};       ///< LayerIo::operands
     std::optional<Fp8Memory> fp8_memory;  ///< if fp8; requires fp8_scaling
@@ -110,7 +110,7 @@ struct FullyConnected {
   void backward_fp8(Context&, const Io&) const;
 };
 
-/// The arguments with which ops::concat_linear_backward() computes the drelu of the layer that wrote x.
+/// The arguments with which ops::concat_linear_backward() computes the drelu of the preceding layer, which wrote x.
 std::optional<ops::ConcatLinearInput::BelowRelu> below_relu(const std::optional<ReluEnd>&);
 
 }  // namespace hctr

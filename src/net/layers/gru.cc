@@ -108,8 +108,8 @@ class Gru : public Layer {
   }
 
  private:
-  // Indices into scratch. kRows: the input, and later its gradient, with one row per step; used if the input has
-  // another layout.
+  // Indices into scratch. kRows: the input, and later its gradient, with one row per step. Used if the input does not
+  // have one row per step.
   enum : size_t { kRows, kStart, kBefore, kOfInput, kOfState, kKept, kThrough, kDirect, kDInput, kDState, kScratch };
 
   int64_t batch_of(const Shape& shape) const {

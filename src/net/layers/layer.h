@@ -68,8 +68,8 @@ struct WeightProduct {
 struct LayerTraits {
   /// An input whose gradient backward() writes and checks for overflow (LayerIo::overflow) in the same pass.
   std::optional<size_t> searches_gradient_of{};
-  /// Whether backward() writes all of d_weights: never, if it writes the gradient of the input, or always.
-  /// backward_weights() then does nothing.
+  /// When backward() writes all of d_weights, so that backward_weights() does nothing: never; only if it also writes
+  /// the gradient of the input; or always.
   enum class WeightsInBackward { no, with_gradient_of_input, always } weights_in_backward = WeightsInBackward::no;
   /// The calls of ops::weight_gradient(), which the step plan schedules. Calls in backward_weights() must not use
   /// memory that backward passes of other layers use.
@@ -79,7 +79,8 @@ struct LayerTraits {
   bool runs_aside = false;
   /// The function that an element-wise layer applies to each element of its only input; none for other layers.
   std::optional<ElementFunction> element_function{};
-  /// The inputs for which backward() can compute the drelu of the layer that wrote the input, given LayerIo::below.
+  /// Indices of inputs. If the layer that wrote such an input ends with ReLU, this layer's backward() can compute that
+  /// ReLU's drelu, given LayerIo::below.
   std::vector<size_t> finishes_relu_of{};
 };
 
@@ -88,7 +89,7 @@ struct LayerSpec {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  /// written by forward(), unchanged until backward(). If a reader uses this layer's ReluEnd, unchanged until the
+  /// written by forward(). Unchanged until backward() or, if a reader computes this layer's drelu (ReluEnd), until the
   /// reader's backward()
   Specs scratch{};
   std::vector<size_t> scratch_of_backward{};  ///< indices into `scratch` of entries that evaluation does not need
@@ -107,7 +108,7 @@ struct LayerSpec {
   LayerTraits traits{};
 };
 
-/// The tensors that a reader needs to compute the drelu of the layer that wrote its input.
+/// The tensors that a layer needs to compute the drelu of the preceding layer.
 using ops::ReluEnd;
 
 /// The layers that a loss runs (LogitLoss): the layer of its logits and, optionally, the Add after that layer.
@@ -125,8 +126,8 @@ struct LayerIo {
   std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
   std::vector<std::optional<Tensor>> d_in;    ///< [input] none if the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;       ///< d_out is empty for a loss
-  /// [input] the tensors of the layer that wrote the input, if this layer computes that layer's drelu
-  /// (FusableLayer::finished_by_reader()). Empty if this layer computes no such drelu.
+  /// [input] the tensors of the preceding layer, which wrote the input, if this layer computes the preceding layer's
+  /// drelu (FusableLayer::finished_by_reader()). Empty if this layer computes no other layer's drelu.
   std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< overflow check for the gradient of LayerTraits::searches_gradient_of
   /// Overflow check of operands that backward() reads anyway, for wgrads deferred to Context::last_launches().

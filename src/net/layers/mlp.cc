@@ -84,7 +84,7 @@ class Stack : public FusableLayer {
     spec.traits.finishes_relu_of = {0};
     if (stages_.size() == 1 && stages_[0].num_output == 1)
       spec.traits.weights_in_backward = LayerTraits::WeightsInBackward::with_gradient_of_input;
-    WeightProduct product;  // operands of one stage; the output is the input of the next stage
+    WeightProduct product;  // operands of a stage's wgrad GEMM; the loop sets operand x for the next stage
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
@@ -146,7 +146,8 @@ class Stack : public FusableLayer {
     }
   }
 
-  /// Writes the wgrads of the first stage. The input of that stage comes from another layer.
+  /// Writes the wgrads of the first stage, whose input comes from another layer. backward() has written those of the
+  /// other stages.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }

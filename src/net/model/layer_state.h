@@ -23,7 +23,7 @@ class LayerState {
   std::vector<Tensor> of_node(size_t node) const;
   /// All state tensors ("bn1/mean", ...), in the order of the config.
   std::vector<NamedTensor> values() const;
-  /// Whether no layer has state.
+  /// True if no layer has state.
   bool empty() const { return layers_.empty(); }
 
   /// Writes {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers with state, in the

@@ -274,7 +274,7 @@ void PendingDelta::write() {
   write_model_manifest(*files_, *to_manifest_, manifest_);
   files_->commit();
   sync_to_disk(part_);
-  fs::remove_all(folder_);  // removes the folder of an earlier run, which then resumed from before this iteration
+  fs::remove_all(folder_);  // a run that was later resumed from an earlier iteration may have left this folder
   fs::rename(part_, folder_);
   complete_ = true;
   const fs::path parent = folder_.parent_path();

@@ -83,7 +83,7 @@ class Network {
   void sum_gradients(Context&, TensorId) const;
   /// LayerIo::logit for a loss that runs `nodes`, which are already bound.
   LogitIo logit_io(const Binding&, const Node::LogitNodes&) const;
-  /// Whether a later loss does all the work of the node.
+  /// Whether the loss that runs after the node also does the node's work.
   bool is_run_by_loss(size_t node) const { return phase_ == Phase::train && graph_.nodes[node].run_by_loss; }
   std::vector<Tensor> outputs_of_losses(size_t output) const;
   const LossLayer& loss_layer(size_t loss) const;

@@ -55,11 +55,11 @@ struct BatchTensors {
 /// Hooks that are called once per step, when the named result is queued. Work that a hook queues on its context runs
 /// after that result, and the step waits for that work.
 struct StepCallbacks {
-  /// Called after the loss and before any update. If Replica::skips_steps() is false, the hook may set
+  /// Called once the loss is queued, and before any update. If Replica::skips_steps() is false, the hook may set
   /// batch.state->skip.
   std::function<void(Context&)> loss_known{};
-  /// Called after the gradients of all embeddings, if StepPlan::has_prefetch_point. A good point to prepare the next
-  /// batch.
+  /// Called once the gradients of all embeddings are queued, if StepPlan::has_prefetch_point. A good point to prepare
+  /// the next batch.
   std::function<void(Context&)> prefetch_point{};
   /// For tests and traces: called for each recorded call of the plan, after it is queued.
   std::function<void(const PlannedCall&)> queued{};
@@ -146,7 +146,7 @@ class Replica {
   std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const {
     return network(phase).labels(binding);
   }
-  // For scoring with caller-owned memory on one rank.
+  // Access to parts of the model, for scoring with caller-owned memory on one rank.
   const Weights& weights() const { return weights_; }
   const LayerState& layer_state() const { return state_; }
   Runtime& runtime() const { return runtime_; }
@@ -208,7 +208,7 @@ class Replica {
   std::unique_ptr<PendingDelta> save_delta(const std::string& prefix, int64_t iteration, int64_t base,
                                            int data_key_bytes, const ModelOrigin&);
   /// Checks and loads the files that the solver section names. Also loads the statistics of layers if their file exists
-  /// next to the dense model. Errors: those of check_model_files(), on every rank, and of the files.
+  /// next to the dense model. Errors: those of check_model_files(), on every rank, and those of loading the files.
   void load(const Log& = Log::silent());
 
   /// Freezes or unfreezes an embedding, or a layer by its first top. The weights, rows and states of a frozen embedding
@@ -243,7 +243,7 @@ class Replica {
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
   /// Collective. On rank 0, adds "index_places", summed over ranks, to `counts` if the table has an index.
   void add_index_places(Embedding&, std::map<std::string, int64_t>& counts) const;
-  /// Fetches those rows of the batch that are on disk. Waits for the context's stream.
+  /// Brings rows of the batch that are on disk into memory. Waits for the context's stream.
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   StepFacts step_facts(const Network::Binding&) const;
@@ -255,7 +255,8 @@ class Replica {
     std::shared_ptr<StepEvents> events;
     StepCallbacks callbacks;
   };
-  // Each runs a planned call with a context on the call's stream. run_of_tables() returns whether it handles the call.
+  // Each of these functions runs a planned call with a context on the call's stream. run_of_tables() returns whether it
+  // handles the call.
   bool run_of_tables(Context&, const PlannedCall&, const StepOf&);
   void run_of_table(Context&, const PlannedCall&, const StepOf&);
   void run_of_model(Context&, const PlannedCall&, const StepOf&, std::span<const Lockstep::LateResult> grouped);

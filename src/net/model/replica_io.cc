@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBytesOfSmallFiles = 4 << 20;  // for manifest, names and file buffers
+constexpr size_t kBytesOfSmallFiles = 4 << 20;  // bytes for manifest, names and file buffers
 
 /// The key width that the config sets for model files; 0 if not set.
 int stated_key_bytes(const SolverSection& solver) {

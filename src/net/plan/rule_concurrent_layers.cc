@@ -1,4 +1,5 @@
-// Runs layers that leave most of a GPU idle on a separate stream, concurrently with the layers before their reader.
+// Runs layers that leave most of a GPU idle on a separate stream, concurrently with the layers between them and their
+// readers.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

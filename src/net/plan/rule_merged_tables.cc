@@ -1,4 +1,4 @@
-// Merges kernels of one kind of several tables into one launch (core/device/lockstep.h).
+// If several tables need the same kernel, runs it for all of them in one launch (core/device/lockstep.h).
 #include <algorithm>
 
 #include "net/plan/step_choices.h"

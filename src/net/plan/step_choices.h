@@ -16,7 +16,7 @@ struct StepChoices {
   /// split of the multiprocessors between the first layers and the concurrent look-up
   std::optional<ops::MultiprocessorShares> shares{};
   std::vector<size_t> element_tables{};  ///< tables that run on a separate stream
-  /// kernels of one kind of several tables are merged into one launch
+  /// a kernel that several tables need runs for all of them in one launch
   bool tables_merged = false;
   bool layers_aside = false;  ///< layers with LayerFacts::concurrent_until run on a separate stream
   bool copies_early = false;  ///< transposed copies of weights are written before the look-up or concurrently with it

@@ -35,7 +35,7 @@ struct LayerFacts {
   ops::WeightGradientRun wgrad = ops::WeightGradientRun::in_order;  ///< how backward_weights() is scheduled
   bool finite_products = true;     ///< wgrads are finite if their f16 operands are finite
   size_t grouped_in_backward = 0;  ///< number of GEMMs in backward() that are deferred to the end of the backward pass
-  /// the layer's reader, if the layer runs best concurrently with the layers before that reader
+  /// index of the layer's reader, if the layer runs best concurrently with the layers up to that reader
   std::optional<size_t> concurrent_until{};
   std::vector<size_t> first_reads{};  ///< tables whose first reader is this layer
 };

@@ -28,7 +28,7 @@ const char* name_of(StepStream);
 enum class StepPart {
   record_event,
   wait_event,
-  end_piece,  ///< ends a recorded piece: later calls are queued after all preceding calls outside of the recording
+  end_piece,  ///< ends a recorded piece: later calls wait until all earlier calls outside of the recording are queued
   begin_scale,
   copy_weights,  ///< writes transposed copies for the layers [index, end)
   // Calls of tables, where `index` is a group:
@@ -78,7 +78,7 @@ struct PlannedCall {
   int multiprocessors = 0;  ///< maximum number of multiprocessors for the call; 0: all
 };
 
-/// The tables of a call. `merged`: their kernels of one kind are merged into one launch.
+/// The tables of a call. `merged`: a kernel that several of these tables need runs for all of them in one launch.
 struct TableGroup {
   std::vector<size_t> tables;
   bool merged = false;

@@ -94,7 +94,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
       else if (status_.ok())
         status_ = status;
       reads = std::exchange(waits_to_read_, false);
-      if (reads) ++in_flight_;  // prevents the end of the call before StartRead()
+      if (reads) ++in_flight_;  // counts as a message, so that the call does not end before StartRead()
     }
     if (reads) {
       StartRead(&incoming_);

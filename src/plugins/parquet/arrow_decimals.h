@@ -14,9 +14,8 @@ namespace hctr {
 ParquetType converted_type(const arrow::DataType&);
 
 /// Converts an array of decimals, dates or times to a form. Nulls become arbitrary values.
-///   number   doubles: the double nearest to a decimal; seconds since 1970-01-01 00:00 UTC, or since midnight, for
-///   dates
-///            and times
+///   number   doubles: the double nearest to a decimal; of a date or time, the seconds since 1970-01-01 00:00 UTC or
+///            since midnight
 ///   integer  64-bit integers, for decimals without fractional digits; Invalid if a decimal does not fit
 ///   value    texts that are equal if the values are equal: decimals without trailing zeros, times without zone
 ///   text     decimals with all fractional digits, times followed by Z if they have a zone

@@ -103,7 +103,7 @@ class ArrowFile : public ParquetFile {
 
   const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) override {
     return told([&] {
-      // Several threads may call this concurrently, like Arrow's own threads when they prefetch row groups.
+      // Several threads may make this call concurrently: Arrow itself does so to prefetch row groups.
       std::shared_ptr<arrow::RecordBatchReader> batches;
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), form, groups_[static_cast<size_t>(group)].rows, piece_rows_);
@@ -167,7 +167,7 @@ class ArrowFile : public ParquetFile {
   int64_t piece_rows_ = 0;
   ParquetFileInfo info_;
   std::vector<ParquetField> fields_;
-  std::vector<int> leaves_;  // by field: the column in the file
+  std::vector<int> leaves_;  // [field] the column in the file
   std::vector<ParquetGroup> groups_;
   std::deque<std::string> texts_;
 };

@@ -237,7 +237,7 @@ std::shared_ptr<arrow::DataType> arrow_type(const ParquetField& field) {
     case ParquetType::text:
       type = arrow::utf8();
       break;
-    default:  // null, and types that can only be read
+    default:  // null, and types that are read but never written
       type = arrow::null();
       break;
   }

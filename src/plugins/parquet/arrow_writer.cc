@@ -64,7 +64,7 @@ class ArrowWriter : public ParquetWriter {
     return told([&] {
       arrow::ArrayVector arrays;
       for (size_t i = 0; i < fields_.size(); ++i) arrays.push_back(arrow_array(fields_[i], columns[i]));
-      // several threads can encode the columns of a buffered row group only
+      // only in a buffered row group, several threads can encode the columns
       ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());
       return writer_->WriteRecordBatch(*arrow::RecordBatch::Make(schema_, rows, arrays));
     });

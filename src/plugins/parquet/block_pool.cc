@@ -58,7 +58,7 @@ class BlockPool : public arrow::MemoryPool {
     if (!keep(index, buffer)) system_.Free(buffer, size_of(index), arrow::kDefaultBufferAlignment);
   }
 
-  int64_t bytes_allocated() const override { return system_.bytes_allocated(); }  // includes free blocks
+  int64_t bytes_allocated() const override { return system_.bytes_allocated(); }  // the number includes free blocks
   int64_t max_memory() const override { return system_.max_memory(); }
   int64_t total_bytes_allocated() const override { return system_.total_bytes_allocated(); }
   int64_t num_allocations() const override { return system_.num_allocations(); }
