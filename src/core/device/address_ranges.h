@@ -1,4 +1,4 @@
-// Address ranges for ReservedBuffer and the memory mapped to them, as plain functions. Only CUDA builds define
+// Plain functions that reserve address ranges for ReservedBuffer and map memory to them. Only CUDA builds define
 // (address_ranges.cu) and call them.
 #pragma once
 

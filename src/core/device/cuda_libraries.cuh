@@ -16,7 +16,8 @@ namespace hctr {
 /// The cuBLASLt descriptors of a GEMM and the algorithm chosen for that GEMM.
 struct BlasProduct {
   cublasLtMatmulDescOpaque_t operation;
-  cublasLtMatrixLayoutOpaque_t first, second, result, addend;  ///< `addend` equals `result` without a separate addend
+  /// `addend` equals `result` if the GEMM has no separate addend
+  cublasLtMatrixLayoutOpaque_t first, second, result, addend;
   cublasLtMatmulAlgo_t algorithm;
 };
 

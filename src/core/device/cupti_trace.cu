@@ -1,6 +1,6 @@
 // Traces kernels with CUPTI. The library is loaded at run time, so programs also start without the library. Graph nodes
-// are marked when a capture creates them. An executable graph has clones of these nodes, and trace records name the
-// clones.
+// are marked when a capture creates them. The nodes of an executable graph are clones, and trace records name the
+// clones. A clone therefore gets the mark of its original.
 #include "core/device/cupti_trace.h"
 
 #include <cuda_runtime.h>
@@ -214,7 +214,7 @@ class CuptiTrace : public KernelTrace {
  private:
   using Marks = std::map<uint64_t, PartMark>;
   static double seconds_of(uint64_t nanoseconds) {
-    // a double represents nanoseconds of a few days exactly, but not of decades
+    // Subtract the first time: a double represents nanoseconds of a few days exactly, but not of decades.
     static const uint64_t first = nanoseconds;
     return 1e-9 * static_cast<double>(static_cast<int64_t>(nanoseconds - first));
   }

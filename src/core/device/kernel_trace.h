@@ -12,7 +12,7 @@ namespace hctr {
 /// Identifies the part of a step that work belongs to.
 struct PartMark {
   static constexpr uint32_t kQueued = UINT32_MAX;
-  uint32_t recording;  ///< kQueued: the part is queued in each step instead of recorded
+  uint32_t recording;  ///< id of the recording; kQueued: the part is queued in each step instead of recorded
   uint32_t part;       ///< index among the parts of the recording, or among the queued parts
 };
 

@@ -19,7 +19,7 @@ namespace hctr {
 struct Work {
   double flops = 0;      ///< floating-point operations of GEMMs and dot products: two per multiply-add
   double bytes = 0;      ///< bytes of the tensors read or written, each tensor counted once
-  double fp8_flops = 0;  ///< share of `flops` in GEMMs with FP8 operands
+  double fp8_flops = 0;  ///< the part of `flops` that is in GEMMs with FP8 operands
   double launches = 0;   ///< kernels and copies, if the part is recorded
 };
 

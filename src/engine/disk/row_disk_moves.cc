@@ -123,7 +123,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
                 before.rows, " rows and ", rows.size(), " rows from disk exceed the capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
-  // Running steps use neither the free row numbers nor row numbers after their own rows.
+  // The rows can be written now: running steps use neither free row numbers nor row numbers after their own rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     const auto some = static_cast<int64_t>(count);
@@ -140,7 +140,8 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   if (from == From::disk) disk_->remove(rows);  // the rows are no longer on disk
   ctx.stream().synchronize();
   if (to == To::places) return;
-  // Queue this after the queued steps, because each of them uses only the rows that existed at its preparation.
+  // Make the rows visible only behind the queued steps, because each of those uses only the rows that existed at its
+  // preparation.
   const auto last = before.rows + static_cast<uint32_t>(rows.size());
   Context behind(runtime_, runtime_.compute_stream());
   ops::index_finish_rows(behind, index_.view(), last);

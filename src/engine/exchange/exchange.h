@@ -89,7 +89,8 @@ class Exchange {
   /// (ops::add_joined_vectors). Shape: y [samples, columns, dim].
   void receive_vectors(Context&, int buffer, Tensor y);
   void add_received_vectors(Context&, int buffer, Tensor y);
-  /// The vectors of owners that write directly to y. Null if add_received_vectors() adds the vectors instead.
+  /// Describes the vectors that owners write directly to y. Null if owners do not: add_received_vectors() then adds the
+  /// vectors.
   const ops::OwnerVectors* writers(int buffer) const {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }

@@ -33,8 +33,8 @@ class StorePolicy {
   bool rows_may_leave() const { return rules_.when_full != WhenFull::error; }
 
   // Calls before a batch.
-  /// The maximum rows after a batch of `batch_keys` keys: `at_most`, or fewer if the previous batches were reduced to
-  /// the limit.
+  /// The maximum number of rows after a batch of `batch_keys` keys. `at_most`: the maximum if no row is removed. If a
+  /// full table removes rows, at most the limit plus `batch_keys` rows can exist.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
   /// Records the maximum rows that can exist after the batch.
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }

@@ -57,7 +57,7 @@ class RowArrays {
   int32_t* base_places() const { return base_places_; }
   /// Sets how direct keys are mapped to rows, possibly through places().
   void set_direct(const ops::DirectIndex& direct) { data_.identity.direct = direct; }
-  /// With direct keys: [rows + 1] on the device, the position in the arrays of each row number. Null: position and row
+  /// With direct keys: [rows + 1] on the device, the position of each row number in the arrays. Null: position and row
   /// number are equal.
   const int32_t* places() const { return data_.identity.direct.places; }
   /// The inverse of places(): the row number at each position.

@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-// These functions wait for queued work, which must be at most the preparation of `batch`. They return the number of
-// removed rows, without admitted candidates. The remaining rows in memory are renumbered 1 to n.
+// These functions wait for queued work. No work may be queued except the preparation of `batch`. The functions return
+// the number of removed rows, without admitted candidates. The remaining rows in memory are renumbered 1 to n.
 
 /// Evicts the least used rows: down to 15/16 of the limit, or to the rows of the batch if these are more.
 int64_t evict_rows(RowStore&, const RowsOfBatch& batch);

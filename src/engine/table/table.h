@@ -206,7 +206,7 @@ class EmbeddingTable {
   /// independent of its own step number.
   void continue_access_stats(int64_t steps);
 
-  /// Bytes in fp32 of the vectors, and of the states if requested, of all rows with memory.
+  /// The bytes that the vectors of all rows with memory take in fp32, and their optimizer states if requested.
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }

@@ -90,7 +90,7 @@ void RowsInUse::swap(int64_t every, bool always, std::span<const int32_t> left) 
   batches_ = 0;
   const ops::IndexState now = index_.state();  // waits for queued work
   const int64_t rows = now.rows, first_on_host = rows_.first_on_host;
-  // A prepared batch that waits for its step already contains row numbers.
+  // Do not swap while a prepared batch waits for its step, because the batch already contains row numbers.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(arrays_.runtime(), arrays_.runtime().compute_stream());
   ops::UseCounts on_device, on_host;
