@@ -273,7 +273,7 @@ class Guest {
     try {
       job.control.push_back(to_host(ConnectionKind::control));
     } catch (const Error&) {
-      next_message(job.data[0]);  // process 0 has given up and sends the reason
+      next_message(job.data[0]);  // throws the reason of process 0, which has given up
       throw;
     }
     if (launch_.secret.empty()) keep_secret(next_message(job.data[0]));

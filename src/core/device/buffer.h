@@ -95,8 +95,8 @@ class ReservedBuffer {
   size_t device_bytes() const { return device_bytes_; }
   size_t granularity() const;
 
-  // Copies of [first, first + bytes) in stream order; the range may lie in either part or in both. The calls wait for
-  // the stream if they touch host memory. Otherwise they behave like copy_bytes() and zero_bytes().
+  // These calls copy or zero [first, first + bytes) in stream order; the range may lie in either part or in both. The
+  // calls wait for the stream if they touch host memory. Otherwise they behave like copy_bytes() and zero_bytes().
   void read(StreamRef, size_t first, void* to, size_t bytes) const;
   void write(StreamRef, size_t first, const void* from, size_t bytes);
   void zero(StreamRef, size_t first, size_t bytes);

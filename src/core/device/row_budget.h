@@ -118,7 +118,8 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  std::vector<RowDiskUser*> host_users_, disk_users_;  // tables by the tier that they share
+  // tables with rows on disk that count in this host budget, and in this disk budget
+  std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 
 }  // namespace hctr

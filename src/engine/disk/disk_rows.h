@@ -107,7 +107,7 @@ class DiskRows : private RowDiskUser {
   /// Traffic since construction, and the time that this thread has waited for the disk.
   struct Traffic {
     int64_t rows_written = 0, rows_read = 0;
-    int64_t rows_read_ahead = 0;  ///< rows of rows_read that read_ahead() had read before
+    int64_t rows_read_ahead = 0;  ///< the part of rows_read that read_ahead() had read before
     int64_t rows_moved = 0;       ///< rows moved within the file by compaction
     double seconds = 0;
   };
@@ -117,7 +117,7 @@ class DiskRows : private RowDiskUser {
   /// Bytes read from the disk device because of page cache misses; 0 if the system does not count them.
   struct Fetched {
     int64_t ahead = 0;  ///< by read_ahead()
-    int64_t again = 0;  ///< by read(), if the system dropped pages after read_ahead()
+    int64_t again = 0;  ///< by read(): the system had dropped pages after read_ahead()
   };
   /// Thread-safe.
   Fetched fetched() const { return {fetched_ahead_, fetched_again_}; }
@@ -131,8 +131,8 @@ class DiskRows : private RowDiskUser {
       change(rows[i]);
     }
   }
-  /// The growth of the map for `more_rows` more rows: bytes on the host or, if the host budget is exhausted, on disk.
-  /// entries is 0 if the map need not grow. During growth the smaller map also exists.
+  /// How the map must grow for `more_rows` more rows: its additional bytes on the host or, if the host budget is
+  /// exhausted, on disk. `entries` is 0 if the map need not grow. During growth the smaller map also exists.
   struct MapGrowth {
     size_t entries = 0;
     int64_t on_host = 0, on_disk = 0;

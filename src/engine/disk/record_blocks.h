@@ -35,7 +35,8 @@ class RecordBlocks {
   /// The least recently used block for evicted rows. `rows_in_memory` determines the number of such blocks.
   Block next_leaving(int64_t rows_in_memory);
 
-  /// in(): lays out a block of `rows` rows in `memory`. rows_in(): the maximum rows of a block in `bytes` bytes.
+  /// in() lays out a block of `rows` rows in `memory`. rows_in() returns the maximum number of rows of a block in
+  /// `bytes` bytes.
   Block in(std::byte* memory, size_t rows) const;
   size_t rows_in(size_t bytes) const;
 

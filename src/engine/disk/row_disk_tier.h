@@ -99,8 +99,8 @@ class RowDiskTier {
   /// Adds to the statistics: a removal has moved `moved` rows to lower row numbers, which closed all gaps.
   void note_closed(int64_t moved) { moved_up_ += moved; }
 
-  /// Reads the records of these keys that are on disk into the system's cache, without waiting. Thread-safe at any
-  /// time. `slot` is used only if the table's rows depend on slots.
+  /// Asks the system to read the records of these keys, if they are on disk, into its cache. Does not wait. Thread-safe
+  /// at any time. `slot` is used only if the table's rows depend on slots.
   void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // Column values of rows on disk.

@@ -192,7 +192,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    of_owners.begin.assign(of_owners.begin.size(), 0);  // every owner, including this rank, gets the same message
+    // all owners, including this rank, get the same message, which begins at 0
+    of_owners.begin.assign(of_owners.begin.size(), 0);
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});

@@ -75,7 +75,7 @@ class PartlyReplicated : public Embedding {
   }
   std::vector<SlotKey> removed_keys() override {
     std::vector<SlotKey> removed = others_.removed_keys();
-    // If the owner has removed its outdated copy of a replicated row, the replicated row still exists.
+    // Keep rows that are replicated: if the owner has removed its outdated copy, the replicated row still exists.
     std::erase_if(removed, [&](const SlotKey& of) { return replicated_.has(of.second, of.first); });
     return removed;
   }

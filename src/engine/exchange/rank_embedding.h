@@ -78,7 +78,7 @@ class Embedding {
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
   /// Starts to send the gradients to the owners of rows. Checks all of `dy` for overflow if search.found is set.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
-  /// Whether copy engines of a GPU send gradients, without using multiprocessors, if `dy` permits and there is no
+  /// Whether copy engines of a GPU, rather than multiprocessors, send gradients if `dy` permits it and there is no
   /// overflow check.
   virtual bool sends_gradients_by_engines() const { return false; }
   /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Also runs if the step is

@@ -1,4 +1,4 @@
-// The number of bits of a table's row numbers, as sorts of row numbers need it.
+// The number of bits that a sort of a table's row numbers must consider.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ struct RowBlock {
   std::span<const int32_t> slots;
   std::span<const float> vectors;
   std::span<const float> states[ops::kMostStates];
-  std::span<const int32_t> last_steps;                   ///< for lazy_global updates
+  std::span<const int32_t> last_steps;                   ///< the last_step of each row, for lazy_global updates
   std::span<const uint32_t> last_seen{}, occurrences{};  ///< access statistics, if the policy keeps them
 };
 
@@ -162,8 +162,8 @@ class EmbeddingTable {
   };
   const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
-  /// Pools the vectors of a prepared or found batch. With `owners`, vectors of which an owner has a key are not
-  /// written.
+  /// Pools the vectors of a prepared or found batch. With `owners`, leaves out the vectors that owners write: those of
+  /// bags in which an owner has a key.
   void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleShards&) const;
   const ops::RowData& data() const { return arrays().data(); }

@@ -19,9 +19,9 @@
 
 namespace hctr {
 
-/// Allocates memory for rows within the budgets of device and host, moves rows between both, and evicts rows to disk
-/// and promotes them. RowAccount computes what fits, RowsInUse swaps rows, and RowDiskTier manages the rows on disk.
-/// The policy decides how many rows may exist and which rows are removed.
+/// Allocates memory for rows within the budgets of device and host, moves rows between device and host, evicts rows to
+/// disk, and promotes rows from disk. RowAccount computes what fits, RowsInUse swaps rows, and RowDiskTier manages the
+/// rows on disk. The policy decides how many rows may exist and which rows are removed.
 class RowTiers : private RowMemoryUser, public RowFollower {
  public:
   struct Rules {
