@@ -27,7 +27,7 @@ constexpr int kMostRanks = 64;
 /// Signal flags in each rank's memory. Peers write `free` and `arrived`. Each step increments the round number, which
 /// wraps around after 2^32 steps.
 struct Signals {
-  uint32_t rounds = 0;                // complete rounds on this rank
+  uint32_t rounds = 0;                // number of rounds that this rank has completed
   uint32_t aborted = 0;               // 1 once this rank stopped waiting for a peer
   uint32_t free[kMostRanks] = {};     // [r]: last round for which rank r's receive buffer is free
   uint32_t arrived[kMostRanks] = {};  // [r]: last round whose data from rank r is in this rank's receive buffer

@@ -248,8 +248,8 @@ class CuptiTrace : public KernelTrace {
   const std::thread::id thread_ = std::this_thread::get_id();
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::optional<PartMark> mark_;
-  Marks nodes_;  // [graph node id], including nodes of executable graphs
-  Marks calls_;  // [correlation id] of queued work
+  Marks nodes_;  // [graph node id]: the mark of a node, also of an executable graph
+  Marks calls_;  // [correlation id]: the mark of queued work
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ ops::RecordParts RowDiskTier::parts_that_come(const RecordBlocks::Block& block, 
   parts.add({reinterpret_cast<std::byte*>(arrays_.base_places()), entry + offsetof(DiskRows::Row, place),
              sizeof(int32_t), kStride});
   parts.add({reinterpret_cast<std::byte*>(arrays_.marks()), entry + offsetof(DiskRows::Row, crc), 1,
-             kStride});  // the lowest byte of crc
+             kStride});  // the marks, in the lowest byte of crc
   return parts;
 }
 
@@ -107,7 +107,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   const RecordBlocks::Block block = records_.coming();
   std::copy(rows.begin(), rows.end(), block.entries);
   if (from == From::disk) disk_->read(rows, block.records);
-  if (arrays_.base_places())  // fields from which scatter_records() sets base_places and marks
+  if (arrays_.base_places())  // copy both values to the fields from which scatter_records() sets base_places and marks
     for (DiskRows::Row& row : std::span(block.entries, rows.size())) {
       row.place = row.base;
       row.crc = row.marks;

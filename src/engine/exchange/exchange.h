@@ -170,7 +170,7 @@ class Exchange {
       to_owners_;                           // exchanges of keys, vectors and gradients; null on several hosts
   std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send all gradients
   std::unique_ptr<UniqueExchange> unique_;  // set on several hosts
-  bool straight_ = false;                   // owners write directly to y
+  bool straight_ = false;                   // whether owners write directly to y
 };
 
 }  // namespace hctr

@@ -24,7 +24,8 @@ namespace hctr {
 
 class Runtime;
 
-inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  ///< per table: row numbers are signed 32-bit integers
+/// maximum rows of a table, because row numbers are signed 32-bit integers
+inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;
 
 struct TableSpec {
   std::string name;         ///< name of the layer, and of its random stream

@@ -70,7 +70,7 @@ void RowStore::get_first_memory(const TableSpec& spec) {
   const int64_t hint = tiers_.ranges() ? 0 : spec.row_hint;
   const int64_t plenty = free_memory(runtime_.device()) / 4 / bytes_of_row(spec);
   const int64_t wanted = std::min(std::max(ring_keys, std::min(hint, plenty)), rows_.most_rows());
-  // row_hint must not use host memory.
+  // Host memory is not allocated for row_hint alone.
   int64_t rows = tiers_.account().most_on_device_alone(std::min(wanted, ring_keys), wanted);
   if (tiers_.disk()) {
     const int64_t least = std::min(rows_at_a_time(spec, rows_.batches().keys), arrays.most_rows());

@@ -103,7 +103,7 @@ class EmbeddingTable {
 
   /// Whether rows may be on disk.
   bool may_be_on_disk() const { return disk_rows() != nullptr; }
-  /// Bytes of rows read from the disk device. Thread-safe.
+  /// The bytes of rows that were read from the disk device. Thread-safe.
   DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? disk_rows()->fetched() : DiskRows::Fetched{}; }
   /// Calls RowDiskTier::list_missing(). Runs on the host, on the stream of prepare(), before prepare() of the same
   /// batch.

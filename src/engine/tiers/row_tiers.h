@@ -75,7 +75,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
 
   // For checkpoints and models. No work may be queued.
   RowChanges& changes() { return changes_; }
-  /// Direct keys with rows on disk; null: none.
+  /// The direct keys of a table with rows on disk; null: the table has none.
   RangesOnDisk* ranges() { return ranges_ ? &*ranges_ : nullptr; }
   /// Call before the rows of a checkpoint are loaded: removes rows of direct keys from disk, and resets places() to the
   /// row numbers.

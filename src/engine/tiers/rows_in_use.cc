@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-// swaps until counts are halved; long enough to separate rarely from frequently used rows
+// number of swaps after which counts are halved; large enough to separate rarely from frequently used rows
 constexpr int64_t kHalveAfter = 8;
 
 /// Creates a column with one integer of `bytes` bytes per row, with memory for `rows` rows.
@@ -44,7 +44,7 @@ RowsInUse::RowsInUse(RowArrays& arrays, RowIndex& index, RowChanges& changes, in
     numbers_ = reinterpret_cast<int32_t*>(added[1].memory.data());
     places_ = Buffer(device, static_cast<size_t>(rows + 1) * sizeof(int32_t));
   }
-  // Add the columns last: if memory runs out, nothing has changed.
+  // Add the columns last, so that nothing has changed if memory runs out before.
   for (RowColumn& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
