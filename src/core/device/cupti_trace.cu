@@ -35,7 +35,7 @@ struct CuptiFunctions {
   decltype(&::cuptiGetResultString) text_of;
 };
 
-/// Searches next to the CUDA runtime, as toolkits and wheels install CUPTI, then in the system's search path.
+/// Searches next to the CUDA runtime, where toolkits and wheels install CUPTI, then in the system's search path.
 void* find_cupti(std::string& reason) {
   const std::string name = cat("libcupti.so.", CUDART_VERSION / 1000);
   std::vector<std::string> files;

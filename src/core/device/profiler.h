@@ -83,7 +83,7 @@ class Profiler {
   std::string begin_trace();
   void end_trace() { trace_.reset(); }
   /// Kernels that ran on the GPU between the last start() and stop(), ordered by begin, with times in seconds since
-  /// start(). Marks index recorded() and spans().
+  /// start(). Their marks are indices of recorded() and spans().
   const std::vector<TracedWork>& traced() const { return traced_; }
   /// Measures EventCost on a GPU with empty kernels. Waits for queued work.
   EventCost cost_of_recorded_events();

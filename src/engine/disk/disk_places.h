@@ -33,7 +33,7 @@ class DiskPlaces {
   void release();
   /// Removes the free places at the end of the file and returns how many were removed.
   int64_t drop_end();
-  /// The segments with the fewest used places, until they have `free` free places in total. Includes only segments that
+  /// The segments with the fewest used places: as many as together have `free` free places. Includes only segments that
   /// are at least a quarter free and not being filled.
   std::vector<uint32_t> emptiest(int64_t free) const;
 

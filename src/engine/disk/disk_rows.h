@@ -150,8 +150,8 @@ class DiskRows : private RowDiskUser {
   }
   /// Whether `count` more rows fit in the budget.
   bool has_room(int64_t count) const;
-  /// Frees budget for `count` more rows as far as possible: first by releasing ended snapshots, then free places of
-  /// other tables, last by waiting for snapshots.
+  /// Frees budget for `count` more rows as far as possible: first releases ended snapshots, then takes free places of
+  /// other tables, and last waits for snapshots to end.
   void find_room(int64_t count);
   /// Reports the change of the file size to the budget. `before`: the previous number of places.
   void count_places(int64_t before);
@@ -177,8 +177,8 @@ class DiskRows : private RowDiskUser {
   bool adds_in_order() const;
   /// Inserts rows with places into the map.
   void enter(std::span<const Row> rows);
-  /// Writes records whose write has failed to other free places. Errors: the error of the first failed write if there
-  /// are not enough places; then nothing has changed.
+  /// Writes the records of failed writes again, to other free places. Errors: the error of the first failed write if
+  /// there are not enough places; then nothing has changed.
   void settle();
   /// Waits until no write of add_behind() is pending, then calls settle().
   void settle_all();

@@ -206,7 +206,7 @@ class EmbeddingTable {
   /// independent of its own step number.
   void continue_access_stats(int64_t steps);
 
-  /// The bytes that the vectors of all rows with memory take in fp32, and their optimizer states if requested.
+  /// The bytes in fp32 of the vectors of all rows with memory, plus the bytes of their optimizer states if requested.
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
