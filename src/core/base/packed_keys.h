@@ -11,7 +11,7 @@ struct PackedKeys {
   static constexpr int64_t kOnes = -1;
 
   int64_t keys = 0;  ///< byte offset of the keys in the batch
-  /// Byte offset in the batch of the bag offsets, i32 [slots * samples + 1]. kOnes: the batch has no offsets; each bag
+  /// Byte offset of the bag offsets in the batch: i32 [slots * samples + 1]. kOnes: the batch has no offsets; each bag
   /// of the first `rows` samples has one key, and bags of later samples are empty.
   int64_t offsets = kOnes;
   int32_t count = 0;  ///< number of keys

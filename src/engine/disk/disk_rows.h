@@ -95,10 +95,10 @@ class DiskRows : private RowDiskUser {
 
   /// Creates a snapshot of all rows. Any thread can read the snapshot while rows are added and removed, because places
   /// of the snapshot are not reused during its life. The snapshot must not outlive this object. If budget and disk are
-  /// exhausted, add() of this table and of other tables waits for the snapshot's end. `never_waits`: reserves enough
-  /// budget that this table need not wait: for the rows that may be evicted, and for the growth of the map, during the
-  /// snapshot. Returns null and sets `why_not` if there is no such capacity, if the snapshot would need more than
-  /// `memory` bytes of host memory, or if another snapshot exists.
+  /// exhausted, add() of this table and of other tables waits for the snapshot's end. `never_waits`: reserves the
+  /// budget that this table may need during the snapshot, for evicted rows and for the growth of the map. Returns null
+  /// and sets `why_not` if there is no such capacity, if the snapshot would need more than `memory` bytes of host
+  /// memory, or if another snapshot exists.
   std::shared_ptr<DiskSnapshot> snapshot(int64_t memory, bool never_waits, std::string& why_not);
   /// Host memory in bytes that the snapshot uses now in addition to the map, plus the bytes reserved for the map's
   /// growth.
