@@ -12,9 +12,10 @@
 
 namespace hctr {
 
-/// zlib's CRC-32 of `bytes`. `before`: the CRC of the preceding bytes, for a checksum in several calls. A CRC-32
-/// detects every changed byte and every error burst of up to 32 bits. Other damage stays undetected with probability
-/// 2^-32. XXH64 is faster, but zstd does not export XXH64, and the trainer links zlib already.
+/// zlib's CRC-32 of `bytes`. `before`: the CRC of the preceding bytes, if the checksum is computed in several calls. A
+/// CRC-32 detects every changed byte and every error burst of up to 32 bits. Other damage stays undetected with
+/// probability 2^-32. XXH64 would be faster, but zstd does not export its XXH64, and zlib is already linked by the
+/// trainer.
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before = 0);
 /// Returns the CRC of two concatenated byte ranges, given their CRCs. `bytes`: the length of the second range.
 uint32_t joined_crc32(uint32_t first, uint32_t second, int64_t bytes);

@@ -49,10 +49,11 @@ fs::path FileLock::path_for(const fs::path& prefix) {
 
 FileLock::FileLock(const fs::path& prefix, const std::string& what)
     : path_(path_for(prefix)), folders_(make_folders(path_.parent_path())) {
-  constexpr int kMostTries = 100;  // Each try fails only if a process that ended removed the lock file in between.
+  // A try fails only if a process that ends removes the lock file between the open and the lock.
+  constexpr int kMostTries = 100;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    // Try O_RDONLY first: the file system can then be remounted read-only. NFS locks only files that are open for
-    // writing.
+    // Try O_RDONLY first, because a file that is open for writing prevents a remount of the file system as read-only.
+    // Then try O_RDWR, because NFS locks only files that are open for writing.
     for (const int access : {O_RDONLY, O_RDWR}) {
       if (descriptor_ >= 0) ::close(descriptor_);
       descriptor_ = ::open(path_.c_str(), access | O_CREAT | O_CLOEXEC, 0666);
@@ -89,7 +90,7 @@ FileLock::FileLock(FileLock&& other) noexcept
 FileLock::~FileLock() {
   std::error_code ignored;
   if (descriptor_ >= 0) {
-    fs::remove(path_, ignored);  // Removed before the unlock. The next process creates a new file.
+    fs::remove(path_, ignored);  // Remove the file before the unlock, so that the next process creates a new file.
     ::close(descriptor_);
   }
   // remove() keeps a non-empty folder

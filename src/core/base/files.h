@@ -85,9 +85,9 @@ class FileSet {
   std::vector<fs::path> outdated_, folders_;
 };
 
-/// Removes temporary files "<prefix>*.<process>.part" of AtomicFile whose process on this machine was killed. Also
-/// searches folders "<prefix>*.model". Returns the number of removed files. `prefix` may contain folders. Call this
-/// before the process writes files with the prefix.
+/// Removes the temporary files of AtomicFile, "<prefix>*.<process>.part", that processes on this machine left behind
+/// when they were killed. Also searches folders "<prefix>*.model". Returns the number of removed files. `prefix` may
+/// contain folders. Call this before the process writes files with the prefix.
 int remove_parts_of_dead_processes(const fs::path& prefix);
 
 /// Writes a whole file through AtomicFile.

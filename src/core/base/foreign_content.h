@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// If a file with these first bytes is compressed in an unsupported format: a description with the remedy, "is packed
-/// with bzip2, which is not supported; unpack it: bunzip2". Empty otherwise.
+/// If a file that begins with `start` is compressed in an unsupported format, returns a description with the remedy:
+/// "is packed with bzip2, which is not supported; unpack it: bunzip2". Returns an empty text otherwise.
 std::string foreign_packing(std::string_view start);
 
 /// Why content that begins with `start` cannot be text rows, with a remedy: "it is UTF-16; save it as UTF-8".

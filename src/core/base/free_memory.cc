@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-/// Parses the number in the first line that begins with `name`, after `name`. Returns the largest int64_t if there is
-/// no such number.
+/// Parses the number that follows `name` in the first line that begins with `name`. Returns the largest int64_t if
+/// there is no such number.
 int64_t number_in(const std::string& path, const std::string& name = "") {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

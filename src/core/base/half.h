@@ -1,5 +1,6 @@
 // The two-byte floating-point types, usable with and without the CUDA toolkit. For storage only: arithmetic is in
-// float. Like platform.h, this file tests for the device compiler: GPUs have instructions for the conversions.
+// float. Like platform.h, this file has #ifs for the device compiler, because GPUs have instructions for the
+// conversions.
 #pragma once
 
 #include <bit>

@@ -11,8 +11,8 @@
 namespace hctr {
 
 /// Throws if `out` and one of `inputs` are the same file, also through another spelling, a symbolic link or a hard
-/// link. An input folder stands for all files below it. `named_by`: the option or field, for the message. Missing
-/// inputs are ignored; their reader reports them. Errors: Error(kind).
+/// link. An input folder stands for all files below it. `named_by`: the option or field that names `out`, for the
+/// message. Missing inputs are ignored; their reader reports them. Errors: Error(kind).
 void expect_no_input(const fs::path& out, std::string_view named_by, const std::vector<fs::path>& inputs,
                      Kind kind = Kind::usage);
 /// Overload with a lazy list: calls `inputs` only if `out` exists, because listing a data set can take long.

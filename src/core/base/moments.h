@@ -45,7 +45,7 @@ class Moments {
 
  private:
   int64_t count_ = 0;
-  double first_ = 0, shift_ = 0;  // the mean is their sum
+  double first_ = 0, shift_ = 0;  // the mean is first_ + shift_
   double squares_ = 0, cubes_ = 0;
 };
 

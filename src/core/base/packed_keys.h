@@ -5,13 +5,13 @@
 
 namespace hctr {
 
-/// Chosen per batch and uploaded with the batch. Kernels read the layout at run time, so one CUDA graph serves all
-/// layouts.
+/// The layout is chosen for each batch and uploaded with the batch. Kernels read the layout at run time, so one CUDA
+/// graph serves all layouts.
 struct PackedKeys {
   static constexpr int64_t kOnes = -1;
 
-  int64_t keys = 0;  ///< byte offset in the batch
-  /// Byte offset in the batch of the bag offsets, i32 [slots * samples + 1]. kOnes: the batch has no offsets; each bag
+  int64_t keys = 0;  ///< byte offset of the keys in the batch
+  /// Byte offset of the bag offsets in the batch: i32 [slots * samples + 1]. kOnes: the batch has no offsets; each bag
   /// of the first `rows` samples has one key, and bags of later samples are empty.
   int64_t offsets = kOnes;
   int32_t count = 0;  ///< number of keys
@@ -21,7 +21,8 @@ struct PackedKeys {
   /// nonzero: keys are ordered by sample, [rows, slots], one key per bag; 0: keys are ordered by slot, then by sample
   int32_t slots = 0;
 
-  /// Position in the batch of key i, where i counts by slot, then by sample.
+  /// The position of key i in the batch. The index i counts all keys of slot 0 by sample, then those of slot 1, and so
+  /// on.
   constexpr int64_t place_of(int64_t i) const { return slots == 0 ? i : i % rows * slots + i / rows; }
   /// Index of the first key of bag (slot, sample) if `offsets` is kOnes. `sample` may be the number of samples (end of
   /// the slot).

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kLanes = 32;
 
-/// The rounds of philox() for kLanes counters as structure of arrays, which the compiler vectorizes.
+/// Runs the rounds of philox() for kLanes counters. The counters are stored as a structure of arrays, so the compiler
+/// vectorizes the loops.
 HCTR_CLONES_FOR_WIDE_VECTORS
 void philox_rounds(int rounds, uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2,
                    uint32_t* __restrict c3) {

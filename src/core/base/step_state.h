@@ -5,19 +5,21 @@
 
 namespace hctr {
 
-/// Uploaded with every batch. Kernels read these scalars from device memory, so a recorded step needs no new arguments.
+/// The host uploads a StepState with every batch. Kernels read these scalars from device memory, so a recorded step
+/// needs no new arguments.
 struct StepState {
   int64_t step = 0;     ///< training steps before this step or evaluation batch; a random number counter
   int64_t updates = 0;  ///< updates applied before this step, without skipped steps; the optimizers' step count
   /// the part of `updates` applied before step 0, by the run that saved the optimizer states
   int64_t updates_before = 0;
-  int64_t first_sample = 0;    ///< index of row 0 among all samples so far of all ranks; a random number counter
+  /// index of this rank's row 0 among all samples so far of all ranks; a random number counter
+  int64_t first_sample = 0;
   int32_t valid_samples = 0;   ///< rows of this rank's batch that hold a sample; the remaining rows are padding
   int32_t global_samples = 0;  ///< valid samples of all ranks; losses are divided by this
   int32_t samples = 0;         ///< rows of this rank's batch, including padding; 0: not set
   float learning_rate = 0;
   float loss_scale = 1;
-  float log_negative_share = 0;  ///< log of the fraction of negatives that sampling keeps
+  float log_negative_share = 0;  ///< log of the fraction of negative samples that sampling keeps
   int32_t skip = 0;              ///< 1: a gradient of this step overflowed, and the update must change nothing
   /// Device flag shared by all steps. An update sets the flag to 1 if a weight or a row becomes infinite or NaN. Null:
   /// not reported.

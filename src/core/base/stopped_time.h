@@ -6,8 +6,9 @@
 
 namespace hctr {
 
-/// For waits with a time limit. A process can be suspended by SIGSTOP, by Slurm, or with its machine. Peers may have
-/// answered during that time, so the waiting code extends its time limits by the suspended time.
+/// Used by code that waits with a time limit. A process can be suspended by SIGSTOP, by Slurm, or together with its
+/// machine. Peers may have answered during that time, so the waiting code extends its time limits by the suspended
+/// time.
 class StoppedTime {
  public:
   using Clock = std::chrono::steady_clock;

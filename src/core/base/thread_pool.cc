@@ -20,7 +20,7 @@ namespace {
 
 // Spin time before a thread sleeps. A step runs a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-constexpr uint64_t kLoopsAsleep = 1000;  // on a busy machine: loops before threads spin again
+constexpr uint64_t kLoopsAsleep = 1000;  // number of loops without spinning once other threads compete for the core
 
 }  // namespace
 

@@ -25,8 +25,8 @@ class ThreadPool {
   }
 
  private:
-  // A function pointer instead of std::function: code to copy and destroy bodies would be a tenth of the operators'
-  // code.
+  // A function pointer instead of a std::function: with std::function, a tenth of the operators' code would only copy
+  // and destroy bodies.
   using Call = void (*)(const void* body, int64_t begin, int64_t end);
   template <class Body>
   static void call(const void* body, int64_t begin, int64_t end) {

@@ -14,8 +14,9 @@
 namespace hctr {
 namespace {
 
-// Time limits to authenticate. Below kMostPending connections, each connection has kToGreetInAll. At kMostPending,
-// connections slower than kToGreetWhenFull are closed to free capacity.
+// Time limits for a new connection to authenticate. While fewer than kMostPending connections are pending, each has
+// kToGreetInAll. Once kMostPending connections are pending, those that take longer than kToGreetWhenFull are closed to
+// free capacity.
 constexpr size_t kMostPending = 256;
 constexpr std::chrono::milliseconds kToGreetInAll{5000}, kToGreetWhenFull{100};
 
@@ -44,7 +45,7 @@ std::optional<Accepted> Acceptor::next(TcpClock::time_point end) {
       if (state == State::greeted)
         return Accepted{std::move(done.socket), *done.kind, done.received.substr(sizeof(uint64_t))};
     }
-    // Read first, then drop: after a suspension of this process, data of late connections may have arrived.
+    // Read before dropping late connections: while this process was suspended, their data may have arrived.
     drop_late();
     take_new();
     if (TcpClock::now() >= end) return std::nullopt;

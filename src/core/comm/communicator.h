@@ -13,8 +13,9 @@ namespace hctr {
 
 enum class Reduce { sum, max };
 
-/// For each rank, a range [begin, begin + count) of the elements of a dense tensor, to send to or to receive from that
-/// rank. Fixed when a step is planned. Ranges to send may overlap: one range may be sent to every rank.
+/// The elements of a dense tensor that are sent to each rank, or received from each rank: a range [begin, begin +
+/// count) for each rank. The ranges are fixed when a step is planned. Ranges to send may overlap: one range may be sent
+/// to every rank.
 struct RankRanges {
   std::vector<int64_t> begin, count;
 

@@ -27,7 +27,7 @@ constexpr int kMostRanks = 64;
 /// Signal flags in each rank's memory. Peers write `free` and `arrived`. Each step increments the round number, which
 /// wraps around after 2^32 steps.
 struct Signals {
-  uint32_t rounds = 0;                // complete rounds on this rank
+  uint32_t rounds = 0;                // number of rounds that this rank has completed
   uint32_t aborted = 0;               // 1 once this rank stopped waiting for a peer
   uint32_t free[kMostRanks] = {};     // [r]: last round for which rank r's receive buffer is free
   uint32_t arrived[kMostRanks] = {};  // [r]: last round whose data from rank r is in this rank's receive buffer
@@ -52,9 +52,10 @@ __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t*
   return true;
 }
 
-// In each of these kernels thread r handles rank r. Each kernel has one block per exchange. A kernel that signals
-// arrived data must start after the writing kernels have ended. A kernel that already runs sees their writes to this
-// GPU's memory, but does not necessarily wait for writes in transit to another GPU.
+// In each of these kernels thread r handles rank r. Each kernel has one block per exchange. A kernel that signals the
+// arrival of data must start after the kernels that wrote the data have ended. If it were already running, it would see
+// their writes to this GPU's memory, but would not necessarily wait for writes that are still in transit to another
+// GPU.
 
 __device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {
   Signals& mine = *all.of[all.rank];

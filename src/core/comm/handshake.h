@@ -14,8 +14,8 @@
 
 namespace hctr {
 
-/// The key that both sides must know. With an empty secret any program can answer, and the key only distinguishes this
-/// program from others.
+/// The key that both sides must know. With an empty secret, every program that speaks this protocol can answer; the key
+/// then only rejects unrelated programs.
 struct JobKey {
   std::string secret;
   std::string job = {};  ///< identifies the job; not secret
@@ -23,10 +23,10 @@ struct JobKey {
 };
 
 enum class ConnectionKind : char {
-  data = 'd',     ///< to process 0
-  control = 'c',  ///< to process 0, for heartbeats
-  peer = 'p',     ///< between processes other than process 0
-  watch = 'w'     ///< heartbeats between processes joined by MPI
+  data = 'd',     ///< connection to process 0
+  control = 'c',  ///< connection to process 0 for heartbeats
+  peer = 'p',     ///< connection between processes other than process 0
+  watch = 'w'     ///< heartbeat connection between processes joined by MPI
 };
 
 // Sizes of the three messages in bytes.

@@ -11,7 +11,7 @@ namespace hctr {
 /// Functions that can fail return an error text, or null for success. The text is valid until the next call. Only one
 /// thread may call at a time.
 struct MpiPlugin {
-  int64_t version;  ///< kMpiPlugin of the program that the plug-in was built with
+  int64_t version;  ///< value of kMpiPlugin when the plug-in was built
   struct Place {
     int32_t process, count;          ///< number of this process, and number of processes
     int32_t of_host, count_on_host;  ///< the same two numbers within this process's host

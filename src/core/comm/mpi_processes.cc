@@ -38,10 +38,10 @@ using std::chrono::seconds;
 constexpr size_t kMostBytes = size_t{1} << 30;  // maximum message size: MPI counts bytes in int
 constexpr seconds kToConnect{10}, kToAbort{5};
 
-// Interval between polls of a message.
+// A wait yields between its polls for kYielding, then sleeps between them for times within these two limits.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-constexpr uint64_t kWaitsAsleep = 1000;  // on a busy machine: waits before a process yields again
+constexpr uint64_t kWaitsAsleep = 1000;  // number of waits without yielding once other threads compete for the core
 
 void check(const char* problem) {
   if (problem) throw Error(Kind::comm, problem);
@@ -143,8 +143,8 @@ class MpiProcesses : public Processes {
   }
 
   /// If the watch has notified all processes, this process ends without calling MPI, because MPI could block on a lost
-  /// host; the launcher sees the exit code. Otherwise MPI_Abort ends the processes that the watch does not reach, and
-  /// this process, if `end_process_` allows it.
+  /// host; the launcher sees the exit code. Otherwise, if `end_process_` is set, MPI_Abort ends this process and the
+  /// processes that the watch does not reach.
   void abort(int exit_code) noexcept override {
     ended_ = true;
     if (watch_) watch_->tell_to_end(exit_code);

@@ -29,7 +29,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kToConnect{120};
-// spin time: longer than a call on connected ranks takes, and about as long as a sleep
+// settle() yields for this time, then sleeps between its polls. The time is longer than a call on connected ranks
+// takes, and about as long as a sleep.
 constexpr std::chrono::microseconds kToQueue{500};
 
 ncclDataType_t nccl_type(DType dtype) {
@@ -153,7 +154,7 @@ class NcclComm : public Communicator {
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
-    abort_communicators();  // otherwise freeing memory blocks on kernels that wait for peers
+    abort_communicators();  // otherwise a free of memory would wait for kernels that wait for peers
   }
 
  private:

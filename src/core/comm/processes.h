@@ -38,8 +38,8 @@ struct JoinLimits {
   /// After a restart, over TCP: how long to wait for processes that may be lost. The joined processes then continue
   /// without the lost ones. nullopt: all processes must join.
   std::optional<std::chrono::seconds> lost = {};
-  /// Over TCP, if the user set no secret: the secret of an earlier join, or storage for the secret that this join
-  /// generates. Null: the generated secret is not stored.
+  /// Used over TCP if the user set no secret: contains the secret of an earlier join, or stores the secret that this
+  /// join generates. Null: the generated secret is not stored.
   AgreedSecret* agreed = nullptr;
   /// Name of the option that sets `step`, for messages.
   std::string step_setting = "--comm-timeout";

@@ -18,7 +18,7 @@ namespace {
 
 using BarrierClock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kBarrierYielding{20};
-constexpr uint64_t kMeetingsAsleep = 1000;  // on a busy machine: barriers before a rank yields again
+constexpr uint64_t kMeetingsAsleep = 1000;  // number of barriers without yielding once other threads compete for cores
 
 }  // namespace
 

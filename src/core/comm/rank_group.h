@@ -31,7 +31,7 @@ class RankGroup {
   const Environment& environment() const { return environment_; }
 
   /// Called by every rank of the job. Copies transfer.send[r] of `rank` to transfer.receive[rank] of rank r, for every
-  /// r. Both byte ranges have equal size. `name`: of the call, for messages. Errors: Error(comm) with the reason if a
+  /// r. Both byte ranges have equal size. `name`: the call's name in messages. Errors: Error(comm) with the reason if a
   /// rank has failed or does not arrive in time.
   void exchange(int rank, const Transfer&, Wait, const char* name);
   /// Makes every rank of this process throw this error from its current or next call. Only the first failing rank
@@ -79,7 +79,7 @@ class RankGroup {
   int arrived_ = 0;
   std::atomic<bool> exchanging_ = false;    // all ranks have arrived, and the last one exchanges with other processes
   int copying_ = 0;                         // ranks that have not called leave_copying() yet
-  std::atomic<uint64_t> copied_ = 0;        // exchanges with complete copies
+  std::atomic<uint64_t> copied_ = 0;        // number of exchanges whose data all local ranks have copied
   std::vector<char> here_;                  // [local rank]: 1 if the rank has arrived at the current barrier
   std::vector<const Transfer*> transfers_;  // [local rank]
   std::optional<Failure> failure_;

@@ -97,9 +97,9 @@ class Host {
     int launched = 0;  // number assigned by the launcher
   };
 
-  /// The accepted keys. If the user set no secret, generates one and stores the secret before it is sent, so that every
-  /// process that received the secret can join again. Also accepts an empty secret until all processes have
-  /// acknowledged the generated one.
+  /// Returns the accepted keys. If the user set no secret, generates a secret. The secret is stored before it is sent,
+  /// so that every process that received the secret can join again. Until all processes have acknowledged a generated
+  /// secret, an empty secret is accepted too.
   std::vector<JobKey> keys() const {
     if (launch_.secret.empty() && agreed_.text().empty()) agreed_.set(make_job_secret());
     std::vector<JobKey> keys{key_of(launch_, agreed_)};
@@ -273,7 +273,7 @@ class Guest {
     try {
       job.control.push_back(to_host(ConnectionKind::control));
     } catch (const Error&) {
-      next_message(job.data[0]);  // process 0 has given up and sends the reason
+      next_message(job.data[0]);  // throws the reason of process 0, which has given up
       throw;
     }
     if (launch_.secret.empty()) keep_secret(next_message(job.data[0]));

@@ -16,19 +16,20 @@ namespace hctr {
 
 /// The TCP connections of one process.
 struct JobConnections {
-  std::vector<TcpSocket> data;     ///< [process]; not connected for this process itself
+  std::vector<TcpSocket> data;     ///< [process]: the connection to the process; not connected for this process itself
   std::vector<TcpSocket> control;  ///< on process 0: [process]; on others: only the connection to process 0
   std::vector<std::string> hosts;  ///< [process]: its host name
   /// number of this process: the launcher's number, minus the lost processes before it
   int process = 0;
 };
 
-/// Collective over the processes of the job. `version`: of the program; must equal the version of process 0. Process 0
-/// logs the members. `lost_after`: set after a restart; processes that have not joined by then are lost. The remaining
-/// processes are renumbered in order, and process 0, which must be present, logs the lost ones. `agreed`: used if the
-/// launch has no secret. If `agreed` contains a secret of an earlier join, this join requires that secret; otherwise
-/// this join generates a secret and stores it in `agreed`. Errors: Error(comm) on every reachable process, naming host,
-/// address and port, and the missing or differing process; Error(usage) for the environment of this process.
+/// Collective over the processes of the job. `version`: the version of the program, which must be the same as on
+/// process 0. Process 0 logs the members. `lost_after`: set after a restart; processes that have not joined by then are
+/// lost. The remaining processes are renumbered in order, and process 0, which must be present, logs the lost ones.
+/// `agreed`: used if the launch has no secret. If `agreed` contains a secret of an earlier join, this join requires
+/// that secret; otherwise this join generates a secret and stores it in `agreed`. Errors: Error(comm) on every
+/// reachable process, naming host, address and port, and the missing or differing process; Error(usage) for the
+/// environment of this process.
 JobConnections join_job(const Launch&, std::string_view version, TcpClock::time_point end, const Log&,
                         std::optional<TcpClock::time_point> lost_after = {}, AgreedSecret* agreed = nullptr);
 

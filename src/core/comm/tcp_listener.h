@@ -22,7 +22,7 @@ class TcpListener {
   /// The descriptor for poll(); readable when accept() has a connection.
   int descriptor() const { return descriptor_; }
   bool at_all_interfaces() const { return all_; }
-  /// Why the listener does not listen only on the interface of `address`. Empty if it does, or if `address` is empty.
+  /// The reason for listening on all interfaces although `address` is not empty. Empty if there is none.
   const std::string& all_because() const { return all_because_; }
   /// Returns the next connection, or an unconnected socket if none arrives until `end`.
   TcpSocket accept(TcpClock::time_point end) const;

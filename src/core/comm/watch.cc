@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// Chosen so that with 20 s of silence all processes end within 30 s, even if a GPU or MPI blocks on the lost peer.
-// mpirun gives a process one second to report.
+// These times are chosen so that, with 20 s of silence, all processes end within 30 s, even if a GPU or MPI blocks on
+// the lost peer. mpirun gives a process one second to report.
 constexpr seconds kBeat{1}, kToEndAfterFailure{8}, kToLeave{5}, kToSend{2};
 constexpr std::chrono::milliseconds kToSayFailure{200};
 constexpr size_t kMostWatchText = 1 << 16, kMostReasonText = 4096;
@@ -109,7 +109,7 @@ void Watch::run() {
     if (ending) {
       if (leave_by == TcpClock::time_point{}) leave_by = now + kToLeave;
       if (failed || all_left() || now >= leave_by) return;
-      if (entries[0].revents != 0) {  // otherwise poll() would return immediately
+      if (entries[0].revents != 0) {  // read stop_; otherwise poll() would return immediately
         uint64_t count = 0;
         (void)!::read(stop_, &count, sizeof count);
       }

@@ -77,11 +77,12 @@ std::vector<TcpSocket> accept_all(const TcpListener& listener, const JobKey& key
     try {
       accepted->socket.send_text(kWelcomeToWatch, TcpClock::now() + kToGreet);
     } catch (const Error&) {
-      continue;  // the process has connected through another address
+      continue;  // the process has closed this connection, because it has connected through another address
     }
     TcpSocket& place = control[static_cast<size_t>(*process)];
     if (!place.connected()) --missing;
-    place = std::move(accepted->socket);  // if the process connects twice, its first attempt had timed out
+    // a process that connects twice uses the second connection: the first attempt timed out
+    place = std::move(accepted->socket);
   }
   return control;
 }

@@ -1,4 +1,4 @@
-// Address ranges for ReservedBuffer and the memory mapped to them, as plain functions. Only CUDA builds define
+// Plain functions that reserve address ranges for ReservedBuffer and map memory to them. Only CUDA builds define
 // (address_ranges.cu) and call them.
 #pragma once
 
@@ -13,7 +13,7 @@ void unreserve(void* address, size_t bytes) noexcept;
 uint64_t map_zeroed(int index, void* at, size_t bytes);  // returns the handle of the physical allocation
 // like map_zeroed(), but maps host memory, which the CPU can access too
 uint64_t map_host_zeroed(int index, void* at, size_t bytes);
-// map_host_zeroed() in two steps without zeroing. Only the first step can run out of memory.
+// The two steps of map_host_zeroed(), but without zeroing. Only the first step can run out of memory.
 uint64_t allocate_host_chunk(int index, size_t bytes);
 void map_host_chunk(int index, void* at, size_t bytes, uint64_t handle);
 void unmap(void* at, size_t bytes, uint64_t handle) noexcept;

@@ -36,7 +36,7 @@ class AllocatorScope {
   AllocatorScope(const AllocatorScope&) = delete;
   AllocatorScope& operator=(const AllocatorScope&) = delete;
 
-  /// Returns null for the driver.
+  /// The allocator that new buffers of the device, or their table rows, use on this thread. Null: the driver allocates.
   static std::shared_ptr<DeviceAllocator> of(Device);
   static std::shared_ptr<DeviceAllocator> of_rows(Device);
 

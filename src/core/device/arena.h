@@ -17,7 +17,8 @@ class Arena {
  public:
   /// Returns the ticket to pass to get().
   size_t add(const TensorSpec&);
-  /// Adds the tensors of another arena with another dtype. Order and tickets are the same. This arena must be empty.
+  /// Adds the tensors of another arena, but with the given dtype. Order and tickets are the same. This arena must be
+  /// empty.
   void add_alike(const Arena&, DType);
   void build(Device);
   /// Replaces build() when planning for a device that may not exist: assigns nonzero addresses without memory. The

@@ -117,7 +117,7 @@ size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularit
 struct HostParts {
   std::mutex mutex;
   std::map<const std::byte*, const std::byte*> ends;
-  std::atomic<int64_t> count{0};  // skips the lock if there are no host parts
+  std::atomic<int64_t> count{0};  // number of host parts; lookups skip the lock while it is 0
 
   void set(const std::byte* begin, size_t bytes) {
     const std::lock_guard lock(mutex);

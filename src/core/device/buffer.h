@@ -78,8 +78,9 @@ class ReservedBuffer {
   /// Error(device) if the driver refuses such memory.
   void grow_on_host(size_t bytes);
   /// Moves the bytes from `first` on, with their contents, to host memory. Moves whole allocations, so the move may
-  /// begin before `first`; with a host budget, grow() makes small allocations. Waits for the stream. No other work on
-  /// the device may use the bytes. Errors: as grow_on_host(); bytes that were not moved stay on the device.
+  /// begin before `first`. If there is a host budget, grow() makes small allocations, so that little more is moved.
+  /// Waits for the stream. No other work on the device may use the bytes. Errors: as grow_on_host(); bytes that were
+  /// not moved stay on the device.
   void move_to_host(StreamRef, size_t first);
   /// The number of bytes that move_to_host(first) moves.
   size_t bytes_to_host(size_t first) const { return device_bytes_ - border_at(first); }
@@ -87,14 +88,15 @@ class ReservedBuffer {
   void release();
 
   std::byte* data() const { return data_; }
-  size_t bytes() const { return bytes_; }  ///< backed by memory: a multiple of the device's allocation granularity
+  /// bytes backed by memory: a multiple of the device's allocation granularity
+  size_t bytes() const { return bytes_; }
   size_t most_bytes() const { return most_bytes_; }
   /// Size of the device part at the start of the range; the rest of bytes() is host memory.
   size_t device_bytes() const { return device_bytes_; }
   size_t granularity() const;
 
-  // Copies of [first, first + bytes) in stream order; the range may lie in either part or in both. The calls wait for
-  // the stream if they touch host memory. Otherwise they behave like copy_bytes() and zero_bytes().
+  // These calls copy or zero [first, first + bytes) in stream order; the range may lie in either part or in both. The
+  // calls wait for the stream if they touch host memory. Otherwise they behave like copy_bytes() and zero_bytes().
   void read(StreamRef, size_t first, void* to, size_t bytes) const;
   void write(StreamRef, size_t first, const void* from, size_t bytes);
   void zero(StreamRef, size_t first, size_t bytes);

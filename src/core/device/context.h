@@ -42,12 +42,12 @@ class Runtime {
   RowMemory& row_memory() { return row_memory_; }
   const RowMemory& row_memory() const { return row_memory_; }
   StreamRef compute_stream() const { return adopted_ ? *adopted_ : compute_.ref(); }  ///< forward, backward, update
-  /// For lookup and sort of the next batch, concurrently with the compute stream.
+  /// The stream that looks up and sorts the keys of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return adopted_ ? *adopted_ : prepare_.ref(); }
-  /// For the upload of the batch after the next one, and on several ranks the exchange of its keys.
+  /// The stream that uploads the batch after the next one. On several ranks it also exchanges the keys of that batch.
   StreamRef key_stream() const { return keys_; }
-  /// On several ranks: exchanges between ranks. On one rank: gradient sums and updates of tables. Both run concurrently
-  /// with the dense layers on the compute stream.
+  /// On several ranks, the stream of exchanges between ranks. On one rank, the stream of gradient sums and updates of
+  /// tables. Both run concurrently with the dense layers on the compute stream.
   StreamRef exchange_stream() const { return exchange_; }
   /// Replaces the compute stream and the prepare stream by a stream of the library's caller. Work on the new stream
   /// starts after the work queued on the previous compute stream.

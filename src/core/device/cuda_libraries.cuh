@@ -16,7 +16,8 @@ namespace hctr {
 /// The cuBLASLt descriptors of a GEMM and the algorithm chosen for that GEMM.
 struct BlasProduct {
   cublasLtMatmulDescOpaque_t operation;
-  cublasLtMatrixLayoutOpaque_t first, second, result, addend;  ///< `addend` equals `result` without a separate addend
+  /// `addend` equals `result` if the GEMM has no separate addend
+  cublasLtMatrixLayoutOpaque_t first, second, result, addend;
   cublasLtMatmulAlgo_t algorithm;
 };
 
@@ -28,7 +29,7 @@ struct Fp8Plan {
 
 /// The library handles of one rank. Not thread-safe: used only by the rank's thread.
 struct Runtime::CudaLibraries {
-  static constexpr int kMostPieces = 1024;  ///< maximum blocks of a GEMM that exchange partial sums
+  static constexpr int kMostPieces = 1024;  ///< maximum number of blocks of a GEMM that exchange partial sums
   explicit CudaLibraries(int index);
   ~CudaLibraries();
   CudaLibraries(const CudaLibraries&) = delete;
@@ -39,16 +40,16 @@ struct Runtime::CudaLibraries {
   /// that cuBLASLt chooses the same algorithms.
   std::optional<Buffer> side_workspace;
   std::set<void*> side_streams;
-  /// Tile counter of our own GEMM kernels on the compute stream (ops/gemm/fused_product.cuh): the next tile. 0 between
-  /// GEMMs.
+  /// Tile counter of our own GEMM kernels on the compute stream (ops/gemm/fused_product.cuh): the number of the next
+  /// tile. The counter is 0 between GEMMs.
   Buffer tile_counter;
-  /// Flags of complete partial sums for our own GEMM kernels: one array for the compute stream, one for another stream.
-  /// 0 between GEMMs (ops/gemm/tile_division.cuh).
+  /// Flags that partial sums are complete, for our own GEMM kernels: one array for the compute stream, one for another
+  /// stream. The flags are 0 between GEMMs (ops/gemm/tile_division.cuh).
   Buffer piece_flags;
   /// Converted operands of the running GEMM (ops/gemm/operand_memory.cuh). Recorded steps use this address.
   std::optional<ReservedBuffer> operands;
-  /// The GEMMs so far. The key contains everything that the choice of algorithm depends on, so equal GEMMs always use
-  /// the same algorithm.
+  /// The GEMMs that have run so far. The key contains everything that the choice of algorithm depends on, so equal
+  /// GEMMs always use the same algorithm.
   std::map<std::array<int64_t, 17>, BlasProduct> products;
   /// FP8 GEMMs; the keys are those of ops/gemm/fp8_product.cu.
   std::map<std::array<int64_t, 17>, Fp8Plan> fp8_products;

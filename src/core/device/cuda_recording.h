@@ -1,4 +1,4 @@
-// CUDA graph recording in several graphs, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call
+// Plain functions that record work as several CUDA graphs. Only CUDA builds define (cuda_runtime_calls.cu) and call
 // them.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Traces kernels with CUPTI. The library is loaded at run time, so programs also start without the library. Graph nodes
-// are marked when a capture creates them. An executable graph has clones of these nodes, and trace records name the
-// clones.
+// are marked when a capture creates them. The nodes of an executable graph are clones, and trace records name the
+// clones. A clone therefore gets the mark of its original.
 #include "core/device/cupti_trace.h"
 
 #include <cuda_runtime.h>
@@ -35,7 +35,7 @@ struct CuptiFunctions {
   decltype(&::cuptiGetResultString) text_of;
 };
 
-/// Searches next to the CUDA runtime, as toolkits and wheels install CUPTI, then in the system's search path.
+/// Searches next to the CUDA runtime, where toolkits and wheels install CUPTI, then in the system's search path.
 void* find_cupti(std::string& reason) {
   const std::string name = cat("libcupti.so.", CUDART_VERSION / 1000);
   std::vector<std::string> files;
@@ -214,7 +214,7 @@ class CuptiTrace : public KernelTrace {
  private:
   using Marks = std::map<uint64_t, PartMark>;
   static double seconds_of(uint64_t nanoseconds) {
-    // a double represents nanoseconds of a few days exactly, but not of decades
+    // Subtract the first time: a double represents nanoseconds of a few days exactly, but not of decades.
     static const uint64_t first = nanoseconds;
     return 1e-9 * static_cast<double>(static_cast<int64_t>(nanoseconds - first));
   }
@@ -248,8 +248,8 @@ class CuptiTrace : public KernelTrace {
   const std::thread::id thread_ = std::this_thread::get_id();
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::optional<PartMark> mark_;
-  Marks nodes_;  // [graph node id], including nodes of executable graphs
-  Marks calls_;  // [correlation id] of queued work
+  Marks nodes_;  // [graph node id]: the mark of a node, also of an executable graph
+  Marks calls_;  // [correlation id]: the mark of queued work
 };
 
 }  // namespace

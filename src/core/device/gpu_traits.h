@@ -1,4 +1,5 @@
-// The GPU properties that planning rules depend on. Plans for a GPU can then be made on a machine without that GPU.
+// The GPU properties that planning rules depend on, as plain values: plans for a GPU can be made on a machine without
+// that GPU.
 #pragma once
 
 #include <optional>

@@ -12,7 +12,7 @@ namespace hctr {
 /// Identifies the part of a step that work belongs to.
 struct PartMark {
   static constexpr uint32_t kQueued = UINT32_MAX;
-  uint32_t recording;  ///< kQueued: the part is queued in each step instead of recorded
+  uint32_t recording;  ///< id of the recording; kQueued: the part is queued in each step instead of recorded
   uint32_t part;       ///< index among the parts of the recording, or among the queued parts
 };
 
@@ -30,7 +30,7 @@ class KernelTrace {
   static std::unique_ptr<KernelTrace> start(std::string& reason);
   virtual ~KernelTrace() = default;
 
-  /// Assigns the work that the thread of start() records or queues from now on to this part.
+  /// From now on, assigns to this part all work that the thread of start() records or queues.
   virtual void set_mark(std::optional<PartMark>) = 0;
   /// Assigns graph node `to` to the part of node `from`. The graph must not be instantiated yet. Does nothing without a
   /// trace.

@@ -27,10 +27,10 @@ struct Grid {
   bool early = false;  ///< whether the kernel begins with start_early()
 };
 
-/// First statement of a kernel launched with Grid::early (programmatic dependent launch, compute capability 9.0 and
-/// newer). The kernel's blocks may start before the previous kernel in the stream has ended. Each block waits here for
-/// the end and the writes of that kernel. The next kernel may start once all blocks of this kernel have passed this
-/// statement. The GPU thereby overlaps launch latency with running kernels.
+/// Must be the first statement of a kernel launched with Grid::early (programmatic dependent launch, compute capability
+/// 9.0 and newer). The kernel's blocks may start before the previous kernel in the stream has ended. Each block waits
+/// here until that kernel has ended and its writes are visible. The next kernel may start once all blocks of this
+/// kernel have passed this statement. The GPU thereby overlaps launch latency with running kernels.
 __device__ inline void start_early() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (cudaGridDependencySynchronize(); cudaTriggerProgrammaticLaunchCompletion();))
 }
@@ -99,8 +99,8 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
       });
 }
 
-/// The blocks of a lockstep launch that work on one job: their number, and the index of this block. A kernel body uses
-/// BlockRange in place of blockIdx and gridDim.
+/// Describes the blocks of a lockstep launch that work on one job: their number, and the index of this block among
+/// them. A kernel body uses BlockRange in place of blockIdx and gridDim.
 struct BlockRange {
   int64_t block, blocks;
   __device__ int64_t thread_index() const { return block * blockDim.x + threadIdx.x; }

@@ -32,8 +32,8 @@ void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
     return a.launches_.size() < b.launches_.size();
   };
   for (;;) {
-    // The longest queue goes first. Queues with different first launches and equal last launches then merge their last
-    // launches.
+    // Take the next launch from the longest queue. If two queues differ at the start and match at the end, their last
+    // launches then become due together and are merged.
     const auto longest = std::max_element(queues.begin(), queues.end(), shorter);
     if (longest == queues.end() || longest->launches_.empty()) break;
     const LaunchQueue::Launch& head = longest->launches_.front();

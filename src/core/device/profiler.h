@@ -19,8 +19,8 @@ namespace hctr {
 struct Work {
   double flops = 0;      ///< floating-point operations of GEMMs and dot products: two per multiply-add
   double bytes = 0;      ///< bytes of the tensors read or written, each tensor counted once
-  double fp8_flops = 0;  ///< share of `flops` in GEMMs with FP8 operands
-  double launches = 0;   ///< kernels and copies, if the part is recorded
+  double fp8_flops = 0;  ///< the part of `flops` that is in GEMMs with FP8 operands
+  double launches = 0;   ///< number of kernels and copies, if the part is recorded
 };
 
 /// One part of one step.
@@ -46,10 +46,10 @@ struct EventCost {
 /// that queues work. On a GPU, events time the streams, and spans are also NVTX ranges. On a CPU, the clock times
 /// spans, because work is complete when its call returns.
 ///
-/// Events lengthen a part. For work queued in each step, stop() subtracts their cost. Recorded work (Program) is timed
-/// when it runs, if it was recorded between begin_recording() and end_recording(). time_parts() selects the parts of a
-/// recording that have events; their spans include the cost of the events. Parts in which nothing is recorded are
-/// skipped.
+/// Events make a part take longer. For work queued in each step, stop() subtracts the cost of the events. Recorded work
+/// (Program) is timed when it runs, if it was recorded between begin_recording() and end_recording(). time_parts()
+/// selects the parts of a recording that have events; the spans of these parts include the cost of the events. Parts in
+/// which nothing is recorded are skipped.
 ///
 /// During a trace the GPU has no events: spans of GPU parts have no times, and traced() returns their kernels.
 class Profiler {
@@ -83,7 +83,7 @@ class Profiler {
   std::string begin_trace();
   void end_trace() { trace_.reset(); }
   /// Kernels that ran on the GPU between the last start() and stop(), ordered by begin, with times in seconds since
-  /// start(). Marks index recorded() and spans().
+  /// start(). Their marks are indices of recorded() and spans().
   const std::vector<TracedWork>& traced() const { return traced_; }
   /// Measures EventCost on a GPU with empty kernels. Waits for queued work.
   EventCost cost_of_recorded_events();

@@ -56,7 +56,7 @@ std::optional<size_t> recorded_so_far(StreamRef stream) noexcept {
   if (cudaStreamGetCaptureInfo(stream_of(stream), &status, &id, &graph) == cudaSuccess &&
       status == cudaStreamCaptureStatusActive && cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess)
     return nodes;
-  (void)cudaGetLastError();  // a profile without node counts is not an error
+  (void)cudaGetLastError();  // clear the error, because a profile works without node counts
   return std::nullopt;
 }
 

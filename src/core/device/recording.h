@@ -17,7 +17,7 @@ class Recording {
   /// In each run, calls `work` after the current piece has been queued, in the order of the outside() calls. Does not
   /// call `work` during recording. `work` is copied; objects that `work` refers to must outlive the program.
   virtual void outside(std::function<void()> work) = 0;
-  /// Ends the current piece. Later work is queued after the outside work so far.
+  /// Ends the current piece. Later work is queued after all work passed to outside() so far.
   virtual void cut() = 0;
 };
 

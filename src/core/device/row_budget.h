@@ -13,9 +13,9 @@ namespace hctr {
 /// Limits of one rank in bytes. By default rows use all free device memory and no host memory.
 struct RowMemoryLimits {
   std::optional<int64_t> device;  ///< maximum on the device; nullopt: its free memory minus `reserve`
-  int64_t reserve = 0;            ///< without `device`: bytes to leave free on the device
+  int64_t reserve = 0;            ///< bytes to leave free on the device if `device` is nullopt
   int64_t host = 0;               ///< maximum in host memory
-  int64_t move_every = 128;       ///< steps between row swaps by access counts; 0: no swaps
+  int64_t move_every = 128;       ///< number of steps after which rows are swapped by access counts; 0: no swaps
   bool swap_always = false;       ///< for tests: swap rows even if they are not accessed
   std::string device_setting;     ///< name of the setting for `device`, for messages
   std::string host_setting;       ///< name of the setting for `host`; empty: rows stay on the device
@@ -52,8 +52,8 @@ class RowDiskUser {
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
-  /// A separate budget for some tables. For each tier set here, the budget uses the limits and byte counts of another
-  /// RowMemory, which must outlive this one.
+  /// A separate budget for some tables. It shares each tier set in Tiers with another RowMemory, which must outlive
+  /// this one: the limit and the byte count of that tier are those of the other RowMemory.
   struct Tiers {
     bool device = false, host = false, disk = false;
   };
@@ -90,7 +90,8 @@ class RowMemory {
   /// Register and deregister tables with rows on disk. A table must deregister before its destruction.
   void join(RowDiskUser* user);
   void leave(RowDiskUser* user);
-  /// Release ended snapshots of other tables that use host memory, or disk space. Returns whether a snapshot has ended.
+  /// Release the ended snapshots of other tables: those that use host memory (on_host), or those that use disk space
+  /// (on_disk). Return whether a snapshot has ended.
   bool end_snapshots_on_host(const RowDiskUser* but, bool wait) const;
   bool end_snapshots_on_disk(const RowDiskUser* but, bool wait) const;
   /// Makes other tables free `bytes` bytes of disk space. Returns the freed bytes, possibly fewer or more than `bytes`.
@@ -117,7 +118,8 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  std::vector<RowDiskUser*> host_users_, disk_users_;  // tables by the tier that they share
+  // tables with rows on disk that count in this host budget, and in this disk budget
+  std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 
 }  // namespace hctr

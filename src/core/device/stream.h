@@ -15,8 +15,8 @@ struct StreamRef {
   bool is_capturing() const;
 };
 
-/// Stream priority, also for recorded work: ready kernels of higher priority get multiprocessors first. On a device
-/// with fewer priorities, the highest ones are equal.
+/// The priority of a stream, which recorded work keeps: ready kernels of higher priority get multiprocessors first. On
+/// a device with fewer priorities, the highest ones are equal.
 enum class StreamPriority { lowest, step, sums, exchange };
 
 class Stream {

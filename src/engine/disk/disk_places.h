@@ -28,12 +28,12 @@ class DiskPlaces {
   /// Allocates `count` free places below `end`. At least `count` such places must be free.
   std::vector<uint32_t> take_before(int64_t end, int64_t count);
   void give_back(uint32_t place);
-  /// Until release(), places in use now are not reused, even if they are freed.
+  /// Holds the places that are in use now: until release(), they are not reused, even if they are freed.
   void hold() { held_ = used_; }
   void release();
   /// Removes the free places at the end of the file and returns how many were removed.
   int64_t drop_end();
-  /// The segments with the fewest used places, until they have `free` free places in total. Includes only segments that
+  /// The segments with the fewest used places: as many as together have `free` free places. Includes only segments that
   /// are at least a quarter free and not being filled.
   std::vector<uint32_t> emptiest(int64_t free) const;
 
@@ -49,7 +49,7 @@ class DiskPlaces {
   std::vector<uint32_t> given_back_;  // held places that were freed
   std::vector<uint32_t> taken_;       // [segment]: number of used places
   std::set<uint32_t> empty_;          // segments without used places
-  uint32_t next_ = 0, end_ = 0;       // the unallocated end of the segment that is being filled
+  uint32_t next_ = 0, end_ = 0;       // [next_, end_): unallocated places of the segment that is being filled
   uint32_t last_hole_ = 0;            // position from which take_any() continues
 };
 

@@ -95,10 +95,10 @@ class DiskRows : private RowDiskUser {
 
   /// Creates a snapshot of all rows. Any thread can read the snapshot while rows are added and removed, because places
   /// of the snapshot are not reused during its life. The snapshot must not outlive this object. If budget and disk are
-  /// exhausted, add() of this table and of other tables waits for the snapshot's end. `never_waits`: reserves budget
-  /// for the rows that may be evicted and for the growth of the map until then. Returns null and sets `why_not` if
-  /// there is no such capacity, if the snapshot would need more than `memory` bytes of host memory, or if another
-  /// snapshot exists.
+  /// exhausted, add() of this table and of other tables waits for the snapshot's end. `never_waits`: reserves the
+  /// budget that this table may need during the snapshot, for evicted rows and for the growth of the map. Returns null
+  /// and sets `why_not` if there is no such capacity, if the snapshot would need more than `memory` bytes of host
+  /// memory, or if another snapshot exists.
   std::shared_ptr<DiskSnapshot> snapshot(int64_t memory, bool never_waits, std::string& why_not);
   /// Host memory in bytes that the snapshot uses now in addition to the map, plus the bytes reserved for the map's
   /// growth.
@@ -107,7 +107,7 @@ class DiskRows : private RowDiskUser {
   /// Traffic since construction, and the time that this thread has waited for the disk.
   struct Traffic {
     int64_t rows_written = 0, rows_read = 0;
-    int64_t rows_read_ahead = 0;  ///< rows of rows_read that read_ahead() had read before
+    int64_t rows_read_ahead = 0;  ///< the part of rows_read that read_ahead() had read before
     int64_t rows_moved = 0;       ///< rows moved within the file by compaction
     double seconds = 0;
   };
@@ -117,7 +117,7 @@ class DiskRows : private RowDiskUser {
   /// Bytes read from the disk device because of page cache misses; 0 if the system does not count them.
   struct Fetched {
     int64_t ahead = 0;  ///< by read_ahead()
-    int64_t again = 0;  ///< by read(), if the system dropped pages after read_ahead()
+    int64_t again = 0;  ///< by read(): the system had dropped pages after read_ahead()
   };
   /// Thread-safe.
   Fetched fetched() const { return {fetched_ahead_, fetched_again_}; }
@@ -131,8 +131,8 @@ class DiskRows : private RowDiskUser {
       change(rows[i]);
     }
   }
-  /// The growth of the map for `more_rows` more rows: bytes on the host or, if the host budget is exhausted, on disk.
-  /// entries is 0 if the map need not grow. During growth the smaller map also exists.
+  /// How the map must grow for `more_rows` more rows: its additional bytes on the host or, if the host budget is
+  /// exhausted, on disk. `entries` is 0 if the map need not grow. During growth the smaller map also exists.
   struct MapGrowth {
     size_t entries = 0;
     int64_t on_host = 0, on_disk = 0;
@@ -150,8 +150,8 @@ class DiskRows : private RowDiskUser {
   }
   /// Whether `count` more rows fit in the budget.
   bool has_room(int64_t count) const;
-  /// Frees budget for `count` more rows as far as possible: first by releasing ended snapshots, then free places of
-  /// other tables, last by waiting for snapshots.
+  /// Frees budget for `count` more rows as far as possible: first releases ended snapshots, then takes free places of
+  /// other tables, and last waits for snapshots to end.
   void find_room(int64_t count);
   /// Reports the change of the file size to the budget. `before`: the previous number of places.
   void count_places(int64_t before);
@@ -165,8 +165,8 @@ class DiskRows : private RowDiskUser {
   void undo(std::span<const uint32_t> places);
   /// Reads the records of rows sorted by place. Also reads the gaps between rows of one segment.
   void read_segments(std::span<const Row> rows, std::byte* records) const;
-  /// Moves rows sorted by place to the places `to`. `records`: scratch. Returns whether the disk succeeded. If not, the
-  /// rows are unchanged, and the next read or write reports the error.
+  /// Moves rows sorted by place to the places `to`. `records`: scratch. Returns whether reading and writing succeeded.
+  /// If not, the rows are unchanged, and the next read or write reports the error.
   bool move_rows(std::span<Row> rows, const std::vector<uint32_t>& to, std::vector<std::byte>& records);
   /// Compaction: moves rows out of nearly empty segments so that `wanted` contiguous places become free, as far as the
   /// budget permits.
@@ -177,8 +177,8 @@ class DiskRows : private RowDiskUser {
   bool adds_in_order() const;
   /// Inserts rows with places into the map.
   void enter(std::span<const Row> rows);
-  /// Writes records whose write has failed to other free places. Errors: the error of the first failed write if there
-  /// are not enough places; then nothing has changed.
+  /// Writes the records of failed writes again, to other free places. Errors: the error of the first failed write if
+  /// there are not enough places; then nothing has changed.
   void settle();
   /// Waits until no write of add_behind() is pending, then calls settle().
   void settle_all();

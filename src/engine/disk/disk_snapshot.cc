@@ -147,7 +147,7 @@ void DiskRows::count_promises() {
 std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_waits, std::string& why_not) {
   end_snapshot(false);
   try {
-    settle_all();  // the snapshot reads the file
+    settle_all();  // write all records first, because the snapshot reads only the file
   } catch (const Error& error) {
     why_not = error.what();
     return nullptr;

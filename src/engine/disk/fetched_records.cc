@@ -49,7 +49,8 @@ void FetchedRecords::drop(uint32_t place) {
   if (found == at_.end()) return;
   Slot& slot = slots_[found->second];
   slot.dropped = true;
-  if (slot.ready) release(found->second);  // otherwise publish() will release the slot
+  // If the record is still being read, publish() will release its slot.
+  if (slot.ready) release(found->second);
   at_.erase(found);
 }
 

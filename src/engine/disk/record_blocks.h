@@ -32,10 +32,11 @@ class RecordBlocks {
   int64_t bytes(int64_t rows_in_memory) const { return blocks(rows_in_memory) * block_rows_ * record_bytes_; }
 
   Block coming() { return on_host(0); }
-  /// The least recently used block for evicted rows. Their number depends on `rows_in_memory`.
+  /// The least recently used block for evicted rows. `rows_in_memory` determines the number of such blocks.
   Block next_leaving(int64_t rows_in_memory);
 
-  /// in(): lays out a block of `rows` rows in `memory`. rows_in(): the maximum rows of a block in `bytes` bytes.
+  /// in() lays out a block of `rows` rows in `memory`. rows_in() returns the maximum number of rows of a block in
+  /// `bytes` bytes.
   Block in(std::byte* memory, size_t rows) const;
   size_t rows_in(size_t bytes) const;
 

@@ -51,7 +51,7 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   }
   HCTR_EXPECT(staying + needed <= arrays_.capacity(), arrays_.label(), ": a batch with ", staying + needed,
               " rows, capacity ", arrays_.capacity());
-  // The host waits for each choice of rows, so many rows are evicted at a time. Only the writing of blocks in memory
+  // Evict many rows at a time, because the host waits for each choice of rows. Only the writing of blocks in memory
   // overlaps the next steps.
   const int64_t leaving = std::min(std::max(least, arrays_.capacity() / kShareThatLeaves), in_memory - staying);
   turnover_.add(now.batches, in_memory, leaving);
@@ -82,7 +82,7 @@ std::vector<int32_t> RowDiskTier::rows_that_leave(int64_t rows) const {
   copy_bytes(runtime_.prepare_stream(), fates.data(), arrays_.left(), fates.size());
   runtime_.prepare_stream().synchronize();
   std::vector<int32_t> numbers, leaving;
-  const void* at = fates.data();  // memchr, because few rows are evicted
+  const void* at = fates.data();  // memchr quickly skips the many rows that stay
   while ((at = std::memchr(at, static_cast<int>(ops::Fate::leaves),
                            static_cast<size_t>(fates.data() + fates.size() - static_cast<const ops::Fate*>(at))))) {
     numbers.push_back(static_cast<int32_t>(static_cast<const ops::Fate*>(at) - fates.data()));

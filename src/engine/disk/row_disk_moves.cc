@@ -19,8 +19,8 @@ void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
 /// Stores with each evicted row its record number in the base checkpoint and its change marks. `rows` is sorted.
 void keep_changes(const RowArrays& arrays, std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
   if (!arrays.base_places() || rows.empty()) return;
-  // Copies the whole range in one copy, including rows that stay. An eviction removes at least a sixteenth of all rows
-  // in memory.
+  // Copies the whole range of rows at once, including rows that stay in memory. The range has at most about sixteen
+  // times as many rows, because an eviction removes at least a sixteenth of all rows in memory.
   const int64_t first = rows.front(), count = rows.back() - first + 1;
   std::vector<int32_t> places(static_cast<size_t>(count));
   std::vector<uint8_t> marks(static_cast<size_t>(count));
@@ -55,7 +55,7 @@ ops::RecordParts RowDiskTier::parts_that_come(const RecordBlocks::Block& block, 
   parts.add({reinterpret_cast<std::byte*>(arrays_.base_places()), entry + offsetof(DiskRows::Row, place),
              sizeof(int32_t), kStride});
   parts.add({reinterpret_cast<std::byte*>(arrays_.marks()), entry + offsetof(DiskRows::Row, crc), 1,
-             kStride});  // the lowest byte of crc
+             kStride});  // the marks, in the lowest byte of crc
   return parts;
 }
 
@@ -92,7 +92,7 @@ void RowDiskTier::put_out(std::span<const int32_t> rows, size_t& left) {
     const RecordBlocks::Block block = next;
     const std::span<const int32_t> numbers = rows_of(left);
     const std::span<DiskRows::Row> leaving(block.entries, numbers.size());
-    for (DiskRows::Row& row : leaving) {  // set the values for which the table has no column
+    for (DiskRows::Row& row : leaving) {  // set the fields of DiskRows::Row for which the table has no column
       if (!arrays_.slots()) row.slot = 0;
       row.base = row.marks = 0;
     }
@@ -107,7 +107,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   const RecordBlocks::Block block = records_.coming();
   std::copy(rows.begin(), rows.end(), block.entries);
   if (from == From::disk) disk_->read(rows, block.records);
-  if (arrays_.base_places())  // fields from which scatter_records() sets base_places and marks
+  if (arrays_.base_places())  // copy both values to the fields from which scatter_records() sets base_places and marks
     for (DiskRows::Row& row : std::span(block.entries, rows.size())) {
       row.place = row.base;
       row.crc = row.marks;
@@ -123,7 +123,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
                 before.rows, " rows and ", rows.size(), " rows from disk exceed the capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
-  // Running steps use neither the free row numbers nor row numbers after their own rows.
+  // The rows can be written now: running steps use neither free row numbers nor row numbers after their own rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     const auto some = static_cast<int64_t>(count);
@@ -140,7 +140,8 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   if (from == From::disk) disk_->remove(rows);  // the rows are no longer on disk
   ctx.stream().synchronize();
   if (to == To::places) return;
-  // Queue this after the queued steps, because each of them uses only the rows that existed at its preparation.
+  // Make the rows visible only behind the queued steps, because each of those uses only the rows that existed at its
+  // preparation.
   const auto last = before.rows + static_cast<uint32_t>(rows.size());
   Context behind(runtime_, runtime_.compute_stream());
   ops::index_finish_rows(behind, index_.view(), last);

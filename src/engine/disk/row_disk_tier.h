@@ -99,8 +99,8 @@ class RowDiskTier {
   /// Adds to the statistics: a removal has moved `moved` rows to lower row numbers, which closed all gaps.
   void note_closed(int64_t moved) { moved_up_ += moved; }
 
-  /// Reads the records of these keys that are on disk into the system's cache, without waiting. Thread-safe at any
-  /// time. `slot` is used only if the table's rows depend on slots.
+  /// Asks the system to read the records of these keys, if they are on disk, into its cache. Does not wait. Thread-safe
+  /// at any time. `slot` is used only if the table's rows depend on slots.
   void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // Column values of rows on disk.
@@ -127,7 +127,7 @@ class RowDiskTier {
   };
   /// The addresses of a column's values in these rows and records.
   StridedBytes values_of(const RowColumn&, DiskRows::Row* rows, std::byte* records) const;
-  /// Whether keys of a batch may be on disk, or more keys may be new than fit in memory.
+  /// Whether rows of the batch's keys may be on disk, or the batch may have more new keys than fit in memory.
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
   /// Adds the count copied by count_batch_rows(). Its stream must have been synchronized.
   void add_batch_count();
@@ -149,7 +149,7 @@ class RowDiskTier {
   /// the block itself.
   void for_record_pieces(size_t rows, const RecordBlocks::Block&,
                          const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body);
-  /// Queues on the prepare stream the packing of these rows into the next block. Errors: write errors of earlier
+  /// Queues the packing of these rows into the next block, on the prepare stream. Errors: write errors of earlier
   /// records.
   RecordBlocks::Block start_records(std::span<const int32_t> rows);
   /// Moves at most block_rows() rows to memory on the context's stream and waits for it. To::places: to free row

@@ -14,7 +14,7 @@ class Turnover {
   void add(uint32_t step, int64_t rows, int64_t leaving) {
     left_ += leaving;
     const auto since = static_cast<double>(step - last_);
-    if (since == 0 || left_ == 0) return;  // evictions by evaluations count in the next step
+    if (since == 0 || left_ == 0) return;  // evictions by evaluations are counted with the next step
     const double now = since * static_cast<double>(rows) / static_cast<double>(left_);
     mean_ = mean_ > 0 ? mean_ + (now - mean_) / 4 : now;
     last_ = step;

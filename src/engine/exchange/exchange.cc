@@ -86,7 +86,7 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
-/// Whether owners can write vectors directly to y, because a single owner computes each vector.
+/// Whether owners can write vectors directly to y: each vector must be computed by a single owner.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;
@@ -142,7 +142,7 @@ std::byte* Exchange::vectors_from(int owner) const {
 
 void Exchange::make_key_exchange(Runtime& runtime) {
   const Tensor received = arena_.get(received_);
-  zero(runtime.compute_stream(), received);  // without keys, in case the first round is aborted
+  zero(runtime.compute_stream(), received);  // so that the buffer has no keys if the first round is aborted
   runtime.compute_stream().synchronize();
   const RankRanges of_ranks = RankRanges::equal(comm_.size(), received.elements() / comm_.size());
   to_merge_ = comm_.make_peer_exchange({received, of_ranks});
@@ -175,9 +175,9 @@ void Exchange::make_exchanges(Runtime& runtime) {
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
     const std::string stride =
-        std::to_string(shape_.y->row_stride());  // owners compute addresses with their own stride
-    HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "the stride of vectors is ", stride,
-                " elements, and differs from that of rank 0");
+        std::to_string(shape_.y->row_stride());  // owners compute the addresses of vectors with their own stride
+    HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "vectors ", stride,
+                " elements apart: the stride on rank 0 differs");
     to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
   }
   straight_ = to_samples_ != nullptr;
@@ -192,7 +192,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    of_owners.begin.assign(of_owners.begin.size(), 0);  // every owner, including this rank, gets the same message
+    // all owners, including this rank, get the same message, which begins at 0
+    of_owners.begin.assign(of_owners.begin.size(), 0);
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
@@ -238,7 +239,7 @@ void Exchange::list_addresses(Runtime& runtime) {
     return remote_columns;
   };
   const auto received_from = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;  // only `present` is used then
+    if (straight_) return nullptr;  // then only `present` is used, not the addresses
     return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
   const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
@@ -279,7 +280,7 @@ void Exchange::list_addresses(Runtime& runtime) {
   });
   for (Batch& batch : batches_) {
     batch.split = split;
-    // a single message for all owners has every vector
+    // `present` stays null for a single message to all owners, which has every vector
     if (!one_message) batch.split.present = batch.joined.present;
   }
 }
@@ -346,7 +347,8 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   wait_for_vectors(ctx);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) {
-    if (!at.mine.keys)  // null if pieces of a step are recorded, which cannot use data that depends on keys
+    // mine.keys is null if the step is recorded in pieces: a piece cannot use data that depends on keys
+    if (!at.mine.keys)
       throw Error(Kind::config,
                   "steps recorded in pieces need vectors that GPUs write directly to their destination: bags of "
                   "one key, vectors of a multiple of 16 bytes, and GPUs that can access each other's memory");

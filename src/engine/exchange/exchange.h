@@ -89,7 +89,8 @@ class Exchange {
   /// (ops::add_joined_vectors). Shape: y [samples, columns, dim].
   void receive_vectors(Context&, int buffer, Tensor y);
   void add_received_vectors(Context&, int buffer, Tensor y);
-  /// The vectors of owners that write directly to y. Null if add_received_vectors() adds the vectors instead.
+  /// Describes the vectors that owners write directly to y. Null if owners do not: add_received_vectors() then adds the
+  /// vectors.
   const ops::OwnerVectors* writers(int buffer) const {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
@@ -169,7 +170,7 @@ class Exchange {
       to_owners_;                           // exchanges of keys, vectors and gradients; null on several hosts
   std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send all gradients
   std::unique_ptr<UniqueExchange> unique_;  // set on several hosts
-  bool straight_ = false;                   // owners write directly to y
+  bool straight_ = false;                   // whether owners write directly to y
 };
 
 }  // namespace hctr

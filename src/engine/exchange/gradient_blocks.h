@@ -36,7 +36,7 @@ class GradientBlocks {
   void add_blocks(const OwnerColumns&, const std::byte* dy, std::vector<ops::VectorBlock>& to) const;
 
   Layout layout_;
-  Stream to_others_, to_own_;  // two streams, so that two copy engines work
+  Stream to_others_, to_own_;  // two streams, so that two copy engines work at the same time
   Event gradients_ready_, sent_, kept_;
 };
 

@@ -46,8 +46,8 @@ class Embedding {
   virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
   virtual void gather_keys(Context&, Recording*, int /*buffer*/) {}
   virtual void receive_keys(Context&, Recording*, int /*buffer*/) {}
-  /// Whether the calls of a step from send_keys() on only queue copies and kernels (core/device/launch.cuh). False if
-  /// rows can be on disk. The same on every rank.
+  /// Whether all calls of a step, beginning with send_keys(), only queue copies and kernels (core/device/launch.cuh).
+  /// False if rows can be on disk. The same on every rank.
   virtual bool exchanges_by_kernels() const { return false; }
   /// Queues the search for keys without a row in memory, if rows may be on disk. Call before prepare(), on its stream.
   /// Returns whether work was queued. The caller then synchronizes the stream, so that bring_rows() does not wait.
@@ -78,14 +78,14 @@ class Embedding {
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
   /// Starts to send the gradients to the owners of rows. Checks all of `dy` for overflow if search.found is set.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
-  /// Whether copy engines of a GPU send gradients, without using multiprocessors, if `dy` permits and there is no
+  /// Whether copy engines of a GPU, rather than multiprocessors, send gradients if `dy` permits it and there is no
   /// overflow check.
   virtual bool sends_gradients_by_engines() const { return false; }
   /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Also runs if the step is
   /// skipped.
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
-  /// Calls EmbeddingTable::freeze() for all rows. Must be the same on every rank.
+  /// Calls EmbeddingTable::freeze() for all rows. `frozen` must be the same on every rank.
   virtual void freeze(bool frozen) { table().freeze(frozen); }
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
   /// Creates a reader with its own memory, for lookups in a table that no longer changes. Only on one rank.
@@ -124,7 +124,7 @@ class Embedding {
   void continue_access_stats(int64_t steps) { table().continue_access_stats(steps); }
   /// Passes the rows of all ranks to `sink` on rank 0, sorted by (slot, key). Does not call `sink` on other ranks.
   virtual void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) = 0;
-  /// The maximum host memory in bytes that export_rows() needs on this rank for its reserved rows. Not collective.
+  /// The maximum bytes of host memory that export_rows() needs on this rank, for all rows with memory. Not collective.
   virtual int64_t bytes_to_export(bool with_states, int ranks) { return table().bytes_to_export(with_states, ranks); }
   /// The maximum device memory in bytes that export_rows() needs on this rank. Not collective.
   int64_t device_bytes_to_export(bool with_states) { return table().device_bytes_to_export(with_states); }

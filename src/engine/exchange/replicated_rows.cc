@@ -72,7 +72,7 @@ void ReplicatedRows::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
-  if (uint8_t* changed = table_.change_marks())  // includes rows touched by batches of other ranks
+  if (uint8_t* changed = table_.change_marks())  // mark also rows that only batches of other ranks touched
     ops::record_access(ctx, step.touched, rows_now(), {.changed = changed});
 }
 

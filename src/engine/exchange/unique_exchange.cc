@@ -152,8 +152,8 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
   return messages;
 }
 
-/// Plans the messages that this rank sends: columns of this rank, then columns of the owners for which this rank
-/// gathers.
+/// Plans the messages of keys that this rank sends, one for each owner: first to itself, for its own columns, then to
+/// the owners on other hosts for which this rank gathers keys, for their columns.
 void UniqueExchange::plan_asked(Runtime& runtime) {
   const std::vector<int>& owners = groups_.owners_through(comm_.rank());
   std::vector<ops::HostColumn> columns;
@@ -168,7 +168,7 @@ void UniqueExchange::plan_asked(Runtime& runtime) {
   asked_.ranks = owners;
 }
 
-/// Plans the messages that this rank answers: its own columns, once per host.
+/// Plans the messages that this rank answers as owner: one for each host, with this rank's columns.
 void UniqueExchange::plan_answered(Runtime& runtime) {
   const ops::OwnerKeys& own = layout_.owners[static_cast<size_t>(comm_.rank())];
   std::vector<ops::HostColumn> columns;

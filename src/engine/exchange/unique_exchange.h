@@ -38,13 +38,13 @@ struct OwnedRows {
 
 /// The transport of an Exchange between hosts. For each owner on another host, one rank of this host gathers the keys
 /// of all local ranks, deduplicates them, and distributes the vectors that the owner returns. Owners get the same
-/// batches as from a direct exchange. Without `sums_in_hosts`, ranks receive bitwise equal vectors, and rows bitwise
-/// equal gradients. The host waits for the counts of keys, so no call can be recorded. Calls are collective, in the
+/// batches as from a direct exchange. Without `sums_in_hosts`, vectors and gradients are bitwise equal to those of a
+/// direct exchange. The host waits for the counts of keys, so no call can be recorded. Calls are collective, in the
 /// order send_keys, gather_keys, receive_keys, then for the same batch send_vectors, send_gradients, receive_gradients.
 class UniqueExchange {
  public:
   struct Layout {
-    ops::KeySplit split;                 ///< for this rank's batches; columns are in HostGroups::owner_order()
+    ops::KeySplit split;                 ///< splits this rank's batches; the columns are in HostGroups::owner_order()
     std::vector<ops::OwnerKeys> owners;  ///< [ranks]: the messages of a full-size exchange
     std::vector<int64_t> most_keys;      ///< [ranks]: maximum keys of each message
     std::vector<int32_t> keys_of_bag;    ///< [split.count]: maximum keys per bag of each column
@@ -110,10 +110,10 @@ class UniqueExchange {
     size_t offsets = 0, keys = 0, first = 0, places = 0, bag_numbers = 0, columns = 0, sizes = 0, refused = 0,
            words = 0;
   };
-  /// The sizes of a batch in vectors, by rank. `bags`: bags of this rank; bags[r] go through rank r of this host, which
-  /// gathers for their owners. `items`: bags of each rank of this host for which this rank gathers. `own`: the bags of
-  /// `items` whose owner is this rank; these bags come first and are not sent to another host. The other ranges count
-  /// the vectors and gradients of sent and received messages.
+  /// The sizes of a batch in vectors, by rank. `bags`: the bags of this rank. Rank r of this host owns the rows of
+  /// bags[r], or gathers for their owners. `items`: items[r] are the bags of rank r of this host whose rows this rank
+  /// owns, or for whose owners it gathers. `own`: those bags of `items` whose rows this rank owns; they come first and
+  /// are not sent to another host. The other ranges count the vectors and gradients of sent and received messages.
   struct Sizes {
     RankRanges bags, items;
     std::vector<int64_t> own;  // [rank of this host]: bags of its `items` that this rank owns
@@ -130,7 +130,7 @@ class UniqueExchange {
     size_t requested;                                     // bags, as indices in `present`
     size_t bag_offsets, bag_vectors, bag_gradients, own;  // ops::BagLists
     size_t owner_offsets, owner_keys, key_gradients;      // ops::OwnerLists
-    Groups groups{};                                      // groups of bags by the index of their gradient sum
+    Groups groups{};                                      // groups bags by the index of their gradient sum
     Sizes sizes{};
   };
   /// The ranges of keys that this rank exchanges with ranks of its host.
@@ -176,7 +176,8 @@ class UniqueExchange {
   Tensor words_of(size_t ticket) const;
   /// An all_to_all() of vectors; ranges count vectors.
   void send(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive);
-  /// Copies the vectors of this rank's bags to bags_ (pack) or from bags_, except bags of its own rows.
+  /// Copies vectors or gradients of this rank's bags, except bags of its own rows: from `of_samples` to bags_ if
+  /// `pack`, otherwise from bags_ to `of_samples`.
   void copy_bags(Context&, const Batch&, std::byte* of_samples, bool pack);
   /// Removes the first `own` elements of this rank's range: the bags that are not sent to another rank.
   RankRanges without_own(RankRanges, int64_t own) const;

@@ -123,8 +123,8 @@ void UniqueExchange::copy_gradients(Context& ctx, const Batch& at) {
   }
 }
 
-/// Sums gradients of the same index in f32, ordered by rank and sample, as a table sums the gradients of a row, and
-/// rounds the sum. Index 0 is not sent.
+/// Sums the gradients of each index in f32, in the order of ranks and samples, as a table sums the gradients of a row.
+/// Then rounds the sums. Index 0 is not sent.
 void UniqueExchange::sum_gradients(Context& ctx, const Batch& at, const ops::OverflowSearch& search) {
   if (at.sizes.summed == 0) return;
   const int64_t gradients = end_of(at.sizes.gradients_sent);

@@ -24,13 +24,13 @@ class HostGroups {
         owners_through_[static_cast<size_t>(gathering_rank(static_cast<size_t>(host_), owner))].push_back(owner);
   }
 
-  int host() const { return host_; }  ///< of this rank
+  int host() const { return host_; }  ///< index of this rank's host
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   const std::vector<int>& here() const { return hosts_[static_cast<size_t>(host_)]; }
-  /// The index of a rank of this host among the ranks of this host.
+  /// The index of `rank`, which must be on this host, among the ranks of this host.
   int64_t index_here(int rank) const { return std::find(here().begin(), here().end(), rank) - here().begin(); }
   /// The rank of `host` that gathers the host's keys for an owner on another host. Different owners have different
-  /// gathering ranks, because a single rank would carry the traffic of the whole host.
+  /// gathering ranks; otherwise a single rank would carry the traffic of the whole host.
   int gathering_rank(size_t host, int owner) const {
     const std::vector<int>& ranks = hosts_[host];
     return ranks[static_cast<size_t>(owner) % ranks.size()];

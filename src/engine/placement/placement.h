@@ -29,7 +29,8 @@ struct Placement {
   int64_t pieces = 1;
 
   /// The placement without a plan: slot s is on rank s mod ranks. Every slot is sharded by key if the rule requires
-  /// that, or if slots share rows. For a replicated table `ranks` is 1, because each rank is the only owner.
+  /// that, or if slots share rows. For a replicated table `ranks` is 1, because each rank is the only owner of its
+  /// copy.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
     if (rule == PlacementRule::data_parallel) return {};
     Placement placement{ranks, {}};

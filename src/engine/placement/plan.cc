@@ -10,7 +10,7 @@ namespace {
 
 using namespace plan;
 
-constexpr double kGain = 0.9;         // a change must reduce the cost to this fraction
+constexpr double kGain = 0.9;         // a change must reduce the cost to at most this fraction
 constexpr double kKeptMemory = 0.85;  // fraction of memory for rows; the rest is for activations and batches
 
 /// The decisions about a table that are made before its slots are placed.
@@ -223,7 +223,8 @@ class Search {
       if (table.dim % (4 * pieces) != 0) continue;
       cut.push_back({.on_every_rank = now, .pieces = pieces});
       if (cheaper != now)
-        cut.push_back({.on_every_rank = cheaper, .pieces = pieces});  // may pay once the other slots are balanced
+        // replicating slots may pay once cutting has balanced the others
+        cut.push_back({.on_every_rank = cheaper, .pieces = pieces});
     }
     try_all(t, cut);
   }

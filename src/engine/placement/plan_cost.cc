@@ -23,9 +23,11 @@ Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number
   if (slot.rows > 0) distinct = std::min(distinct, rows);
   const double travelling = static_cast<double>(table.dim * table.number_bytes) * part;
   const double sent =
-      (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;  // sent by every owner for all samples
+      // no `share`: if the slot is sharded, every owner sends vectors for all samples
+      (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;
   const double touched = (keys * (kLookup + 2 * vector) + distinct * 2 * row) * share;
-  const double added = spread ? vectors * vector * elsewhere : 0;  // additions of partial sums from other owners
+  // bytes of partial sums from other owners, which must be added
+  const double added = spread ? vectors * vector * elsewhere : 0;
   return {sent / speeds.link + (touched + added) / speeds.rows, rows * row * share};
 }
 

@@ -33,8 +33,8 @@ class StorePolicy {
   bool rows_may_leave() const { return rules_.when_full != WhenFull::error; }
 
   // Calls before a batch.
-  /// The maximum rows after a batch of `batch_keys` keys: `at_most`, or fewer if the previous batches were reduced to
-  /// the limit.
+  /// The maximum number of rows after a batch of `batch_keys` keys. `at_most`: the maximum if no row is removed. If a
+  /// full table removes rows, at most the limit plus `batch_keys` rows can exist.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
   /// Records the maximum rows that can exist after the batch.
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }
@@ -54,8 +54,8 @@ class StorePolicy {
   void check(int64_t rows) const;
   void check_batch(int64_t different_keys) const;
 
-  /// How many rows an eviction removes: down to 15/16 of the limit, or to `staying` (the rows of the batch) if that is
-  /// more. `admitted`: candidates for admission that are removed anyway.
+  /// How many rows an eviction removes, so that 15/16 of the limit are left, or `staying` rows (the rows of the batch)
+  /// if these are more. `admitted`: candidates for admission that are removed anyway.
   int64_t rows_to_evict(const RowCounts&, int64_t admitted, int64_t staying) const;
   /// How many new rows of a batch a full table refuses.
   int64_t rows_to_refuse(const RowCounts& rows) const { return rows.all() - most_kept(); }

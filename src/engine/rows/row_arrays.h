@@ -57,7 +57,7 @@ class RowArrays {
   int32_t* base_places() const { return base_places_; }
   /// Sets how direct keys are mapped to rows, possibly through places().
   void set_direct(const ops::DirectIndex& direct) { data_.identity.direct = direct; }
-  /// With direct keys: [rows + 1] on the device, the position in the arrays of each row number. Null: position and row
+  /// With direct keys: [rows + 1] on the device, the position of each row number in the arrays. Null: position and row
   /// number are equal.
   const int32_t* places() const { return data_.identity.direct.places; }
   /// The inverse of places(): the row number at each position.
@@ -91,7 +91,7 @@ class RowArrays {
                   const std::function<void(Context&, const int32_t*, int64_t)>& body) const;
   /// Copies rows of a column to the host. Uses staging().
   void copy_out(const RowColumn&, std::span<const int32_t> rows, std::byte* to) const;
-  /// Copies the bytes from `first` on of a column's array. The array is ordered by row number and starts with row 1,
+  /// Copies bytes of a column's array, from byte `first` on. The array is ordered by row number and starts with row 1,
   /// independent of the positions of rows.
   void read(StreamRef, const RowColumn&, int64_t first, std::span<std::byte> to) const;
 

@@ -1,4 +1,4 @@
-// The number of bits of a table's row numbers, as sorts of row numbers need it.
+// The number of bits that a sort of a table's row numbers must consider.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Every row number is below 2^now(). The value never changes; or, after follow_memory(), it is valid until
-/// consume_change() returns true.
+/// Every row number is below 2^now(). Without follow_memory() the value of now() never changes. After follow_memory(),
+/// a value is valid until consume_change() returns true.
 class RowBits {
  public:
   /// `most_rows`: maximum number of rows that may be assigned. `arrays` must outlive this object.
@@ -26,7 +26,7 @@ class RowBits {
   const RowArrays& arrays_;
   int64_t most_rows_;
   bool on_disk_, follows_ = false;
-  int recorded_ = 0;  // the bits in recorded work
+  int recorded_ = 0;  // the value of now() that recorded work uses
 };
 
 }  // namespace hctr

@@ -14,7 +14,7 @@ namespace hctr {
 struct RowColumn {
   ReservedBuffer memory;
   int64_t bytes_per_row;
-  std::string name, type;  // as in checkpoints
+  std::string name, type;  // the column's name and type in checkpoints
   int64_t elements_per_row;
   // vectors or optimizer states, which may be in host memory
   bool numbers;

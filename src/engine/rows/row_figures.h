@@ -17,7 +17,7 @@ struct DiskUse {
   double seconds = 0;          ///< time for which steps, evaluations and files waited
   bool unwritten = false;      ///< whether record writes are pending
   int64_t free_places = 0;     ///< row numbers of evicted rows that are not reused yet
-  int64_t into_places = 0;     ///< rows that reused such a row number, including new rows
+  int64_t into_places = 0;     ///< rows that got the row number of an evicted row, including new rows
   int64_t moved_up = 0;        ///< rows moved in memory to close gaps
   int64_t index_builds = 0;    ///< rebuilds of the index
   int64_t waits_to_leave = 0;  ///< evictions that waited for all queued steps

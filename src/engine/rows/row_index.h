@@ -38,7 +38,7 @@ class RowIndex {
   Progress wait_for_all();
   /// Waits for all queued work and returns the state of the index.
   ops::IndexState state();
-  /// Sets the state on the device, and the host's report. Waits for the compute stream.
+  /// Sets the state on the device and the counts that progress() returns. Waits for the compute stream.
   void set_state(const ops::IndexState&);
   /// Sets the state on the device only, in order of the compute stream.
   void put_state(const ops::IndexState&);

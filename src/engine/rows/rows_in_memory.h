@@ -91,16 +91,16 @@ class RowsInMemory {
   // Create the first rows. Their memory must be allocated.
   /// Creates all rows of direct keys with initial values. Waits for queued work.
   void create_all();
-  /// Creates row 1 as the shared row, which all keys without an own row use. `name`: of the table.
+  /// Creates row 1 as the shared row, which all keys without an own row use. `name`: the name of the table.
   void add_shared_row(const std::string& name);
   /// Assigns rows 1, 2, ... to these keys in order, with initial values. No other row may exist, and the index must
   /// have entries for the keys. `slots` is empty if rows do not depend on slots. Waits for queued work.
   void assign(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
-  /// Removes the rows that `choose` marks, and renumbers the remaining rows 1 to n without gaps. Waits for queued work,
-  /// which must be at most the preparation of `batch`. Returns the number of removed rows; rows that were evicted
-  /// before do not count.
+  /// Removes the rows that `choose` marks, and renumbers the remaining rows 1 to n without gaps. Waits for queued work.
+  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows; rows that were
+  /// evicted before do not count.
   int64_t remove(const RowsOfBatch& batch, const Choose& choose, RowFollower&);
 
  private:

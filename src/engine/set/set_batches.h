@@ -272,7 +272,8 @@ struct EmbeddingSet::State {
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
-  std::optional<int> reserved_buffer, recorded_buffer;  // the buffers of reserve() and of work that may be replayed
+  // the buffer that reserve() chose, and the buffer of work that may be replayed
+  std::optional<int> reserved_buffer, recorded_buffer;
 };
 
 }  // namespace hctr

@@ -26,7 +26,7 @@ struct EnumWords<WhenFull> {
 struct RowPolicy {
   WhenFull when_full = WhenFull::error;
   int64_t expire_after = 0;             ///< rows whose key did not occur for this many steps are removed; 0: never
-  int64_t min_count = 1;                ///< occurrences until a key gets a row
+  int64_t min_count = 1;                ///< number of occurrences at which a key gets a row
   double admit_probability = 1;         ///< probability, per bag with an unknown key, that the key gets a row
   int64_t max_candidates = 10'000'000;  ///< maximum number of keys that are counted without a row
   bool of_candidates = false;           ///< the table stores candidates: counted keys without a row in the main table

@@ -24,7 +24,8 @@ namespace hctr {
 
 class Runtime;
 
-inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  ///< per table: row numbers are signed 32-bit integers
+/// maximum rows of a table, because row numbers are signed 32-bit integers
+inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;
 
 struct TableSpec {
   std::string name;         ///< name of the layer, and of its random stream
@@ -45,8 +46,8 @@ struct TableSpec {
   /// index.
   DirectKeys direct;
   ops::Combiner combiner = ops::Combiner::sum;
-  /// The slot number of each slot of a batch, if a batch does not have all slots in order: the slots that this rank
-  /// owns.
+  /// The slot number of each slot of a batch, which has only the slots that this rank owns. nullopt: a batch has all
+  /// slots in order.
   std::optional<std::vector<int32_t>> batch_slots{};
   /// [slots]: maximum keys per bag of each slot. Required with Combiner::none, and for tables on several ranks.
   std::vector<int64_t> slot_keys;
@@ -64,14 +65,14 @@ struct TableSpec {
   /// additions, so results would differ from those of a single rank.
   std::optional<bool> sums_in_hosts{};
   int64_t row_hint = 0;   ///< initial capacity in rows, if memory is sufficient
-  int64_t row_limit = 0;  ///< 0: only memory limits the rows
+  int64_t row_limit = 0;  ///< maximum number of rows; 0: only memory limits the rows
   /// name of the setting that defines row_limit, for messages
   std::string limit_setting = "max_vocabulary_size_per_gpu";
   /// rows are only loaded from files: memory is reserved for loaded rows, not for rows that batches add
   bool loads_only = false;
   /// keys are assigned to rows between steps (RowStore::assign_rows), and batches add no rows
   bool fixed_keys = false;
-  Replication replication;  ///< used on several ranks, but not by the table itself
+  Replication replication;  ///< for the embedding on several ranks; the table itself does not use it
   RowPolicy policy;         ///< which keys get rows, and which rows are removed
   /// whether rows may move between device and host; false if row numbers must be equal on every rank
   bool rows_move = true;

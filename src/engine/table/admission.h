@@ -21,8 +21,8 @@ class Admission {
 
   /// Like RowStore::set_steps_before(), for the candidates.
   void set_steps_before(int64_t steps);
-  /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Runs on the
-  /// host between steps; synchronizes as RowStore does.
+  /// Reserves capacity for the candidates of the batch of step `step`. `step` counts steps as access statistics do.
+  /// Runs on the host between steps; synchronizes as RowStore does.
   void reserve_rows(int64_t step);
   /// Like EmbeddingTable::reserve_batch(), for every buffer. No work may be queued.
   void reserve_batch(const TableSpec&, int64_t keys);
@@ -33,7 +33,7 @@ class Admission {
   /// rows[p] = the row of key p of the batch in `table`: an existing row, a new row, the shared row, or 0. Runs on the
   /// prepare stream and can be recorded. Requires ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
-  /// For lookups: unknown keys get the shared row, if training has used it.
+  /// For lookups: sets the rows of unknown keys to the shared row, if training has used the shared row.
   void share_row(Context&, ops::KeyBatch, int32_t* rows) const;
 
   /// While closed, no new key gets a row, and keys without a row share row 1. Runs on the host; no work may be queued.

@@ -14,8 +14,9 @@
 
 namespace hctr {
 
-/// Writes the columns of rows in memory, then of rows on disk, or of all rows in a given order. Rows in memory must
-/// have contiguous row numbers, and no work may be queued. One RowSaver writes one checkpoint.
+/// Writes the columns of all rows: either first of the rows in memory and then of the rows on disk, or in a given
+/// order. Rows in memory must have contiguous row numbers, and no work may be queued. One RowSaver writes one
+/// checkpoint.
 class RowSaver {
  public:
   struct Rows {
@@ -49,8 +50,8 @@ class RowSaver {
   /// Reads bytes [first, first + to.size()) of a column's array over the listed rows.
   void read(const RowColumn&, std::span<const int64_t> rows, int64_t first, std::span<std::byte> to) const;
   void copy(const RowColumn&, std::span<const int64_t> rows, std::byte* to) const;
-  /// Whether memory suffices to write `rows` rows later in a given order, of which `rows_in_memory` are copied from
-  /// memory now.
+  /// Whether there is memory to write `rows` rows later in a given order. `rows_in_memory` of these rows are copied
+  /// from memory now.
   bool fits_later(int64_t rows_in_memory, int64_t rows) const;
   /// Schedules the columns of the listed rows to be written later. Empty: all rows of the snapshot.
   void leave_for_later(std::vector<int64_t> rows, const std::vector<LaterColumn>&) const;

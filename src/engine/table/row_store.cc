@@ -65,11 +65,12 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
 void RowStore::get_first_memory(const TableSpec& spec) {
   const RowArrays& arrays = rows_.arrays();
   const int64_t ring_keys = rows_.batches().ring_keys();
-  // If not all rows fit, allocate only rows that batches use, because other tables also need initial memory.
+  // If rows of direct keys do not all fit in memory, allocate only rows that batches use, because other tables also
+  // need initial memory.
   const int64_t hint = tiers_.ranges() ? 0 : spec.row_hint;
   const int64_t plenty = free_memory(runtime_.device()) / 4 / bytes_of_row(spec);
   const int64_t wanted = std::min(std::max(ring_keys, std::min(hint, plenty)), rows_.most_rows());
-  // row_hint must not use host memory.
+  // Host memory is not allocated for row_hint alone.
   int64_t rows = tiers_.account().most_on_device_alone(std::min(wanted, ring_keys), wanted);
   if (tiers_.disk()) {
     const int64_t least = std::min(rows_at_a_time(spec, rows_.batches().keys), arrays.most_rows());
@@ -113,7 +114,7 @@ RowStore::Growth RowStore::get_memory() {
   RowIndex::Progress now = index.progress();
   const int64_t queued = index.queued(now);
   const int64_t at_most = policy_.most_after(counted(now.rows).all() + (queued + 1) * batch_keys, batch_keys);
-  // With a disk tier, bring_rows() allocates memory or evicts rows.
+  // With a disk tier, only the current capacity matters here: bring_rows() allocates memory or evicts rows.
   const int64_t in_memory = tiers_.disk() ? std::min(now.rows + (queued + 1) * batch_keys, arrays.capacity()) : at_most;
   if (in_memory <= arrays.capacity() && index.has_room(in_memory)) return {at_most, false};
 

@@ -79,7 +79,7 @@ void EmbeddingTable::make_scratch(int64_t batch_keys, int64_t eval_keys) {
     return std::make_shared<BatchScratch>(runtime_.device(), batch, eval, spec_.dim);
   };
   if (replaced_) replaced_->push_back(scratch_);
-  scratch_.reset();  // release first: both scratch buffers might not fit
+  scratch_.reset();  // release the old scratch first: old and new scratch together might not fit
   try {
     scratch_ = make(batch_keys, eval_keys);
   } catch (...) {

@@ -30,7 +30,7 @@ struct RowBlock {
   std::span<const int32_t> slots;
   std::span<const float> vectors;
   std::span<const float> states[ops::kMostStates];
-  std::span<const int32_t> last_steps;                   ///< for lazy_global updates
+  std::span<const int32_t> last_steps;                   ///< the last_step of each row, for lazy_global updates
   std::span<const uint32_t> last_seen{}, occurrences{};  ///< access statistics, if the policy keeps them
 };
 
@@ -103,7 +103,7 @@ class EmbeddingTable {
 
   /// Whether rows may be on disk.
   bool may_be_on_disk() const { return disk_rows() != nullptr; }
-  /// Bytes of rows read from the disk device. Thread-safe.
+  /// The bytes of rows that were read from the disk device. Thread-safe.
   DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? disk_rows()->fetched() : DiskRows::Fetched{}; }
   /// Calls RowDiskTier::list_missing(). Runs on the host, on the stream of prepare(), before prepare() of the same
   /// batch.
@@ -162,8 +162,8 @@ class EmbeddingTable {
   };
   const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
-  /// Pools the vectors of a prepared or found batch. With `owners`, vectors of which an owner has a key are not
-  /// written.
+  /// Pools the vectors of a prepared or found batch. With `owners`, leaves out the vectors that owners write: those of
+  /// bags in which an owner has a key.
   void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleShards&) const;
   const ops::RowData& data() const { return arrays().data(); }
@@ -206,7 +206,7 @@ class EmbeddingTable {
   /// independent of its own step number.
   void continue_access_stats(int64_t steps);
 
-  /// Bytes in fp32 of the vectors, and of the states if requested, of all rows with memory.
+  /// The bytes in fp32 of the vectors of all rows with memory, plus the bytes of their optimizer states if requested.
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }

@@ -141,9 +141,10 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
   // bytes of key, slot and position in the order
   constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);
-  constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // 3: vectors grow by copying
-  // Copies of a block: on the device, on the host, in transit to rank 0, merged on rank 0, in a file, and temporary
-  // copies while vectors grow.
+  // 3: a vector that grows copies its elements
+  constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;
+  // Copies of a block exist on the device, on the host, in transit to rank 0, merged on rank 0, in a file, and while
+  // vectors grow.
   const int64_t copies = 12 + 4 * ranks;
   const int64_t on_disk = disk_rows() ? disk_rows()->rows() : 0, states = with_states ? spec_.optimizer.states() : 0;
   return kOfRow * arrays().capacity() + kOfRowOnDisk * on_disk + copies * kVectorBlockBytes * (1 + states);
@@ -188,7 +189,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     }
   }
   const size_t in_memory = keys.size();
-  std::vector<bool> has_changed;  // first for rows on disk, then for all rows
+  std::vector<bool> has_changed;  // at first only for rows on disk; rows in memory are inserted below
   if (const DiskRows* const disk = disk_rows())
     for (const DiskRows::Row& row : disk->sorted_rows()) {
       keys.push_back(row.key);

@@ -18,7 +18,7 @@ class RangesOnDisk {
   RangesOnDisk(RowMemory& budget, RowsInMemory&, RowDiskTier&, DirectKeys);
 
   int64_t rows() const { return keys_.rows(); }
-  /// The key and slot of a row number, numbered as in a table whose rows all fit in memory.
+  /// The key and slot that row number `row` has in a table whose rows all fit in memory.
   ops::RowOwner owner(int64_t row) const { return keys_.index().owner(row); }
   /// Creates all rows with initial values, and writes rows that do not fit in memory to disk. Errors: Error(io) if the
   /// disk has no capacity for them.
@@ -26,7 +26,8 @@ class RangesOnDisk {
   /// Assigns to rows 1 to `count` the keys that rows `first`, first + 1, ... have in a table whose rows all fit in
   /// memory.
   void set_owners(int64_t first, int64_t count);
-  /// Orders the `rows` rows in memory and the rows on disk as a table in memory stores them; see the lists of RowSaver.
+  /// Lists the `rows` rows in memory and the rows on disk, in the order in which a table in memory stores them. The
+  /// list has the form of the lists of RowSaver.
   std::vector<int64_t> order(int64_t rows, std::span<const DiskRows::Row> on_disk) const;
   /// Errors: Error(data) for the first key outside the ranges.
   void check(std::span<const ops::MissingKey> missing, NewKeys) const;

@@ -38,7 +38,7 @@ RowAccount::~RowAccount() {
 
 int64_t RowAccount::whole_granules(int64_t bytes) const {
   const auto granularity = static_cast<int64_t>(index_.granularity());
-  // a CPU allocates only touched pages
+  // On a CPU the system allocates only touched pages.
   return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;
 }
 
@@ -144,7 +144,8 @@ void RowAccount::throw_missing_on_device(int64_t rows, int64_t missing, int64_t 
 }
 
 int64_t RowAccount::host_bytes_of_row(int64_t rows, bool moving) const {
-  if (disk_) return DiskRows::bytes_in_memory(1);  // evictions free memory for new rows
+  // only the map of rows on disk grows, because evictions free memory for new rows
+  if (disk_) return DiskRows::bytes_in_memory(1);
   int64_t bytes = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers) bytes += column.bytes_per_row;
@@ -199,7 +200,7 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
 }
 
 int64_t RowAccount::most_to_host() const {
-  // With direct keys, recorded steps ignore places() until rows are in host memory, so rows cannot start to move now.
+  // With direct keys, rows cannot start to move now: recorded steps ignore places() until rows are in host memory.
   if (!budget_.has_host() || one_memory_ || (starts_to_move() && rules_.direct)) return 0;
   const int64_t most = std::min(arrays_.number_bytes_on_device(), budget_.host_room() - kept_for_map());
   return std::max<int64_t>(0, most - bytes_to_start(arrays_.capacity()));

@@ -35,13 +35,14 @@ class RowChanges {
   void forget();
   /// Makes the current rows the base.
   void set_base(const BaseCheckpoint&, DiskRows*);
-  /// For rows identified by place. The rows of the base are rows 1 to `rows` in memory, then the rows on disk.
-  /// `changed`: sorted indices, from 0, of base rows that differ. Errors: Error(data) for rows that do not exist.
+  /// Sets the base if rows are identified by place. The rows of the base are rows 1 to `rows` in memory, then the rows
+  /// on disk. `changed`: sorted indices, from 0, of base rows that differ. Errors: Error(data) for rows that do not
+  /// exist.
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, std::span<const int32_t> changed, DiskRows&);
   /// Call after rows 1 to `rows` and the rows on disk are loaded. Later increments use the same base as the loaded
   /// checkpoint. Errors: those of StateReader; Error(data) for rows that the base does not have.
   void load(const StateReader&, int64_t rows, DiskRows*);
-  /// The changed rows of the base, sorted. For rows identified by number.
+  /// The changed rows of the base, sorted. Only for rows that are identified by number.
   std::vector<int32_t> since_base() const { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
 
   /// Starts to track changes since the last model.

@@ -19,9 +19,9 @@
 
 namespace hctr {
 
-/// Allocates memory for rows within the budgets of device and host, moves rows between both, and evicts rows to disk
-/// and promotes them. RowAccount computes what fits, RowsInUse swaps rows, and RowDiskTier manages the rows on disk.
-/// The policy decides how many rows may exist and which rows are removed.
+/// Allocates memory for rows within the budgets of device and host, moves rows between device and host, evicts rows to
+/// disk, and promotes rows from disk. RowAccount computes what fits, RowsInUse swaps rows, and RowDiskTier manages the
+/// rows on disk. The policy decides how many rows may exist and which rows are removed.
 class RowTiers : private RowMemoryUser, public RowFollower {
  public:
   struct Rules {
@@ -75,7 +75,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
 
   // For checkpoints and models. No work may be queued.
   RowChanges& changes() { return changes_; }
-  /// Direct keys with rows on disk; null: none.
+  /// The direct keys of a table with rows on disk; null: the table has none.
   RangesOnDisk* ranges() { return ranges_ ? &*ranges_ : nullptr; }
   /// Call before the rows of a checkpoint are loaded: removes rows of direct keys from disk, and resets places() to the
   /// row numbers.

@@ -18,7 +18,8 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   if (fits && !disk_->has_work(*coming)) return;
 
   const ProfiledPart part(runtime_, "wait", "disk");
-  // The batch is reserved but not closed. wait_for_all() would drop it from the count, which is restored below.
+  // The batch is reserved but not closed. wait_for_all() drops such a batch from the count of batches, so the count is
+  // restored below.
   const uint32_t batches = index_.reserved_batches();
   const bool adds = new_keys == NewKeys::get_rows;
   if (!runtime_.device().is_cuda()) check_finished(*index_.view().state);
@@ -84,7 +85,7 @@ int64_t RowTiers::close_up() {
     rows_.remove(
         {},
         [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
-          // Rows of a refused batch are not rows of finished steps.
+          // Remove the rows of a refused batch: they are not rows of finished steps.
           const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
           ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished,
                                  memory);

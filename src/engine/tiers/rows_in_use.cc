@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-// swaps until counts are halved; long enough to separate rarely from frequently used rows
+// number of swaps after which counts are halved; large enough to separate rarely from frequently used rows
 constexpr int64_t kHalveAfter = 8;
 
 /// Creates a column with one integer of `bytes` bytes per row, with memory for `rows` rows.
@@ -44,7 +44,7 @@ RowsInUse::RowsInUse(RowArrays& arrays, RowIndex& index, RowChanges& changes, in
     numbers_ = reinterpret_cast<int32_t*>(added[1].memory.data());
     places_ = Buffer(device, static_cast<size_t>(rows + 1) * sizeof(int32_t));
   }
-  // Add the columns last: if memory runs out, nothing has changed.
+  // Add the columns last, so that nothing has changed if memory runs out before.
   for (RowColumn& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
@@ -71,7 +71,7 @@ void RowsInUse::note_border() {
     if (column.numbers && column.memory.bytes() > column.memory.device_bytes())
       first_on_host =
           std::min(first_on_host, static_cast<int64_t>(column.memory.device_bytes()) / column.bytes_per_row);
-  rows_.first_on_host = std::max<int64_t>(1, first_on_host);  // row 0 is not a row
+  rows_.first_on_host = std::max<int64_t>(1, first_on_host);  // row 0 stands for "no row"
   if (!direct_) return;
   ops::DirectIndex direct = arrays_.data().identity.direct;
   direct.places = reinterpret_cast<const int32_t*>(places_.data());
@@ -90,7 +90,7 @@ void RowsInUse::swap(int64_t every, bool always, std::span<const int32_t> left) 
   batches_ = 0;
   const ops::IndexState now = index_.state();  // waits for queued work
   const int64_t rows = now.rows, first_on_host = rows_.first_on_host;
-  // A prepared batch that waits for its step already contains row numbers.
+  // Do not swap while a prepared batch waits for its step, because the batch already contains row numbers.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(arrays_.runtime(), arrays_.runtime().compute_stream());
   ops::UseCounts on_device, on_host;

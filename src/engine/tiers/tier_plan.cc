@@ -55,7 +55,8 @@ int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, 
     const int64_t more = rows + budget.host_room() / numbers;
     rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
   }
-  if (budget.has_disk() && numbers > 0)  // memory cannot hold more rows, and addresses may be limited too
+  // reserve addresses only for rows that memory can hold, because addresses may be limited too
+  if (budget.has_disk() && numbers > 0)
     rows = std::min(rows,
                     (budget.limits().device.value_or(free_memory(runtime.device())) + budget.limits().host) / numbers);
   return std::min({std::max(rows, least), kMostRows, most});
