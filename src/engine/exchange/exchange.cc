@@ -176,8 +176,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (may_be_written_by_owners()) {
     const std::string stride =
         std::to_string(shape_.y->row_stride());  // owners compute the addresses of vectors with their own stride
-    HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "vectors ", stride,
-                " elements apart: the stride on rank 0 differs");
+    HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "the stride of vectors is ", stride,
+                " elements, and differs from that of rank 0");
     to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
   }
   straight_ = to_samples_ != nullptr;
