@@ -66,8 +66,8 @@ TEST(DiceOp, ABatchWithoutRowsHasNoGradient) {
   EXPECT_EQ(t.values("d_x"), std::vector<double>(8, 0));
 }
 
-/// Several ranks with some rows each sum their tensors between the calls. The result must equal that of one rank with
-/// all rows.
+/// The rows of a batch are divided among several ranks, which sum their tensors between the calls. The result must
+/// equal that of one rank with all rows.
 TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) {
   const int64_t n = 5, rows = 30;
   const std::vector<int64_t> shares = {13, 0, 16, 1};

@@ -21,7 +21,7 @@ namespace {
 using ops::Optimizer;
 using Rule = Optimizer::Kind;
 
-/// Test rows that compare the rule on each device with the CPU.
+/// Registers test cases, which compare the rule on each device with the CPU.
 void rows(OpTest& test, const Optimizer& optimizer) {
   test.dense_only();
   test.f32_only();
