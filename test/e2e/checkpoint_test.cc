@@ -250,8 +250,8 @@ TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
 
-  // A resumed run continues the count of increments: checkpoint 36 is full because it follows three increments on 20.
-  // All older checkpoints can then be removed.
+  // A resumed run continues to count the increments since the last full checkpoint. Three increments follow checkpoint
+  // 20, so checkpoint 36 is full. All older checkpoints can then be removed.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
               "Resuming from 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));

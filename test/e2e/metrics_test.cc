@@ -1,5 +1,5 @@
-// Metrics of an evaluation equal values that the test computes from the data: a model with known weights, two losses,
-// and groups.
+// Metrics of an evaluation equal values that the test computes from the data. The model has known weights and two
+// losses; the samples belong to groups.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -141,7 +141,8 @@ void OpTest::run(Rig& rig) const {
 }
 
 void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) const {
-  const DType values = tf32 ? DType::f16 : dtype;  // f16 has as many mantissa bits as TF32, and a smaller range
+  // f16 values are exact in TF32: as many mantissa bits, a smaller range
+  const DType values = tf32 ? DType::f16 : dtype;
   Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);
   reference.fetch();

@@ -163,7 +163,7 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
   }
 }
 
-/// With CUPTI records no part needs events, and each kernel or copy maps to its part.
+/// With CUPTI records, no part needs events, and each kernel or copy maps to its part.
 TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
   for (const Device device : devices()) {
     if (!device.is_cuda()) continue;

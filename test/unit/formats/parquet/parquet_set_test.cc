@@ -466,7 +466,7 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
-  group.fail(2);  // as the reader does for later row groups
+  group.fail(2);  // the reader calls fail() for every piece that it drops
   EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
   EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: earlier rows could not be read");
 }
