@@ -59,7 +59,7 @@ class Dialect:
     bom: bool = False
     header: bool = True
     shuffled: bool = False  # columns in another order, plus an unused column
-    blanks: bool = False  # blanks around cells that are trimmed
+    blanks: bool = False  # blanks around cells, if the reader trims cells
     marks: bool = False  # missing values written as marker texts
     parts: int = 1  # files
     pack: str = ""  # gz, zst

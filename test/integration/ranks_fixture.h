@@ -288,7 +288,7 @@ class RanksTest : public ::testing::Test {
             {"auto", direct, everywhere(direct, "auto")}};
   }
 
-  /// A config whose layers need several gradient buckets, including BatchNorm.
+  /// A config with BatchNorm. Its layers need several gradient buckets.
   std::string with_many_buckets() const {
     return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3",
                        "\"learning_rate\": 0.01");

@@ -234,7 +234,7 @@ class ResumeFromIncrement : public Resume {
   /// Counts of rows in the checkpoint of iteration 20: taken from the base, replaced, and added.
   struct Rows {
     int64_t of_base = 0, changed = 0, added = 0;
-    int whole = 0;  // tables that are stored without a base
+    int whole = 0;  // number of tables that are stored without a base
   };
   Rows rows_of_increment() const {
     Rows rows;
@@ -570,7 +570,7 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
         if (kSanitized && variant.same_code) continue;
         SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device, rows_on_gpu ? ", rows on the GPU" : ""));
         const std::string given = variant.change(config_);
-        // on a GPU, a granule would hold thousands of narrow rows
+        // a GPU granule would hold thousands of narrow rows, so rows are wide
         const std::string config = device == "cpu" ? given : with_wide_rows(given);
         const std::string gpu_budget =  // on a CPU, keys and index are also in host memory
             device == "cpu" && !rows_on_gpu ? "0B" : cat(least_gpu(config, variant.gpu) + (rows_on_gpu << 21), "B");
