@@ -25,7 +25,7 @@ class BadInput : public testing::Test {
   void check(const std::string& from, const std::string& to, const std::vector<std::string>& pieces) {
     expect("--check", with_change(small_config(), from, to), 3, pieces);
   }
-  /// Trains on valid data after `spoil` has changed a file.
+  /// Generates valid data, changes a file by `spoil`, and trains.
   template <class Spoil>
   void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces,
              const std::string& config = small_config()) {
@@ -170,7 +170,8 @@ TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
   const auto file = first_file("train.txt");
   std::string bytes = read_file(file);
   bytes[69 + 4 + 5] =
-      // header frame of 69 bytes, length of 4 bytes: byte 5 of the first record's floats
+      // Before the floats of the first record are the framed file header (69 bytes) and the length of the record (4
+      // bytes).
       static_cast<char>(bytes[69 + 4 + 5] ^ 0x10);
   write_file(file, bytes);
   write_file(folder_ / "once.json", with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 1"));
@@ -254,7 +255,8 @@ TEST_F(BadInput, CommandsAreOptionsToo) {
                   other = run_program("huge_ctr", options, folder_.path());
     EXPECT_EQ(one.exit_code, other.exit_code) << one.err << other.err;
     EXPECT_EQ(one.out, other.out);
-    const std::regex line_of_progress(R"(Looking at the (evaluation )?rows.*: .*\n)");  // contains the elapsed time
+    // these lines contain the elapsed time
+    const std::regex line_of_progress(R"(Looking at the (evaluation )?rows.*: .*\n)");
     EXPECT_EQ(std::regex_replace(one.err, line_of_progress, ""), std::regex_replace(other.err, line_of_progress, ""));
   };
   expect_equal({"check", "config.json", "--gpu-name", "H200"}, {"--check", "config.json", "--gpu-name", "H200"});

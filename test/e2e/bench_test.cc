@@ -165,7 +165,8 @@ TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {
   }
 }
 
-/// bench alternates runs of two builds, and reports a model that differs in a byte when rerun.
+/// compare_builds.py runs two builds alternately. With --equal it reports a model file that differs when the run is
+/// repeated.
 TEST(Bench, ComparesTwoBuilds) {
   const TemporaryFolder folder;
   const std::string script = (source_dir() / "tools/bench/compare_builds.py").string();

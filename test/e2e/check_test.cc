@@ -39,7 +39,7 @@ TEST_F(CheckCommandLine, SaysWhatEachGpuNeedsAndWhetherItFits) {
   for (const char* name :
        {"dense weights", "activations in training", "rows of table deep_emb", "exchange between ranks", "batches"})
     EXPECT_GT(*parts.find(name)->integer(), 0) << name;
-  EXPECT_EQ(two.find("step"), nullptr);  // without a GPU model, no step time is predicted
+  EXPECT_EQ(two.find("step"), nullptr);  // no step time is predicted without the name of a GPU
   EXPECT_FALSE(*json({"--gpu-memory", "0.1"}).find("memory")->find("fits")->boolean());
   const Outcome text = check({"--gpu-memory", "0.1", "--device", "cpu"});
   EXPECT_EQ(text.exit_code, 0);
@@ -106,8 +106,8 @@ TEST_F(CheckCommandLine, RefusesOptionsOfOtherCommandsAndUnknownGpus) {
   EXPECT_NE(unknown.err.find("H100"), std::string::npos) << unknown.err;
 }
 
-/// Compares predicted step times, without reading data, with docs/performance.md for one H100, half precision, batch
-/// size 16,384.
+/// Without reading data, --check predicts approximately the step times that docs/performance.md states for one H100,
+/// half precision and batch size 16,384.
 TEST_F(CheckCommandLine, ExpectsTheMeasuredStepsOfAnH100) {
   const auto script = source_dir() / "tools/bench/model_configs.py";
   ASSERT_EQ(run_program("/usr/bin/env", {"python3", script.string(), "."}, folder_.path()).exit_code, 0);

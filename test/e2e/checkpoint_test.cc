@@ -60,7 +60,7 @@ class Checkpoints : public testing::Test {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / run))
       if (const std::string name = entry.path().filename();
-          // the manifest contains run names and folders
+          // not the manifest: it contains run names and folders
           name.starts_with("final_") && name.find("_model_") == name.npos)
         files[name] = read_file(entry);
     return files;
@@ -105,13 +105,13 @@ class Checkpoints : public testing::Test {
   }
   /// The config with wide rows and small batches, so that memory holds few more rows than a batch has.
   std::string with_rows_on_disk(const std::string& config) const {
-    const int width = device_ == "cpu" ? 1024 : 8192;  // the GPU allocator reserves memory in large blocks
+    const int width = device_ == "cpu" ? 1024 : 8192;  // a GPU needs wider rows: its allocator reserves large blocks
     const std::string wide = with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width));
     return with_change(with_change(local_updates(wide), "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width)),
                        "\"batchsize\": 128", "\"batchsize\": 8");
   }
-  /// "table_memory" with little more than the GPU minimum of a rank's tables. The error message at the start of a run
-  /// states the minimum.
+  /// Returns `checkpoint` and a "table_memory" with little more GPU memory than the minimum for the tables of a rank.
+  /// The error message at the start of a run states the minimum.
   std::string few_rows_on_gpu(const std::string& checkpoint) {
     const auto with = [&](int64_t gpu, const char* host) {
       return cat(checkpoint, R"(, "table_memory": {"gpu": ")", gpu, R"(B", "host": ")", host, R"(", "disk": "rows"})");
@@ -244,14 +244,14 @@ TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
 TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   const std::string text = local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 44));
   train_well(text, "run");
-  // Iterations 4, 20 and 36 have full checkpoints. Checkpoints that 40 and 44 do not need are removed.
+  // Checkpoints 4, 20 and 36 are full. Of the older checkpoints, only those that 40 and 44 need are kept.
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40, 44}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036", "iteration_000036"}));
   train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
 
-  // A resumed run continues the count of increments: checkpoint 36 is full because it follows three increments on 20.
-  // All older checkpoints can then be removed.
+  // A resumed run continues to count the increments since the last full checkpoint. Three increments follow checkpoint
+  // 20, so checkpoint 36 is full. All older checkpoints can then be removed.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
               "Resuming from 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));
@@ -324,7 +324,7 @@ TEST_F(Checkpoints, WithADamagedOrMissingBaseAreRefused) {
     write_file(folder_ / "config.json", longer);
     expect_says(train(longer, "", {"--resume", newest.string()}), exit_code, why);
   };
-  // Another checkpoint with the same name, complete and undamaged.
+  // First the base is missing. Then another complete, undamaged checkpoint has the name of the base.
   fs::rename(base, folder_ / "kept");
   refused(5, "ckpt/iteration_000020");
   train_well(

@@ -127,7 +127,7 @@ std::string why_not_run(const std::string& command) {
   return "";
 }
 
-/// Creates the input files that a page's commands need and do not create.
+/// Creates the input files of a page's commands, except files that the commands themselves create.
 void make_folder_of_a_user(const TemporaryFolder& folder, const Page& page) {
   const fs::path source = source_dir();
   for (const char* part : {"docs", "samples"}) fs::copy(source / part, folder / part, fs::copy_options::recursive);

@@ -252,7 +252,8 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   EXPECT_GT(loaded, 0);
 }
 
-/// With rows on disk the program reserves fewer addresses, so that addresses run out later: in threads, files or GEMMs.
+/// With rows on disk, the program reserves fewer addresses. Addresses then run out later, when the program creates
+/// threads, opens files or computes GEMMs.
 TEST_F(Ends, WithFewAddressesARunWithRowsOnADiskTrainsOrSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   fs::create_directories(folder_ / "rows");

@@ -169,8 +169,8 @@ TEST_F(Export, AModelOfHalfPrecisionIsExportedInFull) {
   expect_parity("mixed", 100);
 }
 
-/// A model with two losses and a sequence: keys are not pooled, truncated to the last keys, and masked by the sequence
-/// length.
+/// A model with two losses and a sequence. The sequence is not pooled: it is truncated to its last keys, and masked by
+/// its length.
 std::string sequence_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 20, "batchsize": 100, "batchsize_eval": 64, "gpu": [0], "seed": 3,

@@ -205,9 +205,9 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
   }
 }
 
-/// The kernel's interface counters of sent bytes agree within 5 % with the program's count plus the all-reduce of dense
-/// gradients. The rest is packet headers, key counts and agreement messages. Subtracting two runs removes the bytes
-/// sent at startup.
+/// The bytes sent by the kernel's interface counters are within 5 % of the program's count plus the all-reduce of dense
+/// gradients. The rest is packet headers, key counts and agreement messages. The test subtracts a short run from a long
+/// one, which removes the bytes sent at startup.
 TEST_F(Hosts, SendUniqueKeysAndVectorsByTheKernelsCountersToo) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);

@@ -200,7 +200,7 @@ TEST_F(MessyCsv, EvaluationAndPredictionsUseTheStatisticsOfTheModel) {
   EXPECT_EQ(Json::parse(done.out, "output").find("metrics")->find("AUC")->number(), auc("run"));
   const std::vector<std::string> all = scores("eval.csv");
   ASSERT_EQ(all.size(), 300u);
-  write_file(*folder_ / "some.csv", messy_rows(100, 5, 2));  // these rows have another mean
+  write_file(*folder_ / "some.csv", messy_rows(100, 5, 2));  // scores must not use the other mean of these rows
   EXPECT_EQ(scores("some.csv"), std::vector<std::string>(all.begin() + 100, all.begin() + 105));
   EXPECT_EQ(scores("some.csv", "out/"), std::vector<std::string>(all.begin() + 100, all.begin() + 105));
   write_file(*folder_ / "unknown.csv", "age,gain,job,country\n40,?,NA,\n");
@@ -210,7 +210,8 @@ TEST_F(MessyCsv, EvaluationAndPredictionsUseTheStatisticsOfTheModel) {
 TEST_F(MessyCsv, ARunThatGoesOnAndOneThatStartsFromTheModelKeepItsStatistics) {
   const std::string checkpoints = R"(, "checkpoint": {"folder": "ckpt", "every": 20})";
   const std::string config = with_change(messy_config(kLearned, checkpoints), "out/", "part/");
-  // The same schedule in steps: the fractions of `config` refer to 60 steps, and the first part of the run has 40.
+  // `part` states the schedule of `config` in steps. Fractions would refer to the 40 steps of the first part, not to
+  // all 60.
   std::string part = with_change(config, "\"10%\"", "6");
   part = with_change(with_change(part, "\"decay_start\": 0.5", "\"decay_start\": 30"), "\"decay_steps\": 0.5",
                      "\"decay_steps\": 30");

@@ -1,5 +1,5 @@
-// Metrics of an evaluation equal values that the test computes from the data: a model with known weights, two losses,
-// and groups.
+// Metrics of an evaluation equal values that the test computes from the data. The model has known weights and two
+// losses; the samples belong to groups.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,8 @@ class EvalMetrics : public testing::Test {
       };
       row.label = {drawn(2, p), i % 5 == 0 ? -1.0f : drawn(3, q)};  // every fifth label of the second loss is missing
       row.slots = {{bits(4) & 3}, {7}, {}, {5}, {}};
-      if (i % 7 != 0) row.slots[4] = {bits(5) & 15, 99};  // the third slot of "user"; some samples have no key
+      // keys of the third slot of "user"; every seventh sample has none
+      if (i % 7 != 0) row.slots[4] = {bits(5) & 15, 99};
       rows.push_back(row);
       take(tasks_[0], p, row, 0);
       take(tasks_[1], q, row, 1);
@@ -66,7 +67,7 @@ class EvalMetrics : public testing::Test {
     task.labels.push_back(y);
     const auto& keys = row.slots[4];
     task.groups.push_back(keys.empty() ? std::nullopt : std::optional(keys[0]));
-    task.loss -= std::log(y > 0.5f ? p : 1 - p) / kSamples;  // the divisor counts missing labels, which contribute 0
+    task.loss -= std::log(y > 0.5f ? p : 1 - p) / kSamples;  // a missing label adds 0, but counts in the divisor
   }
 
   /// Returns the metrics of summary.json after an evaluation with the known weights.
@@ -196,7 +197,7 @@ TEST_F(EvalMetrics, EndTrainingOnTheirBetterSide) {
     return at ? *at->string() : "";
   };
   for (const MetricType& type : metric_types()) {
-    if (type.better == MetricType::Better::near_one) continue;  // this metric has no threshold
+    if (type.better == MetricType::Better::near_one) continue;  // no threshold: neither higher nor lower is better
     const bool higher = type.better == MetricType::Better::higher;
     const std::string low = type.name + ":0.1", high = type.name + (higher ? ":0.99" : ":2");
     EXPECT_EQ(stopped_at(low), higher ? low : "");

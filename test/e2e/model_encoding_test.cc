@@ -1,5 +1,5 @@
-// Scoring with a model, and resuming training from a model, use the encoding of its training data, or report the
-// differences.
+// Scoring with a model, and training that resumes from a model, use the encoding of the model's training data. If this
+// is not possible, they report the differences.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"

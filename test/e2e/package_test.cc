@@ -76,7 +76,8 @@ void expect_own_names_only(const std::filesystem::path& library, const Temporary
   std::istringstream lines(names.out);
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
-    const std::string name = line.substr(line.find(' ', line.find(' ') + 1) + 1);  // address, type, name
+    // a line has an address, a type and a name
+    const std::string name = line.substr(line.find(' ', line.find(' ') + 1) + 1);
     const bool of_c = name.starts_with("hctr_"), of_error = name.find("for hctr::Error") != name.npos;
     EXPECT_TRUE(of_c || of_error || name.starts_with("hctr::")) << line;
     EXPECT_FALSE(name.starts_with("hctr::ops::") || name.find("::State::") != name.npos) << line;

@@ -37,8 +37,8 @@ class TablePolicies : public testing::Test {
     std::map<std::string, int64_t> counts;
     std::string log;
   };
-  /// Trains with the policy on each device, with one and with four threads. For one device the model bytes must be
-  /// equal, across devices the counts.
+  /// Trains with the policy on each device, with one and with four threads. The model bytes must be equal on the same
+  /// device, and the counts must be equal on all devices.
   Result train_everywhere(const std::string& fields) {
     Result first;
     std::vector<std::string> devices = {"cpu"};

@@ -1,4 +1,5 @@
-// preprocess equals a plain Python implementation: with any number of threads, when interrupted, and on invalid input.
+// The output of preprocess equals that of a plain Python implementation: with any number of threads, after an
+// interruption, and on invalid input.
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -117,7 +117,7 @@ TEST_F(Restarts, OfSeveralProcessesEndAsIfNoneHadBeenKilled) {
 TEST_F(Restarts, GoOnWithoutAProcessThatIsLost) {
   for (const Outcome& outcome : train(3, arguments("whole", "[[0], [1], [2]]", {}), [](const auto&) {}))
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Killing the keeper also ends its worker, like the loss of a host.
+  // Killing the keeper also ends its worker, as if the host of process 1 were lost.
   const auto words = arguments("fewer", "[[0], [1], [2]]", {"--restarts", "2", "--restart-wait", "2"});
   const auto outcomes = train(3, words, [](const std::vector<Started>& all) { ::kill(all[1].process, SIGKILL); });
   expect_says(outcomes[0], 0, "process 1 has not returned in time after the restart");
@@ -132,7 +132,7 @@ TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto words = arguments("killed", "\"all\"", {"--restarts", "2", "--restart-wait", "30"});
   const auto strike = [&](const std::vector<Started>& all) {
-    ::kill(all[1].process, SIGSTOP);  // the worker of process 1 must not rejoin before the intruder tries
+    ::kill(all[1].process, SIGSTOP);  // a stopped keeper starts no new worker, so the intruder tries first
     kill_worker(all[1].process);
     const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
     const std::string why = message_of(

@@ -118,7 +118,7 @@ TEST_F(Training, CpuAndGpuAgreeOnTheLoss) {
 
 TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
   const std::string of_32 = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"input_key_type\": \"I32\"");
-  // these keys are valid with only one key width
+  // a file with these keys can be read with only one key width
   const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};
   make_data(folder_.path(), "config.json", 20000, 5000, keys);
   train_well(with_change(small_config(), "\"out/\"", "\"wide/\""), "run-wide");

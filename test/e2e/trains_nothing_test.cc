@@ -96,7 +96,7 @@ TEST_F(TrainsNothing, ARunThatGoesOnRemembersWhatHasCounted) {
   const std::string rows = read_file(folder_ / "rows.csv");
   std::string zeros = rows;
   for (size_t at; (at = zeros.find(",1,1,")) != zeros.npos;) zeros.replace(at, 5, ",1,0,");
-  write_file(folder_ / "rows.csv", zeros);  // a file of the same size
+  write_file(folder_ / "rows.csv", zeros);  // now all weights are 0; the size of the file is unchanged
   const Outcome on = train(until(4), kLosses, {"--resume", "latest"});
   EXPECT_EQ(on.exit_code, 0) << on.err;
 }

@@ -102,7 +102,7 @@ TEST_F(WeightsAndClipping, AColumnOfTheDataLayerIsTheSliceBitByBit) {
   const Outcome done = run(with_change(config, "sliced_model/", "named_model/"));
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_TRUE(read_file(folder_ / "named_model/_dense_5.model") == read_file(folder_ / "sliced_model/_dense_5.model"));
-  // The label of a prediction is the click column.
+  // --predict writes the click column as the label.
   const Outcome scored = run_program(
       "huge_ctr",
       {"--predict", "named.json", "--model", "named", "--data", "sliced.csv", "--out", "-", "--device", "cpu"},

@@ -160,7 +160,7 @@ Manifest manifest_of_state(Bytes text) {
   Manifest manifest;
   manifest.files.push_back(state_index(json));
   manifest.files[0].file = kStateFile;
-  // The rows of the base are stored in the same file.
+  // The same file also contains the rows of the base.
   if (const Json* index = json.find("base")) {
     Manifest whole;
     whole.files.push_back(state_index(*index));

@@ -26,7 +26,7 @@ void tolerate_refusal(const Body& body) {
   }
 }
 
-/// Converts each tensor, as a model reader does first.
+/// Converts each tensor. Readers of the inputs of a model begin with the same calls.
 void read_tensors_of(const serve::InferRequest& request) {
   for (const serve::NamedTensor& input : request.inputs) {
     serve::expect_whole(input);

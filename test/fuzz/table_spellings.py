@@ -59,7 +59,7 @@ class Dialect:
     bom: bool = False
     header: bool = True
     shuffled: bool = False  # columns in another order, plus an unused column
-    blanks: bool = False  # blanks around cells that are trimmed
+    blanks: bool = False  # blanks around cells, if the reader trims cells
     marks: bool = False  # missing values written as marker texts
     parts: int = 1  # files
     pack: str = ""  # gz, zst
@@ -92,7 +92,7 @@ def written_number(value, kind, how):
 
 
 def dialects(rng):
-    """Names, dialects, and whether reading must succeed."""
+    """A list of dialects as (name, dialect, whether reading must succeed)."""
     pick = lambda **more: Dialect(delimiter=rng.choice([",", "\t", ";"]), line_end=rng.choice(["\n", "\r\n"]), **more)
     return [
         ("plain", Dialect(), True),
@@ -138,7 +138,7 @@ def write_text(table, dialect, name, rng, folder):
     for column in table.columns():
         number = dialect.number if column.kind in ("int", "float", "bool") and not column.is_list else ""
         if number == "blanks" and table.trim:
-            number = ""  # trimming removes the blanks
+            number = ""  # trimming removes the blanks, so they are no other notation
         if number and (column.role == "slot" or column.role == "label" and "positive" in column.group):
             altered.append(column.name)
         columns.append([column.name] + cells_of(table, column, dialect, rng, number))

@@ -1,5 +1,5 @@
-// Model deltas: a full model plus all deltas since equals, byte for byte, the full model that training saves at the
-// iteration of the last delta.
+// Model deltas: a full model and all later deltas together equal, byte for byte, the full model that training saves at
+// the iteration of the last delta.
 #include <gtest/gtest.h>
 
 #include "every_table.h"

@@ -84,7 +84,7 @@ class Follow : public RanksTest {
     int compared = 0;
     for (const auto& entry : fs::directory_iterator(folder_ / (one + "-run"))) {
       const std::string file = entry.path().filename();
-      // the manifest contains the run name
+      // The manifest is not compared, because it contains the run name.
       if (!file.starts_with("final_") || file.starts_with("final__model_")) continue;
       ++compared;
       EXPECT_TRUE(read_file(entry) == read_file(folder_ / (other + "-run") / file)) << file << " differs";

@@ -1,5 +1,5 @@
-// Training on rows of a Kafka topic gives the same model as training on the same rows in a file, also after an
-// interruption and after the run's files of the topic were deleted.
+// Training on rows of a Kafka topic gives the same model as training on the same rows in a file. This also holds after
+// an interruption, and after the files in which the run stores rows of the topic were deleted.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -63,7 +63,7 @@ class FollowTopic : public RanksTest {
     int compared = 0;
     for (const auto& entry : fs::directory_iterator(folder_ / "file-run")) {
       const std::string file = entry.path().filename();
-      // the manifest contains the run name
+      // The manifest is not compared, because it contains the run name.
       if (!file.starts_with("final_") || file.starts_with("final__model_")) continue;
       ++compared;
       EXPECT_TRUE(read_file(entry) == read_file(folder_ / "topic-run" / file)) << file << " differs";

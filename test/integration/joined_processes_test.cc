@@ -36,7 +36,7 @@ TEST(AsJoinedProcess, TheCommunicatorSuite) {
 
 TEST(JoinedProcessesSuite, TheCommunicatorSuiteHolds) {
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // shard variables could make a process skip the suite
+    ::unsetenv(share);  // with gtest's shard variables, a process could skip the suite
   const TemporaryFolder folder;
   for (const int processes : {2, 3}) {
     const auto outcomes =
@@ -137,7 +137,7 @@ TEST_F(JoinedProcesses, NameOneThatWasKilled) {
 }
 
 TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
-  // With "--comm-timeout 0" waits within a step have no timeout of their own.
+  // With "--comm-timeout 0", waits within a step have no timeout of their own.
   const std::vector<JoinedProcess> three(
       3, {"huge_ctr", arguments(endless(), "\"all\"", "endless",
                                 {"--comm-timeout", "0", "--peer-timeout", std::to_string(kPeerTimeout)})});

@@ -116,7 +116,7 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
                                              " of embedding 'wide_emb' holds ",
                                              "caused by an update up to iteration 1", "The model is not saved"};
     expect_said(wide, pieces);
-    // Runs the check before the first evaluation, a snapshot, a checkpoint, and at the last step.
+    // The check runs before the first evaluation, before a checkpoint and before a snapshot, and at the last step.
     for (const char* change : {"\"eval_interval\": 1", "\"eval_interval\": 30, \"checkpoint\": {\"every\": 1}"}) {
       const std::string early = with_change(wide, "\"eval_interval\": 30", change);
       expect_said(early, pieces);

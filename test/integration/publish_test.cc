@@ -114,7 +114,8 @@ TEST_F(Publish, ABrokerThatIsAwayCostsNothingButAge) {
   ASSERT_EQ(away.exit_code, 0) << away.err;
   EXPECT_NE(away.err.find("12 deltas are not published"), std::string::npos) << away.err;
   kafka.command("up 1");
-  // A resumed run publishes the remaining deltas. A model that was not published is saved, and published as a whole.
+  // A resumed run publishes the remaining deltas. The first run's full model was not published either, so the resumed
+  // run saves and publishes a new full model.
   const Outcome later = train(with_change(with_change(config, "\"max_iter\": 60", "\"max_iter\": 70"),
                                           "\"wait_at_end\": 0", "\"wait_at_end\": 60"),
                               {"--resume", "latest"});

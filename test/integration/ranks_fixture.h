@@ -32,8 +32,8 @@ inline const Ranks kProcesses[] = {
 inline const Ranks kGpus[] = {{"[0, 1]"},       {"[[0], [1]]", 2},           {"[0, 1, 2]"},
                               {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
 
-/// Whether sanitizers skip these ranks. Sanitizers run only three threads, and three ranks in two processes, which
-/// cover the same code.
+/// Whether sanitizers skip these ranks. Sanitizers run only two cases, which cover the code of all others: three
+/// threads, and three ranks in two processes.
 inline bool same_code(const Ranks& ranks) { return ranks.gpu != kThreads[1].gpu && ranks.gpu != kProcesses[3].gpu; }
 
 /// Counts the ranks: each rank is one digit in `gpu`.
@@ -233,8 +233,8 @@ class RanksTest : public ::testing::Test {
                        "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
-  /// A config with vectors of 128 bytes, one for each key. Copy engines send the gradients. Sets the vector length for
-  /// reading the rows back.
+  /// A config with vectors of 128 bytes, one for each key. Copy engines send the gradients. Also sets the vector length
+  /// in tables_, by which rows are read back.
   std::string with_long_vectors() {
     tables_[1].dim = 32;
     const std::string config = with_change(sgd(config_), R"("embedding_vec_size": 5, "combiner": 1)",
@@ -288,7 +288,7 @@ class RanksTest : public ::testing::Test {
             {"auto", direct, everywhere(direct, "auto")}};
   }
 
-  /// A config whose layers need several gradient buckets, including BatchNorm.
+  /// A config with BatchNorm. Its layers need several gradient buckets.
   std::string with_many_buckets() const {
     return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3",
                        "\"learning_rate\": 0.01");
@@ -313,7 +313,8 @@ class RanksTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::string config_, device_ = "cpu";
-  /// The tables, described as needed to parse their row files.
+  /// The tables, with the facts that a parser of their row files needs: whether rows belong to slots, and the vector
+  /// length.
   std::vector<Table> tables_ = {{"wide_emb", false, 1}, {"deep_emb", true, 5}};
 };
 

@@ -127,7 +127,7 @@ TEST_F(RanksTest, BatchesThatRanksDoNotDivideAndAShortLastOne) {
                                    "\"max_iter\": 20", "\"num_epochs\": 2");
   config = with_change(config, "\"eval_metrics\"", "\"batchsize_eval\": 33, \"eval_metrics\"");
   const Result one = train(config, {"[0]"}, "one");
-  ASSERT_EQ(one.losses.size(), 48u);  // two epochs of 23 full batches and one of 79
+  ASSERT_EQ(one.losses.size(), 48u);  // two epochs, each with 23 full batches and a batch of 79 samples
   for (const Ranks& ranks : kThreads) {
     if (kSanitized && same_code(ranks)) continue;
     SCOPED_TRACE(ranks.gpu);
@@ -296,7 +296,7 @@ TEST(UnderMpi, TheCommunicatorSuite) {
 TEST(MpiTest, TheCommunicatorSuiteHoldsForProcesses) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // shard variables could make a process skip the suite
+    ::unsetenv(share);  // with gtest's shard variables, a process could skip the suite
   const TemporaryFolder folder;
   for (const int processes : {2, 3, 4}) {
     const Outcome outcome = run_under_mpi(processes, "integration_tests", {"--gtest_filter=UnderMpi.*"}, folder.path());

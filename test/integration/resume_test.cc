@@ -139,8 +139,9 @@ class Resuming : public Config {
     return run(config, gpu, name, {"--resume", checkpoint(iteration)}, cat(R"({"folder": ")", name, R"(-ckpt"})"));
   }
 
-  /// The minimum GPU memory for the tables of a rank with all rows in host memory. Parses the error at the start of a
-  /// run. On a GPU, adds 64 KiB: the scratch size depends on row addresses, which vary with the free memory.
+  /// Returns the minimum GPU memory for the tables of a rank with all rows in host memory, as stated by the error
+  /// message at the start of a run. On a GPU, adds 64 KiB: the scratch size depends on row addresses, which vary with
+  /// the free memory.
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
@@ -163,7 +164,7 @@ class Resuming : public Config {
   std::map<std::string, std::string> files(const std::string& name) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / (name + "-run")))
-      // The manifest contains the run name and folders.
+      // The manifest is not compared, because it contains the run name and folders.
       if (const std::string file = entry.path().filename();
           file.starts_with("final_") && !file.starts_with("final__model_"))
         files[file] = read_file(entry);
@@ -233,7 +234,7 @@ class ResumeFromIncrement : public Resume {
   /// Counts of rows in the checkpoint of iteration 20: taken from the base, replaced, and added.
   struct Rows {
     int64_t of_base = 0, changed = 0, added = 0;
-    int whole = 0;  // tables that are stored without a base
+    int whole = 0;  // number of tables that are stored without a base
   };
   Rows rows_of_increment() const {
     Rows rows;
@@ -568,7 +569,8 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
       for (const bool rows_on_gpu : {false, true}) {
         if (kSanitized && variant.same_code) continue;
         SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device, rows_on_gpu ? ", rows on the GPU" : ""));
-        const std::string given = variant.change(config_);  // a granule of the GPU holds thousands of narrow rows
+        const std::string given = variant.change(config_);
+        // a GPU granule would hold thousands of narrow rows, so rows are wide
         const std::string config = device == "cpu" ? given : with_wide_rows(given);
         const std::string gpu_budget =  // on a CPU, keys and index are also in host memory
             device == "cpu" && !rows_on_gpu ? "0B" : cat(least_gpu(config, variant.gpu) + (rows_on_gpu << 21), "B");
@@ -749,7 +751,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   const auto local = [](const auto& change) {
     return [change](const std::string& config) { return change(with_adam(config, "Local")); };
   };
-  // Sanitizers skip policies that unit tests of tables with a disk cover.
+  // Sanitizers skip some policies: unit tests of tables with a disk cover these policies.
   expect_the_same_model({same_code({"Adam, Local", local(identity)}),
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
                          same_code({"min_count", local(deep(R"("min_count": 2)", true))}),

@@ -58,7 +58,7 @@ def installed_packages(python, packages, name="python", limit=None):
 
 
 def other_pythons(used):
-    """The oldest and the newest installed Python from 3.9 on whose version differs from `used`."""
+    """Of the installed Pythons that are at least 3.9 and not version `used`: the oldest and the newest."""
     folders = [Path(one) for one in os.environ["PATH"].split(":") if one]
     folders += sorted((Path.home() / ".pyenv/versions").glob("*/bin"))
     found = {}

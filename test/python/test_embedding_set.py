@@ -1,4 +1,4 @@
-"""Embedding tables by pointers: steps against NumPy, import and export of rows, resuming from saved sets."""
+"""Embedding tables that take pointers: steps compared with NumPy, import and export of rows, loading of saved sets."""
 
 import os
 import subprocess

@@ -64,7 +64,7 @@ class Streams(support.InFolder):
         self.assertEqual(first.files, {"dense.bin": b"\0weights"})
         self.assertTrue(np.array_equal(first.tables["a"].keys, keys))
         self.assertTrue(np.array_equal(first.tables["a"].vectors, rows_of(1, keys)))
-        self.assertEqual(source.next(30).iteration, 1)  # until it is taken
+        self.assertEqual(source.next(30).iteration, 1)  # next() returns the same delta until taken() is called
         source.taken()
         position = source.position
         second = source.next(30)

@@ -177,7 +177,7 @@ class Graphs(unittest.TestCase):
     def test_training_without_an_optimizer_says_so(self):
         with self.assertRaisesRegex(UsageError, "optimizer="):
             bag()(batches(1)[0]).sum().backward()
-        bags = bag(optimizer="sgd", update="step")  # an optimizer of torch would update no rows
+        bags = bag(optimizer="sgd", update="step")  # without our optimizer no row would be updated
         with self.assertRaisesRegex(UsageError, "no huge_ctr.torch.optimizer"):
             bags(batches(1)[0]).sum().backward()
 

@@ -147,8 +147,8 @@ struct Suite {
           ASSERT_EQ(static_cast<float>(got[static_cast<size_t>(receive.begin[static_cast<size_t>(r)] + i)]),
                     static_cast<float>(at(round, r, rank, i)))
               << "round " << round << ", element " << i << " from rank " << r;
-      // Overwrites the receive buffer, which belongs to the receiver until the receiver begins the next round, even if
-      // another rank has begun that round.
+      // Overwrites the receive buffer. It belongs to the receiver until the receiver itself begins the next round, even
+      // if another rank has already begun that round.
       const std::vector<T> wiped(got.size(), T{});
       from_host(ctx.stream(), received.tensor, wiped);
     }

@@ -42,7 +42,7 @@ struct OnnxFile {
   };
   struct Value {
     std::string name;
-    int64_t type = 0;  ///< 1: float, 7: int64
+    int64_t type = 0;  ///< ONNX element type; 1: float, 7: int64
     std::vector<std::string> dims;
   };
   int64_t ir_version = 0, opset = 0;

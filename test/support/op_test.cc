@@ -24,7 +24,8 @@ std::vector<Registered>& registered() {
   return tests;
 }
 
-/// The layouts for a row; fewer if the row is large. In the last layout dense and strided tensors alternate.
+/// The memory layouts for a test case; fewer if the case is large. In the last layout dense and strided tensors
+/// alternate.
 std::vector<std::vector<RowLayout>> layouts(bool dense_only, bool large) {
   const RowLayout dense{"dense"}, odd{"dense at an odd address", 1, 0, 1}, padded{"padded", 16, 16, 0},
       ragged{"padded oddly", 1, 3, 1};
@@ -71,7 +72,7 @@ void add_test(const char* suite, std::string name, std::function<void()> body) {
                           [body = std::move(body)]() -> ::testing::Test* { return new FunctionTest(body); });
 }
 
-/// Whether the row is too slow under sanitizers. Smaller rows cover the same code.
+/// Whether a test case with these inputs is too slow under sanitizers. Smaller cases cover the same code.
 bool slow_to_sanitize(const std::vector<Input>& inputs) {
   int64_t elements = 0;
   for (const Input& input : inputs) elements += input.shape.elements();
@@ -106,7 +107,8 @@ void OpTest::add_to_gtest(const char* name) {
         body();
       });
     };
-    // Sanitizers run large rows only in fp32, and in fp64 for the reference. Smaller rows cover the other dtypes.
+    // Sanitizers run large test cases only in fp32, and in fp64 for the reference. Smaller cases cover the other
+    // dtypes.
     const bool in_short = has_fast_rows && slow_to_sanitize(row.inputs);
     if (expected_ && !in_short) add("by_hand", [this, &row] { test_by_hand(row); });
     if (backward_ && !row.large && !in_short) add("gradient", [this, &row] { test_gradient(row); });
@@ -139,7 +141,8 @@ void OpTest::run(Rig& rig) const {
 }
 
 void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) const {
-  const DType values = tf32 ? DType::f16 : dtype;  // f16 has as many mantissa bits as TF32, and a smaller range
+  // f16 values are exact in TF32: as many mantissa bits, a smaller range
+  const DType values = tf32 ? DType::f16 : dtype;
   Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);
   reference.fetch();

@@ -1,5 +1,5 @@
-// A test harness for operators. A test consists of rows of inputs; each row runs on every device and dtype, in several
-// memory layouts.
+// A test harness for operators. A test is a table of test cases. Each row of the table states the inputs of one case,
+// which runs on every device and dtype, in several memory layouts.
 //
 // For each row the harness runs these checks:
 //   by_hand    compares the CPU reference with values or identities in the test (expected)
@@ -56,7 +56,7 @@ class OpTest {
   void rounding(Rounding rounding) { rounding_ = rounding; }
   /// The operator accepts dense tensors only.
   void dense_only() { dense_only_ = true; }
-  /// Also runs rows with GEMMs in TF32 (cuda_tf32). Inputs are f32 values representable in TF32.
+  /// Also runs the test cases with GEMMs in TF32 (cuda_tf32). Inputs are f32 values representable in TF32.
   void also_in_tf32() { also_in_tf32_ = true; }
   /// The operator accepts f32 only.
   void f32_only() { f32_only_ = true; }

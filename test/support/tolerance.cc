@@ -27,7 +27,7 @@ Tolerance tolerance(DType dtype, Rounding rounding) {
     case Rounding::function:
       return {2e-6, 3e-7};  // library functions differ by a few units in the last place
     case Rounding::sum:
-      return {1e-6, 2e-6};  // order of summation of a thousand terms
+      return {1e-6, 2e-6};  // devices sum a thousand terms in different orders
     case Rounding::chain:
       return {3e-4, 3e-4};  // cancellation in a sum of a thousand terms loses three digits
     case Rounding::stages:

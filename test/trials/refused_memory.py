@@ -199,7 +199,7 @@ class Trials:
                          "MASTER_PORT": port}) for r in range(ranks)]
 
     def peak(self, way, ranks):
-        """Kilobytes of addresses and data that a process allocates: after its first display, and from its start."""
+        """Two lists of (addresses, data) in kilobytes of a process: after its first display, and from its start."""
         if (way, ranks) in self.peaks:
             return self.peaks[way, ranks]
         where = tempfile.mkdtemp(dir=self.folder)

@@ -20,7 +20,7 @@ namespace {
 
 struct OnnxRow {
   std::string section;
-  std::vector<std::string> inputs;  ///< shapes as letters, see layer_examples.h
+  std::vector<std::string> inputs;  ///< symbolic shapes, as in layer_examples.h
 };
 void PrintTo(const OnnxRow& row, std::ostream* out) { *out << row.section; }
 

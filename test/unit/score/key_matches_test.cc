@@ -46,7 +46,8 @@ TEST(UnmatchedKeys, ASlotWithManyKeysThatMatchesNothingIsAnError) {
   EXPECT_NE(message.find("--unmatched allow"), std::string::npos) << message;
 }
 
-/// A slot whose vocabulary lacks some values, a slot for groups of a metric, and a slot with neither.
+/// A slot whose vocabulary lacks some values, a slot for groups of a metric, and a slot with neither vocabulary nor
+/// groups.
 std::vector<SlotMatches> other_kinds(int64_t unlisted, int64_t without_group) {
   return {{.slot = "city", .has_rows = false, .has_vocabulary = true, .values = 300, .unlisted = unlisted},
           {.slot = "user", .keys = 100, .of_groups = true, .samples = 200, .without_group = without_group},

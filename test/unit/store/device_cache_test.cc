@@ -50,7 +50,7 @@ class ChangingRows {
   /// Sets the number of all keys; keys selected by `goes` lose their rows.
   uint64_t set_all(int number, const std::function<bool(int64_t)>& goes = [](int64_t) { return false; }) {
     const std::lock_guard lock(mutex_);
-    ++updates_;  // an odd count marks a change in progress, which the cache never has
+    ++updates_;  // an odd count: a change is in progress; no cache has this count
     for (auto& table : numbers_)
       for (size_t key = 0; key < table.size(); ++key) table[key] = goes(static_cast<int64_t>(key)) ? 0 : number;
     return ++updates_;

@@ -164,7 +164,7 @@ TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
     ASSERT_EQ(::pipe(pipe), 0);
     // The writer runs in a new program: threads of RocksDB do not survive fork().
     const std::string folder = options.folder.string(), descriptor = std::to_string(pipe[1]);
-    // shard variables could make the child skip its test
+    // with gtest's shard variables, the child could skip its test
     for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(share);
     setenv("HCTR_TEST_WRITES", folder.c_str(), 1);
     setenv("HCTR_TEST_WRITES_TO", descriptor.c_str(), 1);

@@ -1,4 +1,5 @@
-// A model with one table of two slots with one key each, and a layer on the 32 vector elements.
+// A model with one table and one layer. The table has two slots with one key each, and the layer reads the 32 elements
+// of their vectors.
 #pragma once
 
 #include <string>

@@ -60,9 +60,9 @@ TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
   const auto share = [&](size_t part) { return times.parts[part].share; };
   EXPECT_DOUBLE_EQ(share(0), 4);
   EXPECT_DOUBLE_EQ(share(1), 0);  // hidden
-  EXPECT_DOUBLE_EQ(share(2), 1);  // the compute stream waits for this part
+  EXPECT_DOUBLE_EQ(share(2), 1);  // from 4 to 5 the compute stream waits for this part
   EXPECT_DOUBLE_EQ(share(3), 3);
-  EXPECT_DOUBLE_EQ(share(4), 1);  // the GPU is idle otherwise
+  EXPECT_DOUBLE_EQ(share(4), 1);  // from 8 to 9 the GPU is idle while the host waits
   EXPECT_DOUBLE_EQ(times.idle, 1);
   EXPECT_DOUBLE_EQ(times.in_parts() + times.idle, times.seconds);
   EXPECT_DOUBLE_EQ(times.parts[1].seconds, 5);

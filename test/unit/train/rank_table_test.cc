@@ -1,4 +1,4 @@
-// Log lines at the start of a job about its ranks.
+// Log lines about the ranks of a job, at the start of the job.
 #include "train/rank_table.h"
 
 #include <gtest/gtest.h>

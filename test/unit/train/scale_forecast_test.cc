@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSamples = 4096, kDim = 16, kParameters = 33;
 
-/// A model with two slots of one distinct key per sample, and a layer of 32 inputs.
+/// A model with two slots, each with one distinct key per sample, and a layer of 32 inputs.
 Config two_slots(const std::string& placement) {
   return one_table(4096, R"("type": "SGD", "sgd_hparam": {"learning_rate": 1})",
                    R"("type": "HybridSparseEmbedding", "placement": ")" + placement +

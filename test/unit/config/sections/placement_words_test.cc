@@ -1,4 +1,5 @@
-// The solver's placement applies to embeddings without their own placement, under the same rules.
+// The solver's placement applies to embeddings that state no placement. It must obey the same rules as a placement that
+// an embedding states.
 #include <gtest/gtest.h>
 
 #include "config/sections/config.h"

@@ -1,4 +1,5 @@
-// Slots of a key space share the vectors of a table; otherwise the config has an error with the reason.
+// Slots with the same key space share the vectors of one table. If slots cannot share vectors, the config has an error
+// that states the reason.
 #include "config/sections/shared_keys.h"
 
 #include <gtest/gtest.h>

@@ -307,7 +307,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
   stranger().send_text("GET / HTTP/1.0", end);
   const uint64_t huge = UINT64_MAX;
   (void)!::write(stranger().descriptor(), &huge, sizeof huge);
-  // Connections that pass the handshake, as any program can if the job has no secret.
+  // Connections that pass the handshake. Any program can pass it if the job has no secret.
   const auto talker = [&](ConnectionKind kind) {
     TcpSocket socket = stranger();
     EXPECT_TRUE(prove_membership(socket, {}, kind, end));

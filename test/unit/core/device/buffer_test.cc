@@ -154,7 +154,7 @@ TEST(ReservedBuffer, MovesToTheHostWhatItHolds) {
       range.write(stream, 0, all.data(), all.size());
       std::byte* const data = range.data();
       for (const size_t first : {4 * granule, 3 * granule + 5, 3 * granule, granule + 1, size_t{0}}) {
-        const size_t border = first / granule * granule;  // whole granules move
+        const size_t border = first / granule * granule;  // only whole granules move
         EXPECT_EQ(range.bytes_to_host(first), range.device_bytes() - border);
         range.move_to_host(stream, first);
         EXPECT_EQ(range.device_bytes(), border);

@@ -144,7 +144,7 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
       EXPECT_TRUE(profiler.spans().empty());
       const std::vector<Span>& parts = profiler.recorded(7);
       ASSERT_EQ(parts.size(), 4u);
-      // selected: the first part of the stream, the second and the fourth
+      // time_parts() selected parts 1 and 3. Part 0 is timed because it is the first part of the stream.
       const bool timed[] = {true, true, false, true};
       for (size_t p = 0; p < 4; ++p) {
         EXPECT_EQ(parts[p].timed, timed[p]) << p;
@@ -163,7 +163,7 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
   }
 }
 
-/// With CUPTI records no part needs events, and each kernel or copy maps to its part.
+/// With CUPTI records, no part needs events, and each kernel or copy maps to its part.
 TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
   for (const Device device : devices()) {
     if (!device.is_cuda()) continue;
@@ -220,7 +220,7 @@ TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
       ASSERT_EQ(traced.size(), 3u * (1 + 2 * 4));
       ASSERT_EQ(profiler.spans().size(), 3u);
       std::map<std::string, int> runs;
-      std::map<uint32_t, std::set<uint32_t>> recordings;  // recordings by graph launch
+      std::map<uint32_t, std::set<uint32_t>> recordings;  // key: graph launch; value: its recordings
       double before = 0;
       for (const TracedWork& work : traced) {
         ASSERT_TRUE(work.mark.has_value());

@@ -109,7 +109,7 @@ struct OfPieces {
   Context ctx;
   Buffer memory;
   std::vector<Tensor> numbers;
-  float known = 2;  // a value that only the batch determines
+  float known = 2;  // may differ in each batch, so it must not be recorded
   std::string log;
 };
 

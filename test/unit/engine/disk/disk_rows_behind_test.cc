@@ -120,8 +120,8 @@ TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   }
 }
 
-/// The disk is full, but half of the file is free. Two blocks have records past the end of the file, where both cannot
-/// be written. An earlier long block is still being written.
+/// The disk is full, but half of the file is free. The records of two blocks are past the end of the file, where
+/// neither block can be written. An earlier long block is still being written.
 TEST(DiskRowsBehind, BlocksThatFailTogetherFindTheFreePlacesOfTheFile) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, behind_limits(folder, 100000));

@@ -76,7 +76,8 @@ class ReadLater {
   std::thread thread_;
 };
 
-/// Bytes reserved by one table are not available to another table: waiting for another rank would end in a timeout.
+/// Bytes that one table has reserved are not available to the other table. Otherwise a table could have to wait for
+/// another rank, which would end in a timeout.
 TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, shared_limits(folder, 7 * kSharedRows / 2, 1 << 20));

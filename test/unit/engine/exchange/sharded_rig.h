@@ -279,7 +279,7 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
         throw;
       }
     });
-  } catch (const Error&) {  // the error may come from the rank joined first: rethrow the original
+  } catch (const Error&) {  // may be a follow-up error of another rank: throws the original error
     throw Error(group.failure()->error);
   }
   return outcome;

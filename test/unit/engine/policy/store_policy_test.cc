@@ -1,4 +1,4 @@
-// Decisions of a table about its rows, computed from counts: no rows, no device.
+// The decisions of a table about its rows. They depend only on counts, so these tests need neither rows nor a device.
 #include "engine/policy/store_policy.h"
 
 #include <gtest/gtest.h>

@@ -296,7 +296,7 @@ TEST(EmbeddingRanks, TablesAreBalanced) {
   add("stated", 300, {PlaceWhere::whole, 0});
   const std::vector<TablePlace> places = places_of(options, 3);
   EXPECT_EQ(places[0], (TablePlace{PlaceWhere::spread}));
-  EXPECT_EQ(places[1], (TablePlace{PlaceWhere::spread}));  // has more than a third of all rows
+  EXPECT_EQ(places[1], (TablePlace{PlaceWhere::spread}));  // this table has more than a third of all rows
   EXPECT_EQ(places[2], (TablePlace{PlaceWhere::whole, 1}));
   EXPECT_EQ(places[3], (TablePlace{PlaceWhere::whole, 2}));
   EXPECT_EQ(places[4], (TablePlace{PlaceWhere::whole, 2}));

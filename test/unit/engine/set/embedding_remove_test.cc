@@ -64,7 +64,7 @@ TEST(EmbeddingRemove, RemovedRowsStartAnewAndOthersStay) {
     EXPECT_EQ(set.rows("items"), 996);
     for (int step = 0; step < 2; ++step) train(set, {17});
     EXPECT_EQ(rows_of(set).size(), 997u);
-    if (most_rows == 0) {  // new rows start with the same initial values; Adam's t counts all updates of the set
+    if (most_rows == 0) {  // the new row is like one of a new set, but Adam's t counts all updates
       EmbeddingSet later(one_table());
       later.set_updates(3);
       for (int step = 0; step < 2; ++step) train(later, {17});

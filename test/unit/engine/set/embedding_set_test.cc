@@ -460,7 +460,7 @@ TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
   }
 }
 
-// A batch passed in advance gets vectors that include all updates since.
+// The vectors of a batch that is passed in advance include all updates that run before its turn.
 TEST_P(EmbeddingSetTest, ABatchGivenEarlyHasTheVectorsOfItsTurn) {
   const EmbeddingOptions options = small_set();
   const auto run = [&](bool early) {

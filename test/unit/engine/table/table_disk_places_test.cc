@@ -71,8 +71,8 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// With admission, new rows are known only after the search for fetched rows. New rows are appended, and then gaps are
-/// closed.
+/// With delayed admission, the table learns only after the search for fetched rows which keys get new rows. It appends
+/// the new rows, and then closes the gaps.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
   spec.policy.admit_probability = 0.7;

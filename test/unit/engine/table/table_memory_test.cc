@@ -335,7 +335,7 @@ TEST_P(TableMemoryTest, RowsOfOneTableLeaveTheDeviceForTheIndexOfAnother) {
   TableSpec deep = large_rows();
   deep.name = "deep";
   deep.policy.finds_frequent = true;
-  // on a GPU, at first all rows of the other table fit, and no row of this table
+  // On a GPU, all rows of the other table fit into device memory at first, and no row of this table.
   RowMemoryLimits given = limits(wide, 0);
   given.device = (GetParam().is_cuda() ? 1 : 2) * *given.device + *limits(deep, GetParam().is_cuda() ? 12 : 40).device;
   TableRig plain(GetParam(), wide), split(GetParam(), wide, 1, 2, true, DType::f32, given);

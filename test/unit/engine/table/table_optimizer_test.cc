@@ -310,7 +310,7 @@ TEST_P(TableOptimizer, ARowThatOverflowsWithoutAGradientIsReported) {
     dy[static_cast<size_t>(dim) - 1] = -2e38f;
     rig.step(first, dy, 1.0f);
     EXPECT_FALSE(rig.spoiled());
-    rig.step(second, std::vector<float>(dy.size(), 0.0f), 1.0f);  // 2e38, then 0.9 * 2e38 more
+    rig.step(second, std::vector<float>(dy.size(), 0.0f), 1.0f);  // the row is 2e38, and grows by 0.9 * 2e38
     EXPECT_TRUE(rig.spoiled());
   }
 }

@@ -1,4 +1,4 @@
-// Tables with two-byte values: every width, rule and global update; rounding statistics, and equal rounding on every
+// Tables with two-byte values: all widths and rules, global updates, rounding statistics, and equal rounding on every
 // device.
 #include <gtest/gtest.h>
 

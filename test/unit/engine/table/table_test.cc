@@ -165,7 +165,7 @@ TEST_P(TableTest, PiecesOfRowsAreThePartsOfWholeOnes) {
     Bags twice;
     for (const auto& slot : bags) twice.insert(twice.end(), 2, slot);
     const std::vector<float> dy = random_floats(whole.samples * whole.slots * whole.dim,
-                                                random);  // for both tables: the same memory in two layouts
+                                                random);  // both tables read the same memory, in different shapes
     ASSERT_EQ(cut.step(twice, dy), one.step(bags, dy)) << "step " << t;
   }
   std::vector<std::pair<int32_t, int64_t>> rows, of_pieces;

@@ -23,7 +23,8 @@ class DiskTiers : public OnDevice {
   TableSpec spec(DiskRule rule = DiskRule::adam) const {
     TableSpec spec = disk_spec();
     spec.optimizer.kind = rule;
-    spec.dim = (GetParam().is_cuda() ? 3072 : 192) / (1 + spec.optimizer.states());  // a GPU has large granules
+    // wide rows on a GPU, because its granules are large
+    spec.dim = (GetParam().is_cuda() ? 3072 : 192) / (1 + spec.optimizer.states());
     return spec;
   }
   RowMemoryLimits limits(const TableSpec& spec) const {

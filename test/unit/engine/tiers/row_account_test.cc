@@ -1,5 +1,5 @@
-// Computes the memory that a row store takes from its budgets, and the number of rows that fit. Only arithmetic,
-// without a table.
+// Computes the memory that a row store takes from its budgets, and the number of rows that fit. These tests check
+// arithmetic, and need no table.
 #include "engine/tiers/row_account.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Rows on a device, in host memory and on disk, without a table: batches get rows, without training.
+// Rows on a device, in host memory and on disk. These tests use no table and train nothing: they only assign rows to
+// batches.
 #include "engine/tiers/row_tiers.h"
 
 #include <gtest/gtest.h>

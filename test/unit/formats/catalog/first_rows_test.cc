@@ -117,7 +117,7 @@ TEST_F(FirstRows, EachFileOfAListContributesAsManyRowsAndTheyAreLimited) {
 }
 
 TEST_F(FirstRows, NumbersFarFromZeroKeepTheirDeviation) {
-  // For example nanoseconds since 1970: neighbouring floats differ by 137 s.
+  // Nanoseconds since 1970 are an example of such numbers: neighbouring floats differ by 137 s.
   for (const double far : {1e-9, 1e6, 1.5e15, 4e15}) {
     std::string text = "y,a,b,c,s\n";
     long double sum = 0, squares = 0;

@@ -40,7 +40,8 @@ inline SparseInput input_of(const std::string& top, int64_t slots, int64_t max_n
   return input;
 }
 
-/// A section with one label, three dense values, an input with one key per slot, and an input with up to two.
+/// A section with one label, three dense values, an input with one key per slot, and an input with up to two keys per
+/// slot.
 inline DataSection wide_and_deep_section() {
   return section_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)});
 }

@@ -33,8 +33,8 @@ TEST(SlotKeyRules, ComeBackFromJson) {
   EXPECT_EQ(slot_key_rules(to_json(all)), all);
 }
 
-/// Rules that both configs state are compared elsewhere, as configs. A rule that a column type has implied must be
-/// compared here.
+/// If both configs state a rule, the rules are compared as parts of the configs. expect_slot_key_rules() compares a
+/// rule that follows from a column type.
 TEST(SlotKeyRules, AreComparedWhereATypeHasDecidedOne) {
   const SlotKeyRule number{.column = "when", .rule = KeyRule::number},
       stated{.column = "when", .rule = KeyRule::number, .stated = true};

@@ -1,4 +1,5 @@
-// Compares the parser of separated values with a simple state machine, on texts of significant characters.
+// Compares the parser of separated values with a simple state machine, on random texts that consist mostly of special
+// characters.
 #include "formats/data/text_grammar.h"
 
 #include <gtest/gtest.h>

@@ -118,7 +118,7 @@ struct Table {
   }
 };
 
-/// A section for the specification in `folder`, completed as the section of a config.
+/// A section for the specification in `folder`. It is completed and checked like the section of a config.
 DataSection section_for(const Folder& folder, int64_t labels, int64_t dense, std::vector<SparseInput> inputs) {
   DataSection section = section_of(labels, dense, std::move(inputs));
   section.feature_spec = (folder / "spec.yaml").string();

@@ -1,4 +1,5 @@
-// The manifest of model files is found by the file names with any prefix, and rejects any change of its files.
+// The manifest of a model is found by the path of any of its files, whatever the prefix. The manifest detects any
+// change of the files.
 #include "formats/model/model_manifest.h"
 
 #include <gtest/gtest.h>

@@ -90,7 +90,8 @@ TEST_P(SavedTable, OfImportedRowsIsWhole) {
   EXPECT_FALSE(rows_in(1) == rows_in(2));
 }
 
-/// An increment of a resumed table takes the same rows from the base as an increment of the saved table.
+/// A table is loaded from a full checkpoint, or from an increment on it. The table's next increment then refers to all
+/// rows of the same full checkpoint.
 TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
   for (const int64_t from : {1, 2}) {
     TableRig rig(GetParam(), spec());

@@ -55,7 +55,7 @@ TEST_F(Parquet, RowsComeBackFromPiecesRowGroupsAndFiles) {
     const DataSection section = named(2, {input_of("a", 2, 3, 5), input_of("b", 1, 2, 2)});
     const auto rows = random_rows(section, 30000, 5, 1000, bags);
     const std::vector<Row> first(rows.begin(), rows.begin() + 20000), rest(rows.begin() + 20000, rows.end());
-    write_parquet(file, columns_of(first, bags), 9000);  // row groups of one piece and a partial piece
+    write_parquet(file, columns_of(first, bags), 9000);  // each row group has a whole and a partial piece
     write_parquet(folder / "rest.parquet", columns_of(rest, bags));
     write_file_list(folder / "list.txt", {file, folder / "rest.parquet"}, true);
     expect_reads(section, folder / "list.txt", rows, 777);
@@ -454,7 +454,7 @@ TEST_F(Parquet, DamagedFilesAreErrors) {
     for (size_t i = 0; i < 40; ++i) bytes[at + i] ^= std::byte{0x5a};
     put_bytes(file, bytes);
     const std::string message = error(section);
-    EXPECT_SAYS(message, "data: '");  // the pages have checksums
+    EXPECT_SAYS(message, "data: '");  // the checksums of the pages detect the damage
     EXPECT_SAYS(message, "': row group ");
     EXPECT_SAYS(message, "cannot be read from its row ");
   }
@@ -466,7 +466,7 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
-  group.fail(2);  // as the reader does for later row groups
+  group.fail(2);  // the reader calls fail() for every piece that it drops
   EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
   EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: earlier rows could not be read");
 }

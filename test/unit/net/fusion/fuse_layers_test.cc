@@ -266,7 +266,7 @@ TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
 }
 
 struct StepTolerance {
-  double loss, gradients;  ///< relative to the loss, and relative to the largest gradient
+  double loss, gradients;  ///< tolerances: relative to the loss; to the largest gradient
 };
 
 /// Expects that a step with fused layers equals a step with separate layers. `tolerance(device)` returns a

@@ -9,7 +9,7 @@
 namespace hctr::test {
 
 /// An example of a layer. In `inputs`, each letter stands for one dimension; equal letters are equal sizes, and "1" and
-/// "2" are literal sizes. After a bar follow other valid numbers of dimensions.
+/// "2" are literal sizes. The digits after a bar are other valid numbers of dimensions.
 struct LayerExample {
   std::string type;
   std::string fields;               ///< fields of the section, as JSON members

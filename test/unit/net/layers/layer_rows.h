@@ -1,5 +1,5 @@
-// Runs a layer in the operator harness: a Rig holds the tensors of the layer's spec, so that test rows run the layer on
-// every device, dtype and layout.
+// Runs a layer in the operator harness. A Rig holds the tensors of the layer's spec, so that each test case runs the
+// layer on every device, dtype and layout.
 #pragma once
 
 #include <string>

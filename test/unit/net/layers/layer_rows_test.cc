@@ -1,4 +1,4 @@
-// Whole layers as test rows, with all operators of a layer together.
+// Runs layers, each with all of its operators, in the operator harness.
 #include "unit/net/layers/layer_rows.h"
 
 #include <gtest/gtest.h>

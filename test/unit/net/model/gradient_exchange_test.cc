@@ -1,5 +1,5 @@
-// Dense gradients in buckets: bucket boundaries, the time of each all-reduce, and sums equal to those of a single
-// all-reduce.
+// Dense gradients in buckets: the boundaries of the buckets, all-reduces that wait for the layers of their bucket, and
+// sums equal to those of a single all-reduce.
 #include "net/model/gradient_exchange.h"
 
 #include <gtest/gtest.h>

@@ -117,7 +117,7 @@ const std::string kApart =
     R"("top": ["places", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "none"})";
 const std::string kMean = R"("top": "slots", "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "mean"})";
 
-/// Layers for the item, and for attention with equal scores, which is the mean of the history.
+/// Layers for the item and for attention. All scores are equal, so attention computes the mean of the history.
 const std::string kEvenAttention = R"(
   {"type": "Slice", "bottom": "places", "top": ["history", "item"], "ranges": [[0, 4], [4, 5]]},
   {"type": "Slice", "bottom": "lengths", "top": "length", "ranges": [[0, 1]]},

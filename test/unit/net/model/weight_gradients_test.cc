@@ -126,7 +126,7 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
-/// After removing some gradients with their padding, the remaining parts contain every other element exactly once.
+/// After removing some gradients with their padding, the remaining parts contain all other elements exactly once.
 TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
   const Trained model(config_of(kStackedLayers), Device{});
   std::vector<Tensor> gradients;

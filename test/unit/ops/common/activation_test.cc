@@ -12,7 +12,7 @@ namespace {
 
 using ops::Activation;
 
-/// Registers test rows, forward and backward of an activation. `f`: mathematical definition of the activation.
+/// Registers the test cases for forward and backward of an activation. `f`: mathematical definition of the activation.
 template <class F>
 void activation_cases(Activation activation, F f, auto& test) {
   test.row("typical", {{"x", {64, 33}, -4, 4}});

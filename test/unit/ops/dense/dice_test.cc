@@ -50,7 +50,7 @@ OP_TEST(DiceOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward(run_dice);  // no gradient check: the kernel ignores dy in padding, where a loss has dy = 0
+  forward(run_dice);  // no gradient check: the kernel ignores dy of padding rows, because a loss sets it to 0
   expected([](const auto& t) {
     expect_mean_and_variance(t, 41);
     const std::vector<double> dx = t["d_x"];
@@ -66,8 +66,8 @@ TEST(DiceOp, ABatchWithoutRowsHasNoGradient) {
   EXPECT_EQ(t.values("d_x"), std::vector<double>(8, 0));
 }
 
-/// Several ranks with some rows each sum their tensors between the calls. The result must equal that of one rank with
-/// all rows.
+/// The rows of a batch are divided among several ranks, which sum their tensors between the calls. The result must
+/// equal that of one rank with all rows.
 TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) {
   const int64_t n = 5, rows = 30;
   const std::vector<int64_t> shares = {13, 0, 16, 1};

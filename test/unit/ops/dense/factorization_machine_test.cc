@@ -58,7 +58,7 @@ void machine_cases(auto& test, int64_t slots, int64_t others, int64_t more, int6
 OP_TEST(FactorizationMachine) { machine_cases(*this, 26, 13, 13, 10, {21, 1, 0}); }
 /// With an odd number of slots, some samples do not begin at a word boundary.
 OP_TEST(FactorizationMachineOfOddSlots) { machine_cases(*this, 25, 13, 13, 10, {21, 1}); }
-/// Vectors with the maximum number of lanes per warp, and with one lane.
+/// Vectors read by the maximum number of lanes of a warp, and vectors read by one lane.
 OP_TEST(FactorizationMachineOfWords) { machine_cases(*this, 6, 2, 40, 32, {9}); }
 OP_TEST(FactorizationMachineOfPairs) { machine_cases(*this, 40, 7, 1, 2, {19}); }
 /// Rows of every tensor are a multiple of the pack size.

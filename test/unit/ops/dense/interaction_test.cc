@@ -178,7 +178,7 @@ OP_TEST(InteractionThroughReluWithSums) {
 
 class InteractionBehindRelu : public testing::TestWithParam<std::tuple<Device, bool, DType>> {};
 
-/// Equals the result of separate operators and sums bit for bit, in every run.
+/// The fused operator gives the results of separate operators and sums bit for bit, in every run.
 TEST_P(InteractionBehindRelu, WritesWhatTheOperatorsAloneDo) {
   const auto [device, tf32, dtype] = GetParam();
   if (tf32 && dtype != DType::f32) GTEST_SKIP() << "TF32 is about f32";

@@ -249,7 +249,7 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
   EXPECT_EQ(owner.batch_keys, keys);
 
   const auto value = [](int64_t key, size_t column) { return key * 7 + static_cast<int64_t>(column); };
-  std::vector<int64_t> vectors, values;  // vectors of the owner; values for the keys of its batch
+  std::vector<int64_t> vectors, values;  // `vectors`: sent by the owner; `values`: one per key
   const int64_t of_column = static_cast<int64_t>(offsets.size() - 1) / static_cast<int64_t>(columns);
   for (size_t bag = 0; bag + 1 < offsets.size(); ++bag)
     for (int32_t p = offsets[bag]; p < offsets[bag + 1]; ++p)
@@ -346,8 +346,8 @@ TEST(HostKeys, OfFewSamplesAmongManyAreListed) {
     bags[2][0][499] = {1};
     const HostRules rules{3, 16};
     expect_kept(device, {bags}, rules);
-    // 2 words for the columns; 4 keys, because a reference to the duplicate would need as many bytes as its vector; 2
-    // bytes per occurrence.
+    // 2 words for the columns, 3 for the keys, and 2 for 11 bytes: 2 bytes for the bag of each of the 4 occurrences,
+    // and 1 byte for the key of each occurrence in the column with the duplicate.
     EXPECT_EQ(SendingHost(device, bags, rules).words.size(), 2u + 3u + 2u);
   }
 }
@@ -397,7 +397,7 @@ TEST(HostKeys, GradientsAreAsManyAsKeysOrBags) {
     }
 }
 
-/// With two gradients per vector, sending unique keys and indices is smaller even if few keys occur twice.
+/// With two gradients per vector, a message with unique keys and indices is smaller, even if few keys occur twice.
 TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   for (const Device device : devices()) {
     BagsOfHost bags(1, {std::vector<std::vector<int64_t>>(400)});

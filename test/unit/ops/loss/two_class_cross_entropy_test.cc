@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kWeight = 0.5f;
 
-/// Registers test rows. `valid`: samples of the local batch that count. `all`: samples of the global batch.
+/// Registers the test cases. `valid`: samples of the local batch that count. `all`: samples of the global batch.
 void two_class_cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});

@@ -21,7 +21,7 @@ namespace {
 using ops::Optimizer;
 using Rule = Optimizer::Kind;
 
-/// Test rows that compare the rule on each device with the CPU.
+/// Registers test cases, which compare the rule on each device with the CPU.
 void rows(OpTest& test, const Optimizer& optimizer) {
   test.dense_only();
   test.f32_only();
@@ -245,9 +245,9 @@ TEST(OptimizerOp, FtrlStartsWhereAWeightIsAndHoldsZerosUntilTheirGradientsAddUp)
     EXPECT_FLOAT_EQ(free.w()[0], 1 - 0.5f / 1.5f * 0.5f);
     EXPECT_FLOAT_EQ(free.w()[1], -0.5f / 1.5f * 0.5f);
     DenseRun held(device, {.kind = Rule::ftrl, .beta = 1, .lambda1 = 1.25f}, {0.0f});
-    for (int t = 0; t < 2; ++t) held.step({4.0f}, 0.5f);  // then z is 1
+    for (int t = 0; t < 2; ++t) held.step({4.0f}, 0.5f);  // after these steps z is 1
     EXPECT_EQ(held.w()[0], 0.0f);
-    held.step({4.0f}, 0.5f);  // then z is 1.5, and n is 0.75
+    held.step({4.0f}, 0.5f);  // after this step z is 1.5, and n is 0.75
     EXPECT_FLOAT_EQ(held.w()[0], -0.25f * 0.5f / (1 + std::sqrt(0.75f)));
     for (int t = 0; t < 2; ++t) held.step({-4.0f}, 0.5f);
     EXPECT_EQ(held.w()[0], 0.0f) << "gradients that cancel leave the weight at exactly 0";

@@ -68,7 +68,7 @@ TEST_F(Criteo, RowsBecomeWhatAnIndependentParserExpects) {
   EXPECT_EQ(convert().train_rows, 300);
   const SampleBlock block = read_set(options, "train.0.data");
   ASSERT_EQ(block.rows, 300);
-  // maps every key to the one value of one column that it must stand for
+  // for each key, the column and the value that the key stands for
   std::map<int64_t, std::pair<int, std::string>> meaning;
   for (int i = 0; i < 300; ++i) {
     const auto fields = fields_of(criteo_line(i));

@@ -1,5 +1,5 @@
-// Mean and deviation of columns from 1e-9 to 1e18, in every place that computes them, compared with sums in long
-// double.
+// Mean and deviation of columns with values from 1e-9 to 1e18, in every place that computes them, compared with sums in
+// long double.
 #include <gtest/gtest.h>
 
 #include <cmath>
