@@ -59,8 +59,8 @@ struct OptimizerSection {
 
   /// update_type if set, else global_update if set, else local.
   UpdateType update() const;
-  /// The update rule. `step_rate`: the base learning rate of the top-level section, where the schedule of step rates
-  /// starts.
+  /// The update rule. Its rate_factor is this section's learning rate divided by `step_rate`, the base learning rate of
+  /// the top-level section; 1 if `step_rate` is 0.
   ops::Optimizer rule(double step_rate) const;
 };
 

@@ -27,8 +27,8 @@ struct StateInMemory {
 };
 
 /// Reads the state that one rank saved in a checkpoint. For an increment, reads the base's state with the changes
-/// applied. Copies are cheap; one thread uses all copies. Errors of all members: Error(io); Error(data) naming file and
-/// array if the checkpoint lacks the requested state.
+/// applied. Copies are cheap, but not thread-safe: use all copies in one thread. Errors of all members: Error(io);
+/// Error(data) naming file and array if the checkpoint lacks the requested state.
 class StateReader {
  public:
   /// `exact`: whether this run has the same ranks and placement as the saved run. If so, each rank restores its own

@@ -101,7 +101,7 @@ struct BatchView {
       else
         keys<int64_t>()[i] = key;
     }
-    /// Index of the first key of bag slot * samples + sample. For the index after the last bag, the number of keys.
+    /// Index of the first key of bag slot * samples + sample. offset(slots * samples) is the number of keys.
     int32_t offset(int64_t bag) const {
       return packed->offsets != PackedKeys::kOnes
                  ? offsets()[bag]

@@ -56,7 +56,7 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
                          *p = begin + begins.back();
   // A record is usually as long as the previous one. Predicting its length avoids a dependency of the next position on
   // a load.
-  ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // no length's
+  ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // matches no length
   for (int64_t records = 0;; ++records) {
     if (p >= stop_at) return {End::stop};
     if (records == most) return {End::most};

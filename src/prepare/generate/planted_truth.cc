@@ -73,7 +73,7 @@ double PlantedTruth::raw(const PlantedSample& sample) const {
   double sum = 0;
   for (size_t d = 0; d < dense_.size(); ++d) sum += dense_[d] * (static_cast<double>(sample.dense[d]) - 0.5);
   const int64_t* rank = sample.ranks.data();
-  double left0 = 0, left1 = 0;  // factors of the preceding slot; every second slot multiplies them by its own factors
+  double left0 = 0, left1 = 0;  // Factors of the preceding slot. Every second slot multiplies these factors by its own.
   for (int64_t s = 0; s < slots_; ++s) {
     const auto slot = static_cast<size_t>(s);
     double linear = 0, factor0 = 0, factor1 = 0;

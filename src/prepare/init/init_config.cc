@@ -243,7 +243,7 @@ InitSchedule schedule_of(const InitPlan& plan) {
   double keys = 0;
   for (size_t i = 0; i < plan.columns.size(); ++i)
     if (plan.columns[i].is_slot()) keys += static_cast<double>(plan.distinct[i]);
-  // With more keys than rows, the vectors memorize rows in the second pass.
+  // With more than one key per two rows, the vectors memorize the rows in the second pass.
   const bool many_keys = keys > 0.5 * rows;
   schedule.rare_keys = many_keys;
   schedule.batch = std::clamp<int64_t>(power_of_two_near(rows / 160), 16, 4096);

@@ -40,8 +40,10 @@ struct SlotSummary {
 struct InspectedFile {
   fs::path path;
   int64_t bytes = 0, records = 0, bad_records = 0;
-  bool is_estimate = false;  ///< whether no header states the number of records, so that `records` is the number read
-  std::string facts{};       ///< for example "Norm, check sums, 2 labels, ..."
+  /// true: no header states the number of records. `records` is an estimate while the file is read, then the number
+  /// read.
+  bool is_estimate = false;
+  std::string facts{};  ///< for example "Norm, check sums, 2 labels, ..."
 };
 
 struct Inspection {

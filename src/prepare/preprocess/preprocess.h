@@ -27,9 +27,10 @@ struct PreprocessOptions {
   std::vector<std::string> inputs, eval_inputs;  ///< files in order; "-": standard input
   fs::path folder;
   int passes = 2;           ///< 1: values are hashed to `range` keys; 2: a first pass counts the values
-  int64_t range = 1000000;  ///< for one pass: number of keys per slot
-  int64_t min_count = 1;    ///< for two passes: values with fewer occurrences in the training rows are rare
-  int64_t modulo = 0;       ///< values are first reduced modulo this number; 0: not reduced
+  int64_t range = 1000000;  ///< number of keys per slot; used if passes = 1
+  /// Values that occur less often than this in the training rows share the key for rare values. Used if passes = 2.
+  int64_t min_count = 1;
+  int64_t modulo = 0;                              ///< values are first reduced modulo this number; 0: not reduced
   std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of category indices
   DenseOptions dense;
   Holdout holdout;
@@ -67,7 +68,7 @@ struct PreprocessOptions {
 /// Results computed from the training rows. Slots are in record order: crosses, then categories.
 struct FittedColumns {
   std::vector<DenseColumn> dense;
-  std::vector<Vocabulary> vocabularies;  ///< [slots]; empty for one pass
+  std::vector<Vocabulary> vocabularies;  ///< [slots]; empty if passes = 1
   std::vector<int64_t> slot_sizes;       ///< [slots] number of ids
 };
 
