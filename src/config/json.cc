@@ -196,7 +196,8 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
     return out;
   }
   if (const auto* object = value.object()) {
-    nlohmann::ordered_json::object_t out;  // a plain vector of members: operator[] would search all previous keys
+    // a plain vector, because operator[] of the object would search all previous keys
+    nlohmann::ordered_json::object_t out;
     std::unordered_map<std::string_view, size_t> places;
     for (const auto& [key, member] : *object)
       if (const auto [at, is_new] = places.emplace(key, out.size()); is_new)

@@ -165,8 +165,8 @@ class SampleSet {
   /// Whether files are added while the set is read. files() of a growing set is empty, and the set is read only once,
   /// in the order of arrival.
   virtual bool grows() const { return false; }
-  /// Blocks until a growing set has a file with this index. Returns false if the set ends before, or if `closed` is set
-  /// and wake() is called.
+  /// Blocks until a growing set has a file with this index. Returns false if the set ends without this file, or if
+  /// `closed` is set and wake() is called.
   virtual bool wait_for_file(size_t index, [[maybe_unused]] const std::atomic<bool>& closed) {
     return index < files().size();
   }

@@ -294,7 +294,8 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   };
   const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);
-    // Rows without a recorded step count as seen in the last step, so that they are not evicted first.
+    // A row without a recorded step gets the last step, as if its key had just been seen, so that it is not evicted
+    // first.
     const auto unknown = static_cast<uint32_t>(std::max<int64_t>(head.steps - 1, 0));
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;

@@ -53,7 +53,7 @@ class ChunkRun : public ReaderRun {
     try {
       collector_ = std::thread([this] { collect(); });
       filler_ = std::thread([this] { fill_buffers(); });
-    } catch (...) {  // a thread failed to start: join the other before members are destroyed
+    } catch (...) {  // a thread failed to start: join the other thread before members are destroyed
       end();
       throw;
     }

@@ -172,8 +172,8 @@ class TextChunkParser : public Parser {
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)
-        return cat("'", path.string(), "': the record at byte ",
-                   offset);  // counting lines for many bad records would be slow
+        // no line number: counting lines for many bad records would be slow
+        return cat("'", path.string(), "': the record at byte ", offset);
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
