@@ -1,5 +1,5 @@
-// The solver's "publish" and a store's "stream": the Kafka topics to which table deltas are published and from which
-// they are consumed.
+// The solver's "publish" and a store's "stream": the Kafka topics for table deltas, which training publishes and a
+// store consumes.
 #pragma once
 
 #include <cstdint>

@@ -62,13 +62,13 @@ class StateReader {
   int64_t number(std::string_view name) const;
   void number(std::string_view name, int64_t& value) const { value = number(name); }
 
-  /// A full checkpoint that later increments can be based on: its iteration, and the number of rows that it has of one
-  /// array.
+  /// A full checkpoint that later increments can be based on: its iteration, and how many rows of one array the
+  /// checkpoint contains.
   struct Base {
     int64_t iteration = 0, rows = 0;
   };
-  /// The base for increments on this checkpoint: the checkpoint itself if full, else its base. Empty if the base lacks
-  /// rows of this array, or its folder has no checkpoint name.
+  /// The base for increments on this checkpoint: the checkpoint itself if full, else its base. Empty if the base has no
+  /// rows of this array, or if the base's folder is not named like a checkpoint.
   std::optional<Base> base_of_next(const StateArray&) const;
   const StateArray& at(std::string_view name) const;
   /// Reads bytes [first, first + to.size()) of an array.

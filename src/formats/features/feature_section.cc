@@ -77,8 +77,8 @@ void complete_feature_widths(DataSection& section, const FeatureSpec& spec) {
   }
 }
 
-constexpr int64_t kMostIds =
-    1LL << 48;  // per slot; equal to the limit of slot_size_array, so that sums of sizes stay far below 2^63
+// Maximum ids per slot. Equal to the limit of slot_size_array, so that sums of sizes stay far below 2^63.
+constexpr int64_t kMostIds = 1LL << 48;
 
 /// Sets an omitted slot_size_array to the cardinalities of the features. Checks a given slot_size_array against the
 /// cardinalities.

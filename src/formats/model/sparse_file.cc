@@ -154,8 +154,9 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
   }
   const auto slots = static_cast<uint64_t>(shape.slots);
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
-  const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
-                    bytes % known[1].row_bytes() == 0;  // if there are slot ids, they determine the layout
+  // whether both key widths fit; in files with slot ids, the slot ids determine the layout
+  const bool both =
+      !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 && bytes % known[1].row_bytes() == 0;
   if (both && shape.key_bytes == 0 && seems_narrow(path, known[0], known[1], bytes)) std::swap(known[0], known[1]);
   const SparseLayout layout = detect_layout(path, bytes, known, [&](const SparseLayout& candidate) {
     // If all 4-byte slot ids are 0, they may be the upper halves of 8-byte keys. So the whole file is searched for a

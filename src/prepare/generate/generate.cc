@@ -262,8 +262,8 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   // fails before older results are removed if the plug-in is missing
   if (options.written_as == WrittenAs::parquet) parquet_plugin();
   for (const Part& part : parts) {
-    remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
-                         true);  // after an interrupted run, these files would describe other data
+    // after an interrupted run, these files would describe other data
+    remove_older_results({part.list, sidecar(part.list), truth_path(part.list)}, true);
     remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
     if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
     std::unique_ptr<PartWriter> writer;
