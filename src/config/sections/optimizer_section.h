@@ -74,7 +74,7 @@ void resolve_schedule(HyperParameters&, int64_t steps_of_run);
 /// Whether resolve_schedule() depends on the number of steps of the run.
 bool depends_on_length(const HyperParameters&);
 
-/// The learning rate of training step n = 1, 2, ...: linear warm-up, constant, decay. Needs resolve_schedule() before.
+/// The learning rate of training step n = 1, 2, ...: linear warm-up, constant, decay. Call resolve_schedule() first.
 ///   n <= warmup_steps                     : base n / warmup_steps
 ///   decay_start = 0 or n <= decay_start   : base
 ///   then, with m = n - decay_start and d = decay_steps

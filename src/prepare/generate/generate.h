@@ -41,9 +41,9 @@ Json made_with(const DataSection&, const GenerateOptions&);
 
 /// Writes the training set, the evaluation set unless eval_source is empty, their lists, and the true scores next to
 /// the evaluation list. The result does not depend on the number of threads. Does nothing if data with the same
-/// parameters exist. Returns the best possible metrics on the evaluation set, which a model with the true scores
-/// reaches; none without an evaluation set. Errors: Error(usage) if the options do not fit the section, or if other
-/// data exist and `force` is false; Error(io).
+/// parameters exist. Returns the metrics that a model with the true scores reaches on the evaluation set, which are the
+/// best possible ones; empty without an evaluation set. Errors: Error(usage) if the options do not fit the section, or
+/// if other data exist and `force` is false; Error(io).
 std::optional<BestPossible> generate(const DataSection&, const GenerateOptions&, const Log&);
 
 }  // namespace hctr

@@ -81,9 +81,9 @@ struct PreprocessSummary {
   FittedColumns fitted;
 };
 
-/// Writes the sets. The result does not depend on the number of threads. Memory is constant, plus 16 to 48 bytes for
-/// each counted value and each thread that has read it. Lists are written after all their files. Errors: Error(usage)
-/// if options contradict each other; Error(data) for a bad row, with file, line, byte, column and value.
+/// Writes the sets. The result does not depend on the number of threads. Memory is constant, plus 16 to 48 bytes per
+/// counted value in each thread that has counted this value. Lists are written after all their files. Errors:
+/// Error(usage) if options contradict each other; Error(data) for a bad row, with file, line, byte, column and value.
 PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
 
 }  // namespace hctr
