@@ -18,7 +18,7 @@ struct Compatibility {
   bool batch_norm_per_gpu = false;
 };
 
-/// A word of the solver's "compatibility", the flag that the word sets, and its text in the manual.
+/// One word allowed in the solver's "compatibility": the flag that the word sets, and a text for the manual.
 struct CompatibilityWord {
   std::string word;
   bool Compatibility::*flag;

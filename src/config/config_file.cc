@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kInclude = "include";
 constexpr size_t kMostFiles = 64;  // more files than any config includes; ends circular includes
 
-/// Replaces each "${NAME}" in a text by the variable's value. `where`: the text's place, for messages.
+/// Replaces each "${NAME}" in a text by the variable's value. `where`: location of the text, for messages.
 std::string expand(std::string_view text, const std::string& where, const Environment& environment) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -55,8 +55,8 @@ std::string expand(std::string_view text, const std::string& where, const Enviro
   return out;
 }
 
-/// Whether the field at `where` has column names or cell texts of a data file. Such fields are read literally:
-/// variables in a data file's names must not be expanded.
+/// Whether the field at `where` contains column names or cell texts of a data file. Such fields are read literally,
+/// because "${" in a data file's names does not start a variable.
 bool is_text_of_data(std::string_view where) {
   size_t end = where.size();
   size_t slash = where.rfind('/', end);
@@ -145,7 +145,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
 Json with_includes(const std::string& text, const fs::path& path, const std::string& name, std::vector<fs::path>& files,
                    const std::atomic<int>* stop, const Environment& environment) {
   Json file = Json::parse(text, name);
-  // without "${" and "\u" in the text, no string has a variable
+  // A string can contain a variable only if the text contains "${", or "\u", which can encode these characters.
   if (text.find("${") != text.npos || text.find("\\u") != text.npos) file = expand_all(file, name + ": ", environment);
   const Json* const include = file.find(kInclude);
   if (!include) return file;

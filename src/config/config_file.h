@@ -31,8 +31,8 @@ Json read_config_file(const std::filesystem::path&, const std::vector<std::strin
                       const std::atomic<int>* stop = nullptr, const Environment& environment = {});
 /// Reads a config from `text`. `name`: the text's path in messages; paths of included files are relative to its folder.
 Json read_config_text(const std::string& text, const std::filesystem::path& name, const Environment& environment = {});
-/// The paths of a config file and its includes. For a source that can be read only once, such as a pipe, only the path
-/// of the source. Errors: those of read_config_file().
+/// The paths of a config file and its includes. If the source can be read only once, such as a pipe, returns only its
+/// path. Errors: those of read_config_file().
 std::vector<std::filesystem::path> files_of_config(const std::filesystem::path&, const Environment& = {});
 /// The inverse of expanding variables: replaces "${" by "$${" in every string, so that reading the result yields
 /// `config`.

@@ -28,8 +28,9 @@ std::string position_of(std::string_view text, size_t offset) {
 /// depth.
 constexpr size_t kMaxDepth = 200;
 
-/// Maximum values in a file, more than any valid file has: half a million layers, or lists of as many slots. A value
-/// takes at least 40 bytes in memory but can be 2 bytes of text.
+/// Maximum values in a file. Valid files have fewer: this is enough for half a million layers, or for lists with half a
+/// million slots. The limit bounds the memory, because a value takes at least 40 bytes in memory but may be 2 bytes of
+/// text.
 constexpr size_t kMostValues = size_t{1} << 22;
 
 /// Counts the bytes that the parser has read, because parser events do not report offsets.
@@ -195,7 +196,8 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
     return out;
   }
   if (const auto* object = value.object()) {
-    nlohmann::ordered_json::object_t out;  // a plain vector of members: operator[] would search all previous keys
+    // a plain vector, because operator[] of the object would search all previous keys
+    nlohmann::ordered_json::object_t out;
     std::unordered_map<std::string_view, size_t> places;
     for (const auto& [key, member] : *object)
       if (const auto [at, is_new] = places.emplace(key, out.size()); is_new)

@@ -92,7 +92,7 @@ Json json_schema_of(const std::vector<FieldDoc>& fields) {
     const Json schema = field_schema(field);
     properties.set(field.name, schema);
     for (const std::string& alias : field.aliases) properties.set(alias, schema);
-    // either spelling satisfies a field with aliases
+    // a field with aliases may be given under another name
     if (field.required && field.aliases.empty()) required.add(field.name);
   }
   Json schema(Json::Object{{"type", "object"}, {"properties", std::move(properties)}});

@@ -18,7 +18,8 @@ std::string lower(std::string_view word) {
 
 /// The optimal string alignment distance of `a` and `b`.
 int edits(std::string_view a, std::string_view b) {
-  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);  // rows i - 2, i - 1 and i
+  // rows i - 2, i - 1, i of the distance matrix
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
     before.swap(last);
@@ -50,12 +51,11 @@ void Problems::throw_if_any(std::string_view file_name) const {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits) {
   std::string best;
-  int least =
-      std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // a one-letter word is close to no other word
+  int least = std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // fewer edits than the word has letters
   const std::string letters = lower(word);
   for (const std::string& candidate : candidates) {
-    // The difference in length is a lower bound of the distance and skips most candidates. A file may have 10^5 words,
-    // or one word of a megabyte.
+    // The difference in length is a lower bound of the distance. It skips most candidates, which matters if a file has
+    // 10^5 words, or one word of a megabyte.
     const size_t longer = std::max(word.size(), candidate.size()), shorter = std::min(word.size(), candidate.size());
     if (longer - shorter >= static_cast<size_t>(std::max(least, 0))) continue;
     if (const int distance = edits(letters, lower(candidate)); distance < least) {

@@ -152,8 +152,8 @@ class Schema : public SchemaBase {
     closed_ = true;
     return *this;
   }
-  /// Rejects a key of other programs that would change the model. The key is allowed if its value is empty (null, "",
-  /// [] or [""]).
+  /// Rejects a key that other programs read, because it would change the model. The key is allowed if its value is
+  /// empty (null, "", [] or [""]).
   Schema& refused(std::string_view key, std::string_view why) {
     refused_.emplace_back(key, why);
     return *this;

@@ -42,7 +42,7 @@ inline Range strictly_between(double low, double high) {
 /// Describes a value that does not fit: the expected kind ("an integer") and, if one element is wrong, the element's
 /// JSON pointer within the value ("/2") and its content.
 struct Misfit {
-  Misfit() = default;  ///< it fits
+  Misfit() = default;  ///< the value fits
   Misfit(std::string expected_) : expected(std::move(expected_)) {}
   Misfit(const char* expected_) : expected(expected_) {}
   std::string expected, pointer, found;
@@ -75,8 +75,7 @@ Misfit read_value(const Json& value, const Range& range, std::optional<T>& out) 
 }
 
 template <class E>
-  requires std::is_enum_v<E>
-std::string read_value(const Json& value, const Range&, E& out) {
+requires std::is_enum_v<E> std::string read_value(const Json& value, const Range&, E& out) {
   std::vector<std::string> words;
   for (const auto& [word, meaning] : EnumWords<E>::table()) words.push_back(word);
   size_t index = 0;
@@ -98,8 +97,7 @@ Json to_json(const std::optional<T>& value) {
   return value ? to_json(*value) : Json();
 }
 template <class E>
-  requires std::is_enum_v<E>
-Json to_json(E value) {
+requires std::is_enum_v<E> Json to_json(E value) {
   for (const auto& [word, meaning] : EnumWords<E>::table())
     if (meaning == value) return word;
   return {};

@@ -18,10 +18,10 @@ struct ExportFiles {
   int64_t iteration = 0;
 };
 
-/// Adds the files of a model to the set: model.json, which describes the model, and by format
+/// Adds the files of a model to the set: model.json, which describes the model, and the files of the format:
 ///   onnx         model.onnx and, for large arrays, model.onnx.data
-///   npz          dense.npz, and tables/<name>.npz with the arrays keys and vectors, and slots if rows have slots
-///   safetensors  the files of npz with the ending .safetensors
+///   npz          dense.npz, and tables/<name>.npz with the arrays `keys`, `vectors` and, if rows have slots, `slots`
+///   safetensors  the same files as npz, with the ending .safetensors
 ///   parquet      dense.parquet and tables/<name>.parquet
 /// Errors: Error(io); errors of onnx_model(); Error(data) for a vector that is not finite.
 void write_export(FileSet&, const ExportFiles&, const Config&, const ModelArrays&);

@@ -50,7 +50,7 @@ struct ZipEntry {
 /// Appends the fields common to the local and central headers of a zip entry, from the required version to the CRC.
 void add_common(Record& record, uint32_t crc) {
   record.u16(45).u16(1 << 11);    // version 4.5, required by Zip64; flag: names are UTF-8
-  record.u16(0);                  // stored
+  record.u16(0);                  // compression method: stored
   record.u16(0).u16(1 << 5 | 1);  // constant date 1980-01-01: equal models yield equal files
   record.u32(crc);
 }
@@ -77,7 +77,8 @@ std::string central_header(const ZipEntry& entry) {
   record.u32(0x02014b50).u16(45);
   add_common(record, entry.crc);
   record.u32(kMost32).u32(kMost32).u16(entry.name.size()).u16(28);
-  record.u16(0).u16(0).u16(0).u32(0).u32(kMost32);  // comment, disk, attributes; the extra field has the offset
+  // comment length, disk number, attributes; the offset is in the extra field
+  record.u16(0).u16(0).u16(0).u32(0).u32(kMost32);
   return record.text(entry.name).u16(1).u16(24).u64(entry.size).u64(entry.size).u64(entry.offset).bytes();
 }
 

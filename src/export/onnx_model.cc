@@ -51,8 +51,8 @@ class Exporter {
                                                         [&](TensorId out) { return needed_.contains(out); });
       if (!wanted) continue;
       needed_nodes_.insert(n);
-      for (size_t i = 0; i < (node.is_loss() ? 1 : node.in.size());
-           ++i) {  // a loss needs only its first input, the logits
+      // a loss needs only its first input, the logits
+      for (size_t i = 0; i < (node.is_loss() ? 1 : node.in.size()); ++i) {
         if (node.in[i] == graph_.label)
           fail(node, cat("reads the label '", graph_.edges[graph_.label].name,
                          "', which does not exist in "

@@ -19,8 +19,8 @@ class Measure {
  public:
   struct Samples {
     std::span<const float> predictions, labels;  ///< spans of equal size
-    std::span<const std::optional<int64_t>>
-        groups{};  ///< only for metrics of groups; same size; an empty optional: no group
+    /// Group of each sample; an empty optional: no group. Set only for metrics of groups.
+    std::span<const std::optional<int64_t>> groups{};
   };
   virtual ~Measure() = default;
   virtual void add(const Samples&) = 0;
@@ -43,7 +43,7 @@ struct MetricType {
   bool of_groups = false;                                    ///< whether samples need groups
   /// whether the metric may be undefined if all labels are of one class
   bool of_labels = true;
-  /// Why the value is undefined, if neither labels nor predictions are the reason.
+  /// The reason for an undefined value that neither labels nor predictions explain.
   std::string undefined = {};
   std::unique_ptr<Measure> (*measure)();  ///< null for the mean of the model's own loss, which needs no predictions
 

@@ -63,8 +63,8 @@ void Ranking::merge(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // A step that overlaps other steps would merge with both neighbors, and then with their neighbors. Moving the step
-    // to its middle avoids that.
+    // Merging a step that overlaps other steps would join it with both neighbors, and the result with their neighbors.
+    // Therefore all samples of such a step get its middle score.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;
       step.low = step.high = std::isfinite(middle) ? middle : step.low;

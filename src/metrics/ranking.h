@@ -13,10 +13,11 @@ namespace hctr {
 
 /// Collects samples by score. The ranking is exact up to `most` distinct scores. Beyond that, neighboring scores are
 /// merged into steps, within which all scores count as equal. The shares of all negatives and all positives in a step
-/// sum to at most 8 / most. For samples in random order, the area is within 2 / most of the exact value, in practice
-/// much closer, because half of the pairs within a narrow step are ordered correctly. Merging exact rankings is exact.
-/// Otherwise a step that overlaps steps of the other ranking moves to its middle, which misplaces at most 8 / most of
-/// the pairs. Memory: at most 56 * most bytes while samples are added; 8 bytes per sample for up to most / 4 samples.
+/// sum to at most 8 / most. For samples in random order, the area is within 2 / most of the exact value. In practice
+/// the error is much smaller, because ties count 0.5, and about half of the pairs within a narrow step are ordered
+/// correctly. Merging exact rankings is exact. Otherwise, if a step overlaps steps of the other ranking, its samples
+/// get its middle score, which misplaces at most 8 / most of the pairs. Memory: at most 56 * most bytes while samples
+/// are added; 8 bytes per sample for up to most / 4 samples.
 class Ranking {
  public:
   static constexpr size_t kMost = size_t{1} << 22;  // error below 5e-7, 235 MB

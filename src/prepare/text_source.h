@@ -31,7 +31,7 @@ struct TextBlock {
 class TextSource {
  public:
   /// `header`: must equal the first record of each file; the header is not part of blocks and not a row. `grammar`:
-  /// quoted cells may contain line ends.
+  /// finds the ends of records, because quoted cells may contain line ends.
   explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {},
                       TextGrammar grammar = kPlainLines);
 

@@ -22,9 +22,9 @@ Waited wait_for_batch(Reader&, const std::atomic<int>* stop,
                       std::chrono::milliseconds limit = std::chrono::milliseconds::max());
 /// Maximum time that a rank waits for data before it sends a heartbeat to the other ranks.
 constexpr std::chrono::milliseconds kToWaitForData(1000);
-/// For a reader that was abandoned by a stop. If its threads are blocked, for example on a disk that does not respond,
-/// they cannot be joined. The reader and its buffers are then leaked, and the process exits without joining the
-/// threads.
+/// Abandons a reader whose threads are blocked when training stops, for example on a disk that does not respond. Such
+/// threads cannot be joined, so the reader and its buffers are leaked, and the process exits without joining the
+/// threads. Does nothing if the reader is not blocked.
 void leave_behind_if_stuck(std::unique_ptr<Reader>&, BatchRing&);
 
 /// The tensors of one batch buffer.

@@ -18,7 +18,7 @@ std::optional<LossMetrics> metrics_of(const Graph& graph, const Node& loss, cons
   if (!first) return std::nullopt;
   if (best.labels.empty()) return LossMetrics{best.auc, best.average_loss};
   const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());
-  if (*first + count > best.labels.size()) return std::nullopt;  // the truth file belongs to other data
+  if (*first + count > best.labels.size()) return std::nullopt;  // the file with the best values belongs to other data
   LossMetrics mean;
   for (size_t label = *first; label < *first + count; ++label) {
     mean.auc += best.labels[label].auc / static_cast<double>(count);

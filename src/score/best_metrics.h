@@ -14,8 +14,8 @@ namespace hctr {
 /// evaluated on the labels that it reads, which may be columns of a Slice. If a loss reads the label in another way,
 /// its best value is unknown, and so is the sum. Penalties and target weights are not included.
 std::map<std::string, double> best_metrics(const Config&, const BestPossible&);
-/// The best values of the metrics in "eval_metrics", from the truth file next to eval_source. Empty if there is no such
-/// file.
+/// The best values of the metrics in "eval_metrics", from the file <eval_source>.truth.json. Empty if this file does
+/// not exist.
 std::map<std::string, double> best_metrics(const Config&);
 
 }  // namespace hctr

@@ -22,7 +22,7 @@ class CountedSamples {
   struct Loss {
     std::string top;
     bool label = false, weight = false;  ///< some sample has a label; some sample has a weight above 0
-    bool counted = false;                ///< some sample has both
+    bool counted = false;                ///< some sample has a label and a weight above 0
   };
   /// Results of this rank. For a loss whose labels are not data columns, every sample counts.
   const std::vector<Loss>& losses() const { return losses_; }

@@ -19,11 +19,11 @@ class Evaluator {
   /// Reader for config.data.eval_source.
   Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
             const ReaderPosition& from = {});
-  /// Selects a constructor whose evaluator has its own activation memory, on one rank; see ScorerOptions::beside.
+  /// Selects the constructor of an evaluator with its own activation memory, on one rank; see ScorerOptions::beside.
   struct InOwnMemory {};
   Evaluator(InOwnMemory, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
-  /// Selects a constructor that evaluates samples of give(). Ignores the config's eval_source, batch limits and
-  /// prediction exports.
+  /// Selects the constructor of an evaluator for the samples that give() sets. Such an evaluator ignores the config's
+  /// eval_source, batch limits and prediction exports.
   struct OfGiven {};
   Evaluator(OfGiven, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
 

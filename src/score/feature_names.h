@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The name of each dense value and of each slot. For Csv, Criteo and Parquet data with named columns, the column's
-/// name; otherwise the input's top and an index, such as "keys[3]".
+/// The names of all dense values and slots. For Csv, Criteo and Parquet data with named columns, a name is that of the
+/// column; otherwise the top of the input with an index, such as "keys[3]".
 struct FeatureNames {
   std::vector<std::string> dense;
   std::vector<std::vector<std::string>> slots;  ///< [sparse inputs][slots]

@@ -80,7 +80,7 @@ class GivenSamples {
 /// synchronously.
 class GivenBatches {
  public:
-  /// Like a Reader, this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch. `buffers`:
+  /// As with a Reader, each rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch. `buffers`:
   /// layout.bytes each. `keep_last_partial`: whether to deliver a smaller last batch.
   GivenBatches(const BatchLayout&, std::vector<std::byte*> buffers, int64_t batch, int rank, int ranks,
                bool keep_last_partial, ThreadPool&);

@@ -59,8 +59,8 @@ inline constexpr double kUnmatchedToWarn = 0.5;
 std::string describe(const std::vector<SlotMatches>&, size_t most = 6);
 /// The same text for values that vocabularies lack.
 std::string describe_unlisted(const std::vector<SlotMatches>&, size_t most = 6);
-/// One line each about unmatched keys, values missing in vocabularies, and samples without a group, if there are such
-/// slots.
+/// Up to three lines, about keys without a row, values missing in vocabularies, and samples without a group. A line
+/// that applies to no slot is omitted.
 std::vector<std::string> lines_of(const std::vector<SlotMatches>&);
 /// Adds fractions per slot to a JSON object: "unmatched_keys" and, if there are such slots, "unlisted_values" and
 /// "without_group".

@@ -34,7 +34,7 @@ inline size_t key_width(const InputView& view) {
   return width;
 }
 
-/// The KeyForm of the caller's keys copied unchanged: one key per slot, ordered by sample.
+/// The KeyForm for keys that are copied unchanged from the caller: one key per slot, ordered by sample.
 inline KeyForm form_of_ones(const InputView& view, int64_t rows, int64_t slots) {
   return {.count = rows * slots,
           .fits_32 = view.type == ElementType::u32,

@@ -17,8 +17,8 @@ size_t extent(const TensorSpec& spec) {
   return static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// Gives the values of the group slot distinct keys, if the data section names the column of the slot. If necessary,
-/// adds a slot to `data` and selects it for groups.
+/// Ensures that different values of the group slot have different keys, if the data section names the slot's column. If
+/// values may share a key, adds a slot with a key per value to `data` and selects this slot for groups.
 ScorerOptions with_own_groups(ScorerOptions options, DataSection& data) {
   if (!options.groups || options.given) return options;
   const auto [input, slot] = *options.groups;

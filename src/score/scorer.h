@@ -133,7 +133,7 @@ class Scorer {
   std::vector<HostBuffer> results_;  // per buffer
   std::vector<Buffer> buffers_;
   std::unique_ptr<Reader> reader_;       // null if samples are given
-  std::optional<GivenBatches> given_{};  // then
+  std::optional<GivenBatches> given_{};  // set if samples are given
   bool records_;
   bool matching_ = false;      // whether this pass collects matches_
   bool fresh_ = true;          // the reader has not been used yet

@@ -18,7 +18,7 @@ namespace hctr {
 
 class Scores {
  public:
-  /// Computes those of `metrics` that need predictions. `columns`: number of labels.
+  /// Computes the metrics in `metrics` that need predictions. `columns`: number of labels.
   Scores(const MetricList& metrics, int64_t columns);
 
   bool empty() const { return measures_.empty(); }

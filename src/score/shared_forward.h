@@ -14,8 +14,9 @@ namespace hctr {
 /// Uses the weights and rows of a replica on one rank concurrently with other threads. Activations are separate.
 class SharedForward {
  public:
-  /// For batches of this shape. All arguments except the shape must outlive this object. `reader_of` (optional):
-  /// returns a TableReader that replaces the replica's table in lookups, or null for the replica's table.
+  /// The constructor prepares forward passes for batches of a BatchShape. All arguments except the shape must outlive
+  /// this object. `reader_of` (optional): returns a TableReader that replaces the replica's table in lookups, or null
+  /// for the replica's table.
   using ReaderOf = std::function<std::unique_ptr<TableReader>(size_t embedding, int64_t key_capacity)>;
   SharedForward(Replica&, const Config&, Runtime&, Communicator&, const BatchShape&, const ReaderOf& reader_of = {});
   SharedForward(const SharedForward&) = delete;

@@ -59,8 +59,8 @@ struct OptimizerSection {
 
   /// update_type if set, else global_update if set, else local.
   UpdateType update() const;
-  /// The update rule. `step_rate`: the base learning rate of the top-level section, where the schedule of step rates
-  /// starts.
+  /// The update rule. Its rate_factor is this section's learning rate divided by `step_rate`, the base learning rate of
+  /// the top-level section; 1 if `step_rate` is 0.
   ops::Optimizer rule(double step_rate) const;
 };
 
@@ -74,7 +74,7 @@ void resolve_schedule(HyperParameters&, int64_t steps_of_run);
 /// Whether resolve_schedule() depends on the number of steps of the run.
 bool depends_on_length(const HyperParameters&);
 
-/// The learning rate of training step n = 1, 2, ...: linear warm-up, constant, decay. Needs resolve_schedule() before.
+/// The learning rate of training step n = 1, 2, ...: linear warm-up, constant, decay. Call resolve_schedule() first.
 ///   n <= warmup_steps                     : base n / warmup_steps
 ///   decay_start = 0 or n <= decay_start   : base
 ///   then, with m = n - decay_start and d = decay_steps

@@ -13,7 +13,7 @@ class Embedding;
 
 /// An element of the solver's "pretrained": the files with vectors for one table.
 struct Pretrained {
-  std::string table;          ///< its top
+  std::string table;          ///< top of the table's embedding layer
   std::string file;           ///< a Parquet file with columns "key" and "vector"
   std::string keys, vectors;  ///< two .npy files, used if `file` is empty
   int64_t slot = 0;           ///< the slot of all keys, if rows are identified by slot and key

@@ -33,7 +33,8 @@ std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   out.all = value.string() && *value.string() == "all";
   if (out.all) return "";
   const auto* elements = value.array();
-  // [[0],[1]] are the GPUs of two processes. Other fields would read the inner arrays as wrapped scalars.
+  // [[0],[1]] lists the GPUs of two processes. Nested arrays need this test, because reading a list of integers would
+  // accept the inner arrays as wrapped scalars.
   const bool nested = elements && std::all_of(elements->begin(), elements->end(),
                                               [](const Json& element) { return element.array() != nullptr; });
   if (nested ? !read_value(value, range, out.per_process).empty() : !read_value(value, range, flat).empty())
@@ -65,7 +66,7 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
   if (constexpr double kEnd = 18446744073709551616.0;
       v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
     out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number())
-                                  : UINT64_MAX;  // a double from the upper half of the uint64 range is rounded
+                                  : UINT64_MAX;  // as a double, a seed near 2^64 is rounded to 2^64
     return "";
   }
   const std::string expected = read_value(v, range, number);

@@ -49,7 +49,7 @@ struct EnumWords<Fp32Products> {
 /// GPU indices, one list per process. With `all`: every GPU of the machine, one per process.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
-  bool all = false;  ///< without lists
+  bool all = false;  ///< true: per_process is empty
   int64_t count() const;
 };
 std::string read_value(const Json& value, const Range&, GpuLists& out);
@@ -111,9 +111,9 @@ struct SolverSection {
   std::optional<double> clip_gradient_norm, clip_gradient_value;
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
-  // After parsing tf32x3 or empty; enable_tf32_compute stores the other values.
+  // After parsing, the value is tf32x3 or empty: enable_tf32_compute distinguishes tf32 and fp32.
   std::optional<Fp32Products> fp32_products;
-  std::optional<bool> algorithm_search;  // after parsing true or empty
+  std::optional<bool> algorithm_search;  // after parsing: true or empty
   std::optional<std::string> algorithm_file;
   Compatibility compatibility;
   /// Field spellings of other HugeCTR versions. Parsing moves the values to the fields above and clears these fields.

@@ -1,5 +1,5 @@
-// The solver's "publish" and a store's "stream": the Kafka topics to which table deltas are published and from which
-// they are consumed.
+// The solver's "publish" and a store's "stream": the Kafka topics for table deltas, which training publishes and a
+// store consumes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace hctr {
 
 /// The message format of a topic.
 enum class StreamFormat {
-  deltas,  ///< ours
+  deltas,  ///< messages of this program
   hps      ///< messages of HugeCTR's Hierarchical Parameter Server
 };
 template <>
@@ -25,9 +25,9 @@ struct StreamSection {
   bool given = false;
   std::string brokers, topic;
   StreamFormat format = StreamFormat::deltas;
-  int64_t key_bytes = 8;  ///< of hps
+  int64_t key_bytes = 8;  ///< bytes per key in messages of format hps
   int64_t queue_bytes = int64_t{32} << 20;
-  std::vector<std::string> librdkafka;  ///< "name=value"
+  std::vector<std::string> librdkafka;  ///< options "name=value"
   std::string librdkafka_file;          ///< a file of "name=value" lines
 };
 

@@ -77,7 +77,7 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
   if (text.empty()) return;
   try {
     const File file = open_to_append(section_.path);
-    // unbuffered: one write() that other processes' writes cannot interleave
+    // Without a buffer, all lines are one write(), which writes of other processes cannot interleave.
     std::setvbuf(file.get(), nullptr, _IONBF, 0);
     if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
       throw Error(Kind::io, cat("cannot write \"bad_records_file\" '", section_.path, "': ", std::strerror(errno)));

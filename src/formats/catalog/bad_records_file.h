@@ -41,12 +41,12 @@ class BadRecordsFile {
   BadRecordsSection section_;
   std::mutex mutex_;
   std::unordered_set<std::string> lines_;
-  bool ended_ = false;  // no further lines; a warning gave the reason
+  bool ended_ = false;  // true: no further lines are written; a warning gave the reason
   struct Counted {
     std::string file;
     std::unique_ptr<ByteStream> stream;
     int64_t offset = 0, lines = 0;
-  } counted_;  // number of lines before `offset`
+  } counted_;  // cached count: `file` has `lines` lines before `offset`
 };
 
 }  // namespace hctr

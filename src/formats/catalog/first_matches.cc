@@ -19,10 +19,10 @@ constexpr const char* kAllowIt = ". Add --unmatched allow to continue anyway";
 struct LookedFor {
   size_t label;
   const LabelColumn& column;
-  bool seen = false;               // a 1
+  bool seen = false;               // some label is 1
   bool other_seen = false;         // some label is not 1
   std::set<std::string> unseen{};  // words not found yet, if "positive" has several
-  std::set<std::string> texts{};   // other texts in the column
+  std::set<std::string> texts{};   // first texts of the column, until a label is 1
 
   bool done() const { return seen && other_seen && unseen.empty(); }
 };

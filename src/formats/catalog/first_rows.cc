@@ -31,7 +31,7 @@ void for_each_learned(const DataSection& section,
 
 /// Sets mean and standard deviation from the values in `rows` rows. Warns if the deviation is 0.
 void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, const Log& log) {
-  constexpr double kExact = 0x1p53;  // doubles represent all integers up to 2^53
+  constexpr double kExact = 0x1p53;  // doubles represent all integers up to 2^53 exactly
   one.values = found.moments.count();
   one.mean = found.moments.mean();
   if (const double deviation = found.moments.deviation(); deviation > 0)

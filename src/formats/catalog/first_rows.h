@@ -20,7 +20,7 @@ bool needs_statistics(const DataSection&);
 /// parsing the data.
 std::vector<ColumnStatistics> learn_statistics(const DataSection&, KeyWidth, const Log&);
 
-/// Selects the statistics that the section needs from `known`. `of`: the origin of `known`, for messages. Errors:
+/// Selects from `known` the statistics that the section needs. `of`: the origin of `known`, for messages. Errors:
 /// Error(data) naming the columns that `known` lacks.
 std::vector<ColumnStatistics> select_statistics(const DataSection&, const std::vector<ColumnStatistics>& known,
                                                 const std::string& of);

@@ -9,7 +9,8 @@
 
 namespace hctr {
 
-/// With at least this many values, it is an error if none matches. With fewer values it may be coincidence.
+/// A set with at least this many values fails if none of the values matches. With fewer values, it may be coincidence
+/// that none matches.
 inline constexpr int64_t kUnmatchedToFail = 100;
 
 /// For each slot, the key of all values that are not in the slot's vocabulary; empty for slots without a vocabulary.

@@ -75,7 +75,8 @@ Json to_json(const StateIndex& index) {
     Json shape(Json::Array{});
     for (const int64_t size : array.shape) shape.add(size);
     Json entry(Json::Object{{"name", array.name}, {"type", array.type}});
-    if (array.from_base) {  // older versions fail with a missing shape instead of reading wrong rows
+    // The shape is a member of "of_base", so that older versions report a missing shape instead of reading wrong rows.
+    if (array.from_base) {
       entry.set("of_base", Json(Json::Object{{"shape", std::move(shape)},
                                              {"rows", array.from_base->rows},
                                              {"changed", array.from_base->changed}}));

@@ -22,12 +22,13 @@ struct StateArray {
   /// In an increment: the rows that the base stores, in an array of the same name.
   struct FromBase {
     int64_t rows = 0;  ///< the base stores rows [0, rows)
-    /// name of the array in this file with the ascending indices of changed rows; empty: none changed
+    /// name of another array in this file: the ascending indices of changed rows; empty: no changed rows
     std::string changed;
     int64_t count = 0;  ///< number of changed rows
     bool operator==(const FromBase&) const = default;
   };
-  /// If set, the file contains only the changed rows, followed by the rows from from_base->rows on. If empty, all rows.
+  /// If set, the file contains the changed rows, followed by the rows from from_base->rows on. If empty, the file
+  /// contains all rows.
   std::optional<FromBase> from_base{};
 
   int64_t elements() const;

@@ -27,8 +27,8 @@ struct StateInMemory {
 };
 
 /// Reads the state that one rank saved in a checkpoint. For an increment, reads the base's state with the changes
-/// applied. Copies are cheap; one thread uses all copies. Errors of all members: Error(io); Error(data) naming file and
-/// array if the checkpoint lacks the requested state.
+/// applied. Copies are cheap, but not thread-safe: use all copies in one thread. Errors of all members: Error(io);
+/// Error(data) naming file and array if the checkpoint lacks the requested state.
 class StateReader {
  public:
   /// `exact`: whether this run has the same ranks and placement as the saved run. If so, each rank restores its own
@@ -62,13 +62,13 @@ class StateReader {
   int64_t number(std::string_view name) const;
   void number(std::string_view name, int64_t& value) const { value = number(name); }
 
-  /// A full checkpoint that later increments can be based on: its iteration, and the number of rows that it has of one
-  /// array.
+  /// A full checkpoint that later increments can be based on: its iteration, and how many rows of one array the
+  /// checkpoint contains.
   struct Base {
     int64_t iteration = 0, rows = 0;
   };
-  /// The base for increments on this checkpoint: the checkpoint itself if full, else its base. Empty if the base lacks
-  /// rows of this array, or its folder has no checkpoint name.
+  /// The base for increments on this checkpoint: the checkpoint itself if full, else its base. Empty if the base has no
+  /// rows of this array, or if the base's folder is not named like a checkpoint.
   std::optional<Base> base_of_next(const StateArray&) const;
   const StateArray& at(std::string_view name) const;
   /// Reads bytes [first, first + to.size()) of an array.

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-// bytes per copy; bounds host memory if each piece is written before the next copy
+// Bytes per copy. The limit bounds host memory, provided that the sink writes each piece before the next copy.
 constexpr int64_t kCopyBytes = int64_t{64} << 20;
 // kStagedBytes: bytes per half of the staging buffer. kSpreadBytes: bytes per thread and task.
 constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;

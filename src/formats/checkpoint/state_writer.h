@@ -28,8 +28,9 @@ struct HostBytes {
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
 };
 
-/// Copies from a GPU to freshly allocated host memory through a page-locked staging buffer, from which several threads
-/// copy on. A direct copy is ten times slower, because a single thread takes the page faults.
+/// Copies from a GPU to freshly allocated host memory. The GPU fills a page-locked staging buffer, and several threads
+/// copy from that buffer to the destination. A direct copy is ten times slower, because a single thread takes the page
+/// faults.
 class StagedCopies {
  public:
   /// Allocates the staging buffer on first use. The thread pool must outlive this object.
@@ -99,18 +100,19 @@ class StateWriter {
   /// The changed rows of an array since the base.
   struct Changes {
     int64_t base_rows = 0;  ///< the base stores rows [0, base_rows)
-    std::string list;       ///< name of the array with the ascending indices of changed rows; empty: none changed
+    std::string list;       ///< name of the array with indices of changed rows, ascending; empty: no changed rows
     int64_t count = 0;
     /// Copies the changed rows list[first], ..., list[first + rows - 1] to the host.
     std::function<void(int64_t first, int64_t rows, std::byte* to)> copy{};
   };
-  /// Saves an array in an increment: its changed rows and the rows from base_rows on. `added` copies the latter.
+  /// Saves an array in an increment: its changed rows and the rows from base_rows on. `added` copies the rows from
+  /// base_rows on.
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const Copy& added);
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const void* added);
-  /// Collects deferred rows; null: all state is copied now. An object with rows that stay unchanged until they are read
-  /// may append these rows here instead of copying them.
+  /// Collects deferred rows; null: all state is copied now. An object may append rows here instead of copying them, if
+  /// these rows do not change until they are read.
   LaterState* later() const { return later_; }
   /// Adds an array to the file and copies only its first `rows` rows. Returns the file location of the remaining,
   /// deferred rows.

@@ -47,8 +47,8 @@ constexpr int64_t samples_of_rank(int64_t samples, int64_t ranks) { return (samp
 ///   offsets  i32 [slots * samples + 1]: with i = s * samples + b, the bag of slot s and sample b has the keys
 ///            keys[offsets[i]], ..., keys[offsets[i + 1] - 1]
 ///   keys     i64 [key_capacity]: undefined from offsets.back() on
-/// Operators read dense values from the batch buffer. If unpacks_dense(), they read a copy in the second buffer with
-/// the given stride and dtype, and zeros between rows.
+/// Operators read dense values from the batch buffer or, if unpacks_dense(), from a copy in the second buffer. The copy
+/// has the given stride and dtype, and zeros between rows.
 struct BatchLayout {
   /// `dense_stride`: elements from one row of dense values to the next, at least dense_dim. `dense_dtype`: f32, f16 or
   /// bf16. Both describe the dense values that operators read.
@@ -101,7 +101,7 @@ struct BatchView {
       else
         keys<int64_t>()[i] = key;
     }
-    /// Index of the first key of bag slot * samples + sample. For the index after the last bag, the number of keys.
+    /// Index of the first key of bag slot * samples + sample. offset(slots * samples) is the number of keys.
     int32_t offset(int64_t bag) const {
       return packed->offsets != PackedKeys::kOnes
                  ? offsets()[bag]

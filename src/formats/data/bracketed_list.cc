@@ -125,7 +125,7 @@ void take_escape(std::string_view& text, std::string& to) {
     return add_utf8(to, code);
   }
   const size_t at = letters.find(letter);
-  if (at == letters.npos && letter != '\\' && letter != '/' && !is_quote(letter)) to += '\\';  // no escape
+  if (at == letters.npos && letter != '\\' && letter != '/' && !is_quote(letter)) to += '\\';  // not an escape
   to += at == letters.npos ? letter : characters[at];
 }
 
@@ -227,7 +227,7 @@ bool BracketedList::read_quoted(std::string_view& text) {
       continue;
     }
     value += c;
-    if (c == quote && inside.starts_with(quote)) inside.remove_prefix(1);  // doubled
+    if (c == quote && inside.starts_with(quote)) inside.remove_prefix(1);  // a doubled quote is one quote
   }
   add(value);
   return true;

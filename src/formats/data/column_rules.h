@@ -16,7 +16,7 @@ struct DenseRule {
   DenseTransforms transform{};
   double mean = 0, std = 1;
   std::optional<float> fallback{};           ///< replaces a missing value
-  std::optional<NumberNotation> notation{};  ///< number notation in texts; empty: plain numbers
+  std::optional<NumberNotation> notation{};  ///< number notation in text columns; empty: plain numbers
 };
 /// One rule per dense column. `statistics`: learned mean and standard deviation of columns. `format`: default number
 /// notation. Errors: Error(config) naming a column whose learned statistics are missing.

@@ -48,10 +48,11 @@ struct DenseColumns {
   std::vector<std::string> columns;
   DenseTransforms transform;
   std::vector<double> mean, std;  ///< one value for all columns, or one per column
-  /// for a missing value; default: 0 in texts and for learned columns, an error in Parquet
+  /// Replaces a missing value. Default: 0 for text files and for learned columns; an error for other columns of
+  /// Parquet.
   std::optional<double> fallback;
-  std::optional<NumberFormat> number_format{};  ///< number format in texts; empty: the section's
-  std::string unit{};                           ///< unit of numbers in texts
+  std::optional<NumberFormat> number_format{};  ///< for text columns; empty: the section's format
+  std::string unit{};                           ///< unit of the numbers in a text column
 
   NumberNotation notation() const { return {number_format, unit}; }
   /// Whether mean and standard deviation are learned from the training data.
@@ -72,7 +73,8 @@ struct SlotColumns {
 
 /// `fallback`: the manual's text on "default".
 Schema<DenseColumns> dense_columns_schema(const char* fallback);
-/// Schemas of slots: in texts, whose cells may contain several values, and in Parquet files, which have list columns.
+/// The schema of slots in text files, whose cells may contain several values. parquet_slot_columns_schema(): the schema
+/// of slots in Parquet files, which have list columns instead.
 Schema<SlotColumns> slot_columns_schema();
 Schema<SlotColumns> parquet_slot_columns_schema();
 

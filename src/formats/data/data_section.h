@@ -133,10 +133,10 @@ struct SparseInput {
   RecordShape::Input limits() const;
   /// Maximum keys of a sample over all slots.
   int64_t max_keys() const { return limits().max_keys; }
-  /// Maximum keys of slot `s` after truncation. kept_keys(): maximum keys of a sample over all slots.
+  /// Maximum keys of slot `s` after truncation. kept_keys(): maximum keys of all slots of a sample after truncation.
   int64_t kept_nnz(int64_t s) const { return kept_of(limits().most_of(s)); }
   int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
-  /// The sum of kept_nnz(s) over all slots. longest_kept(): the maximum.
+  /// The sum of kept_nnz(s) over all slots s. longest_kept(): the maximum of kept_nnz(s) over all slots.
   int64_t kept_places() const;
   int64_t longest_kept() const { return kept_of(limits().max_nnz); }
 
@@ -148,7 +148,7 @@ struct DataSection {
   std::string name;
   DataFormat format;
   std::string source, eval_source;  ///< files, or mappings of feature_spec
-  std::string feature_spec;         ///< empty: `format` defines the storage of samples
+  std::string feature_spec;         ///< specification file; empty: `format` says how samples are stored
   std::optional<Check> check;       ///< checksum expected in the files
   LabelPart label;                  ///< after parsing, label_dim includes the sample weight
   SampleWeightPart sample_weight;

@@ -53,8 +53,8 @@ struct FormatType {
   /// Lists the data files of `source`: the file itself, or the files in a list. Null: `source` does not name files.
   std::vector<fs::path> (*files)(const fs::path& source, const Log&) = nullptr;
   FormatObject object{};
-  /// Called for every section before its format is looked up. Sets the section's format if other fields imply this one.
-  /// May be null.
+  /// Called for every section before its format is looked up. Selects this format if fields of the section other than
+  /// "format" imply it. May be null.
   void (*complete)(DataSection&, const std::string& pointer, Problems&) = nullptr;
   /// The column lists in the section's object. May be null.
   std::optional<StatedColumns> (*columns)(DataSection&) = nullptr;

@@ -33,8 +33,8 @@ struct LabelColumn {
 
   std::string column;
   Positive positive;                            ///< empty: the label is the number in the column
-  std::optional<NumberFormat> number_format{};  ///< number format in texts; empty: the section's
-  std::string unit{};                           ///< unit of numbers in texts
+  std::optional<NumberFormat> number_format{};  ///< for text columns; empty: the section's format
+  std::string unit{};                           ///< unit of the numbers in a text column
 
   NumberNotation notation() const { return {number_format, unit}; }
 };

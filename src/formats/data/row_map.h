@@ -16,7 +16,7 @@ struct OneHotRows {
   float *label, *dense;              ///< [rows, label_dim], [rows, dense_dim]
   std::span<std::byte* const> keys;  ///< [slots of the record] pointers to [rows] keys each
   int64_t row = 0;                   ///< index of the first row to write
-  bool narrow = false;               ///< keys are stored as uint32_t; requires RowMap::narrow(). Else int64_t
+  bool narrow = false;               ///< true: keys are uint32_t, requires RowMap::narrow(); false: int64_t
 };
 
 /// Parses rows into a batch. Each thread has its own RowParser.

@@ -56,7 +56,7 @@ struct SampleBlock {
 
   /// Whether each bag of the slot is known to have one key.
   bool has_ones(int64_t slot) const { return one_hot || (!ones.empty() && ones[static_cast<size_t>(slot)] != 0); }
-  KeptCells kept{};  ///< [rows, Source::keep]; empty if Source::keep is
+  KeptCells kept{};  ///< [rows, Source::keep]; empty if no columns are kept
 
   bool names_bad = false;       ///< input: describe every bad record
   bool wants_exact = false;     ///< input: fill `exact`

@@ -3,7 +3,7 @@
 // A format implements three classes. A SampleSet describes the files. A Cutter traverses one file from start to end and
 // returns consecutive chunks; a single thread calls it, so a cutter should do little work. Parsers run concurrently,
 // one per thread, and do most of the work. If record boundaries are found only by walking the records, the cutter reads
-// the bytes. If they follow by arithmetic, the cutter only returns byte ranges, and the parser reads them.
+// the bytes. If record boundaries can be computed, the cutter only returns byte ranges, and the parser reads the bytes.
 //
 // Every chunk is parsed once. parse() parses all rows. Alternatively, count() finds the rows and parse_rows() parses
 // the rows of a RowSelection. Ranks that share a set use the alternative: each rank counts all rows and parses its own.
@@ -51,7 +51,7 @@ struct Chunk {
   // Set by the cutter. If only the parser can find record boundaries, the parser sets begin, records and bytes.
   size_t file = 0;  ///< index in SampleSet::files()
   FilePosition begin;
-  int64_t records = 0;                   ///< if the format counts records
+  int64_t records = 0;                   ///< number of records, if the format counts them
   int64_t bytes = 0;                     ///< bytes in the file from begin.offset on
   std::shared_ptr<void> source;          ///< the parser's input, if the cutter opened it
   std::shared_ptr<const SampleSet> set;  ///< in a growing set: a set of only this file
@@ -111,8 +111,8 @@ class Cutter {
   /// file. Errors: Error(data) naming file, record and offset if the end of a record cannot be found; the rest of the
   /// file is then unusable.
   virtual bool next(Chunk& chunk) = 0;
-  /// Bytes of the file read so far; empty if the sum of Chunk::bytes is that number. The sum is wrong for compressed
-  /// files and for chunks whose parser sets `bytes`.
+  /// Bytes of the file read so far; empty if Chunk::bytes can be summed instead. The sum is wrong for compressed files
+  /// and for chunks whose parser sets `bytes`.
   virtual std::optional<int64_t> consumed() const { return {}; }
 };
 
@@ -165,8 +165,8 @@ class SampleSet {
   /// Whether files are added while the set is read. files() of a growing set is empty, and the set is read only once,
   /// in the order of arrival.
   virtual bool grows() const { return false; }
-  /// Blocks until a growing set has a file with this index. Returns false if the set ends before, or if `closed` is set
-  /// and wake() is called.
+  /// Blocks until a growing set has a file with this index. Returns false if the set ends without this file, or if
+  /// `closed` is set and wake() is called.
   virtual bool wait_for_file(size_t index, [[maybe_unused]] const std::atomic<bool>& closed) {
     return index < files().size();
   }

@@ -26,8 +26,8 @@ struct SlotKeyRule {
 const char* word_of_rule(const SlotKeyRule&);
 /// Without `place`.
 Json to_json(const std::vector<SlotKeyRule>&);
-/// The rules saved in the description of a model's training data; empty if it has none. Errors: Error(data) for JSON
-/// that to_json() did not write.
+/// The rules saved in the description `data` of a model's training data; empty if the description has no rules. Errors:
+/// Error(data) for JSON that to_json() did not write.
 std::vector<SlotKeyRule> slot_key_rules_of(const Json& data);
 std::vector<SlotKeyRule> slot_key_rules(const Json&);
 

@@ -54,7 +54,7 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
                                   name_of(spec.features[feature].type), "; ids are integers"));
 }
 
-/// Sets omitted sizes of the section to the sizes of the channels.
+/// Sets each size that the section omits to the number of features in the channel that the input reads.
 void complete_feature_widths(DataSection& section, const FeatureSpec& spec) {
   const auto size = [&](const std::string& top, const char* usual) {
     return static_cast<int64_t>(spec.channel(has_channel(spec, top) ? top : usual).size());
@@ -77,8 +77,8 @@ void complete_feature_widths(DataSection& section, const FeatureSpec& spec) {
   }
 }
 
-constexpr int64_t kMostIds =
-    1LL << 48;  // per slot; equal to the limit of slot_size_array, so that sums of sizes stay far below 2^63
+// Maximum ids per slot. Equal to the limit of slot_size_array, so that sums of sizes stay far below 2^63.
+constexpr int64_t kMostIds = 1LL << 48;
 
 /// Sets an omitted slot_size_array to the cardinalities of the features. Checks a given slot_size_array against the
 /// cardinalities.

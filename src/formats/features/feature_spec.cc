@@ -160,7 +160,7 @@ class SpecParser {
 
   void read_channel(const std::string& name, const YAML::Node& node, const std::string& place) {
     if (node.IsSequence() && node.size() == 0)
-      return spec_.channels.push_back({name, {}});  // an empty channel, such as a model without dense values
+      return spec_.channels.push_back({name, {}});  // empty, such as the channel of dense values in a model without any
     spec_.channels.push_back({name, read_features(node, place)});
   }
 
@@ -168,7 +168,7 @@ class SpecParser {
   void check_together(const YAML::Node& root) {
     for (const FeatureSource& source : spec_.sources)
       for (const FeatureChannel& channel : spec_.channels)
-        if (channel.name != kLabelChannel)  // prediction data have no labels; plan_features() checks them
+        if (channel.name != kLabelChannel)  // prediction data have no labels; plan_features() checks labels
           for (const size_t feature : channel.features)
             if (std::none_of(source.chunks.begin(), source.chunks.end(), [&](const FeatureChunk& chunk) {
                   return std::find(chunk.features.begin(), chunk.features.end(), feature) != chunk.features.end();

@@ -30,11 +30,13 @@ class ArrivingFiles {
   virtual NewFiles look() = 0;
 };
 
-/// Watches `source` for files after the `known` ones. A writer must complete a file before adding it. If `source` is a
-/// folder: its regular files, except names that start with '.' or '_' or end with ".part" or ".tmp". Writers add a file
-/// by renaming it. Files found by one look() are sorted by name. A file _END ends the set. If `source` is a list: one
-/// path per line, to which writers append lines; a number in line 1 is skipped. A last line without a line end is
-/// ignored. A line "_END" ends the set. Errors: Error(io) if `source` does not exist.
+/// Watches `source` for files after the `known` ones. A writer must complete a file before adding it.
+///   folder   The set is the regular files of the folder, except names that start with '.' or '_' or end with
+///            ".part" or ".tmp". Writers add a file by renaming it. Files found by one look() are sorted by name. A
+///            file _END ends the set.
+///   list     The set is the files in a list of one path per line. Writers append lines. A number in line 1 is skipped.
+///            A last line without a line end is ignored. A line "_END" ends the set.
+/// Errors: Error(io) if `source` does not exist.
 std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std::vector<std::string>& known);
 
 /// The path of a file name returned by look(): in the folder `source`, or resolved like an entry of a list by

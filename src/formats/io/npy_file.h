@@ -11,7 +11,7 @@
 namespace hctr {
 
 /// A one- or two-dimensional array in C order, read row by row. Errors of all members: Error(io); Error(data) naming
-/// the file if it is not such an array.
+/// the file if the file does not contain such an array.
 class NpyFile {
  public:
   explicit NpyFile(const fs::path&);

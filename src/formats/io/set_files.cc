@@ -26,7 +26,8 @@ bool is_number(std::string_view line) {
 }
 
 bool has_names(const fs::path& source, std::string_view start) {
-  return names_files(source, start, start.size() < kStart - 3);  // 3 bytes: a byte order mark
+  // 3 bytes: the caller may have removed a byte order mark
+  return names_files(source, start, start.size() < kStart - 3);
 }
 
 std::vector<fs::path> files(const fs::path& source, bool list, const Log& log, bool parquet = false) {

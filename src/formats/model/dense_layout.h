@@ -14,7 +14,7 @@ namespace hctr {
 struct SavedWeight {
   std::string name;
   std::vector<int64_t> shape;
-  size_t at = 0;  // byte
+  size_t at = 0;  // byte offset in the file
   size_t bytes() const {
     size_t bytes = sizeof(float);
     for (const int64_t size : shape) bytes *= static_cast<size_t>(size);

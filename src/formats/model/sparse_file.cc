@@ -154,8 +154,9 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
   }
   const auto slots = static_cast<uint64_t>(shape.slots);
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
-  const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
-                    bytes % known[1].row_bytes() == 0;  // if there are slot ids, they determine the layout
+  // whether both key widths fit; in files with slot ids, the slot ids determine the layout
+  const bool both =
+      !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 && bytes % known[1].row_bytes() == 0;
   if (both && shape.key_bytes == 0 && seems_narrow(path, known[0], known[1], bytes)) std::swap(known[0], known[1]);
   const SparseLayout layout = detect_layout(path, bytes, known, [&](const SparseLayout& candidate) {
     // If all 4-byte slot ids are 0, they may be the upper halves of 8-byte keys. So the whole file is searched for a
@@ -294,7 +295,8 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   };
   const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);
-    // Rows without a recorded step count as seen in the last step, so that they are not evicted first.
+    // A row without a recorded step gets the last step, as if its key had just been seen, so that it is not evicted
+    // first.
     const auto unknown = static_cast<uint32_t>(std::max<int64_t>(head.steps - 1, 0));
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;

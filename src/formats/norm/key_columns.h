@@ -45,7 +45,7 @@ class KeyColumns {
                  SlotsSeen& seen) const {
     Out* const to = keys() + at;
     size_t i = 0;
-    Words4 any = {}, differ = {};  // any: bitwise OR of all words of all slots; differ: of (count ^ 1)
+    Words4 any = {}, differ = {};  // any: OR of all words of all slots; differ: OR of (count ^ 1) of all slots
     for (; i + 4 <= from.size(); i += 4) {
       const std::byte *a = from[i], *b = from[i + 1], *c = from[i + 2], *d = from[i + 3];
       Out* column = to + i;

@@ -8,7 +8,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kFirstLook = 64 << 10;  // bytes to examine first; enough for nearly every file
-constexpr size_t kLastLook = 64 << 20;   // maximum bytes to examine; files that still fit both widths are rare
+constexpr size_t kLastLook = 64 << 20;   // maximum bytes to examine; few files fit both widths up to here
 
 /// The result of reading records with one key width.
 struct Reading {

@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kTail =
-    4 << 10;  // bytes to read past a range for the record that crosses its end; longer records need more
+// Bytes to read past a range for the record that crosses its end. If the record is longer, more() reads the rest.
+constexpr size_t kTail = 4 << 10;
 constexpr size_t kMostBytes = 1 << 30;  // maximum bytes of a range and its tail, because offsets within it have 32 bits
 constexpr size_t kPage = 4096;
 

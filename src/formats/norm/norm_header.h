@@ -16,7 +16,8 @@ namespace hctr {
 struct NormDemands {
   RecordShape shape;
   std::optional<Check> check;  ///< if set, files must agree
-  /// the width that files must have, and the choice if their records fit both; detect: any width
+  /// The key width that every file must have. If the records of a file fit both widths, this width is used. detect: any
+  /// width.
   KeyWidth key_width = KeyWidth::detect;
 };
 NormDemands norm_demands(const DataSection&, KeyWidth);

@@ -24,8 +24,8 @@ struct ParseScratch {
 /// not rows and are stored in the scratch memory.
 int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
 
-/// Clears `block` and parses the selected rows of a chunk into it. A partial selection requires count_norm_rows()
-/// before. Without a policy, records with a wrong checksum are skipped and returned, and other bad records are errors.
+/// Clears `block` and parses the selected rows of a chunk into it. For a partial selection, call count_norm_rows()
+/// first. Without a policy, records with a wrong checksum are skipped and returned, and other bad records are errors.
 /// If all records are good and block.may_pack is set, the block is packed. Errors: Error(data) naming file, record,
 /// offset, and slot or sparse input with its limit.
 BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, const RowSelection&, std::optional<BadRecordPolicy>,

@@ -56,7 +56,7 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
                          *p = begin + begins.back();
   // A record is usually as long as the previous one. Predicting its length avoids a dependency of the next position on
   // a load.
-  ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // no length's
+  ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // matches no length
   for (int64_t records = 0;; ++records) {
     if (p >= stop_at) return {End::stop};
     if (records == most) return {End::most};
@@ -91,8 +91,8 @@ std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::
   const std::byte* const last = begin + std::min({bytes.size(), kSearch, sizes.most + kFrame});
   const auto offset_of = [&](const std::byte* p) { return static_cast<uint32_t>(p - begin); };
   if (info.check == Check::sum) {
-    int64_t budget =
-        4 * static_cast<int64_t>(bytes.size());  // if records may be long, many integers look like a valid length
+    // bytes to sum; limited, because many integers look like a valid length if records may be long
+    int64_t budget = 4 * static_cast<int64_t>(bytes.size());
     for (const std::byte* p = begin; p < last && end - p >= kFrame && budget >= 0; ++p) {
       if (!frame_fits(sizes, p, end, budget)) continue;
       const ptrdiff_t length = load<int32_t>(p) + kFrame;

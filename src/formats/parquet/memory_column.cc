@@ -67,7 +67,8 @@ std::string_view text_of(const MemoryType& type, const ArrowArray& array, int64_
     const auto* ends = buffer<int64_t>(array, 1);
     return {buffer<char>(array, 2) + ends[i], static_cast<size_t>(ends[i + 1] - ends[i])};
   }
-  // a view: the length, then the text itself, or its prefix, buffer index and offset
+  // A view has 16 bytes. The first 4 are the length. A text of up to 12 bytes follows directly. For a longer text, its
+  // prefix, buffer index and offset follow.
   const auto* view = buffer<char>(array, 1) + 16 * i;
   int32_t size = 0, of = 0, at = 0;
   std::memcpy(&size, view, 4);

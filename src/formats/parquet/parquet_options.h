@@ -21,12 +21,12 @@ struct ParquetOptions {
   bool trim = false;                 ///< strip blanks around texts
   std::vector<std::string> missing;  ///< texts that count as null
   int64_t hash_seed = 0;
-  std::optional<NumberFormat> number_format{};  ///< number format in texts
-  std::vector<SlotKeyRule> known_rules;         ///< not in the config: rules of the model's training data
-  bool rules_known = false;                     ///< not in the config: whether there is a model
+  std::optional<NumberFormat> number_format{};  ///< number format of text columns
+  std::vector<SlotKeyRule> known_rules;         ///< not in the config: key rules of the model's training data.
+  bool rules_known = false;                     ///< not in the config: whether known_rules come from a model
   // Not in the config: set for an in-memory table that replaces CSV files.
   bool as_text = false;   ///< keys have 8 bytes, like keys of CSV files
-  TextGrammar grammar{};  ///< of vocabularies
+  TextGrammar grammar{};  ///< grammar of vocabulary files
 };
 Schema<ParquetOptions> parquet_options_schema();
 

@@ -11,8 +11,8 @@ namespace hctr {
 ParquetPiece::~ParquetPiece() {
   if (!owner_) return;
   std::unique_lock<std::mutex> lock;
-  // The column reader may refer to the same memory. ThreadSanitizer cannot see Arrow's reference counts, so a lock
-  // makes the order visible.
+  // The column reader may still use the memory that is freed here. Arrow counts references, so this is safe, but
+  // ThreadSanitizer cannot see the counts. Under ThreadSanitizer, a lock therefore orders the accesses.
   if constexpr (kSanitized)
     if (memory_) lock = std::unique_lock(*memory_);
   drop_(owner_);

@@ -80,7 +80,7 @@ class ParquetRowGroup {
   struct Column {
     Column(const ParquetRead& of, const ParquetField& as) : read(of), field(as) {}
     ParquetRead read;
-    ParquetField field;  // the field with the type of its form
+    ParquetField field;  // the field, with the value type of its ParquetForm
     std::mutex memory;   // guards the column's values under ThreadSanitizer; see ~ParquetPiece
     std::unique_ptr<ParquetColumn> reader;
     std::list<Decoded> decoded;  // queued for the threads of their pieces

@@ -110,8 +110,8 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
                               const ParquetValues& values, float* to, double* exact, int64_t stride) {
   const DenseRule& rule = number.rule;
   const Positive& positive = number.label.positive;
-  if (!rule.transform.any() && !positive.given() && !exact &&
-      !values.valid_rows) {  // fast path; if some value is not finite, the loop below reports it
+  // fast path; if some value is not finite, the loop below reports it
+  if (!rule.transform.any() && !positive.given() && !exact && !values.valid_rows) {
     float zero = 0;
     const bool plain = with_values(field.type, values.values, [&](const auto* from) {
       for (int64_t r = 0; r < values.rows; ++r) {

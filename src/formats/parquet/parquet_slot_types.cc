@@ -33,13 +33,17 @@ bool is_time(ValueForm form) {
 /// Whether equal values in two forms get equal keys.
 bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (a == b) return true;
-  if (is_time(a) || is_time(b))  // dates mostly have one text notation, times have several
+  if (is_time(a) || is_time(b))  // a date has the same text in most files; times have several notations
     return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
-  if (!texts) return true;                                             // numbers and booleans: true is 1
-  if (!keys) return false;                                             // the column type determines the rule
-  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;  // texts are parsed as numbers
-  return a != ValueForm::truth && b != ValueForm::truth;               // as texts, "true" and "1" differ
+  // numbers and booleans are equal as numbers: true is 1
+  if (!texts) return true;
+  // without "keys", the column type selects the rule
+  if (!keys) return false;
+  // texts are parsed as numbers
+  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;
+  // the hashed texts "true" and "1" differ
+  return a != ValueForm::truth && b != ValueForm::truth;
 }
 
 }  // namespace

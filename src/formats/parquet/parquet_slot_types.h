@@ -20,9 +20,10 @@ class ParquetSlotTypes {
   /// Adds the slots and labels of a file. `fields`: field index of each column. Errors: Error(data) naming both files,
   /// the column and its types if equal values in this file and an earlier file would get different keys or labels.
   void add(const ParquetPlan&, const ParquetFileInfo&, const std::vector<int64_t>& fields, const fs::path& file);
-  /// Sets the rule of each slot without "keys": by the column's type. If no file has values in the column, sets the
-  /// rule in `known`, else KeyRule::number. Returns these rules and the stated rules of columns with values. Leaves out
-  /// rules of columns without values or default, and stated rules other than hash and number of columns without times.
+  /// Sets the rule of each slot without "keys": by the column's type if some file has values in the column, else the
+  /// rule in `known`, else KeyRule::number. Returns the rules of all slots, with two exceptions. A slot whose column
+  /// has no values is left out, unless it has a default and no "keys". A stated rule other than hash and number is left
+  /// out, unless the column has times.
   std::vector<SlotKeyRule> decide(ParquetPlan&, const std::vector<SlotKeyRule>& known) const;
 
  private:

@@ -41,7 +41,7 @@ std::optional<std::string> FileFeed::wait(size_t index, const std::atomic<bool>&
 }
 
 void FileFeed::wake() {
-  // with the lock, a waiting reader either has not checked its condition yet, or sleeps and is woken
+  // Because of the lock, a waiting reader either has not checked its condition yet, or already sleeps and is woken.
   const std::lock_guard lock(mutex_);
   change_.notify_all();
 }

@@ -25,8 +25,8 @@ class FileFeed {
   bool ended() const;
   /// Whether a reader is waiting for a name.
   bool waited_for() const { return waiting_ > 0; }
-  /// Blocks until file `index` is known and returns its name. Returns nothing if the set ends before, or if `closed` is
-  /// set and wake() is called.
+  /// Blocks until file `index` is known and returns its name. Returns nothing if the set ends without this file, or if
+  /// `closed` is set and wake() is called.
   std::optional<std::string> wait(size_t index, const std::atomic<bool>& closed);
   std::string name(size_t index) const;
   void wake();

@@ -20,8 +20,8 @@ struct BatchRows {
   int64_t skipped;
 };
 
-/// This rank's rows of each batch, if the rank parses only those. Negative sampling requires all rows, because a row's
-/// position in its batch depends on all earlier labels.
+/// This rank's rows of each batch; empty if the rank parses all rows. Negative sampling requires all rows, because a
+/// row's position in its batch depends on all earlier labels.
 std::optional<RankSlice> slice_of(const ReaderSet& set) {
   if (set.options.ranks == 1 || set.negatives.samples() || !set.samples->can_select_rows()) return {};
   return RankSlice{.batch = set.options.batch, .begin = set.rank_begin, .end = set.rank_end};
@@ -53,7 +53,7 @@ class ChunkRun : public ReaderRun {
     try {
       collector_ = std::thread([this] { collect(); });
       filler_ = std::thread([this] { fill_buffers(); });
-    } catch (...) {  // a thread failed to start: join the other before members are destroyed
+    } catch (...) {  // a thread failed to start: join the other thread before members are destroyed
       end();
       throw;
     }

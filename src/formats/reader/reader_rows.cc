@@ -30,7 +30,7 @@ class RowRun : public ReaderRun {
     for (std::byte* memory : set.buffers) buffers_.emplace_back(OneHotBatch(set.layout, memory, map.narrow()));
     try {
       for (int i = 0; i < set.options.workers; ++i) workers_.emplace_back([this] { work(); });
-    } catch (...) {  // a thread failed to start: join the others before members are destroyed
+    } catch (...) {  // a thread failed to start: join the other threads before members are destroyed
       end();
       throw;
     }

@@ -29,8 +29,8 @@ class Cursor {
     }
     return true;
   }
-  /// Call before next(count). For each bad record before one of the next `count` rows, appends the number of rows
-  /// before the record, plus `taken`.
+  /// Appends to `rows_before` one number per bad record that precedes one of the next `count` rows: `taken` plus the
+  /// number of rows from the next row to the record. Call before next(count).
   void pass_on_bad(int64_t count, int64_t taken, std::vector<int64_t>& rows_before) {
     rows_before.insert(rows_before.end(), static_cast<size_t>(behind_), taken);
     behind_ = 0;

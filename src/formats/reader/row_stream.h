@@ -24,13 +24,13 @@ class RowStream {
  public:
   virtual ~RowStream() = default;
   /// Appends up to `most` rows and returns their number, which is smaller only at the end of the set. In set order,
-  /// other ranks' rows are counted but not appended. When shuffling, they are appended, with a null block if they were
-  /// not parsed.
+  /// rows of other ranks are counted but not appended. When shuffling, rows of other ranks are appended, with a null
+  /// block if they were not parsed.
   virtual int64_t next(int64_t most, Rows& rows) = 0;
   /// The position of the next row. Its `samples` is not set.
   virtual ReaderPosition position() const = 0;
-  /// Total records skipped up to the end of the chunk that has the last row; when shuffling, up to the end of its
-  /// window.
+  /// Total records skipped up to the end of the chunk that contains the last row of next(); when shuffling, up to the
+  /// end of the window that contains this row.
   virtual int64_t bad_records() const = 0;
   /// At the end of the set: number of rows in the last pass; empty if unknown.
   virtual std::optional<int64_t> pass_rows() const { return {}; }

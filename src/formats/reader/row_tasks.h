@@ -33,9 +33,10 @@ class RowTasks {
   int64_t most_;  // maximum rows per task
   RowWalk walk_;
   ReaderPosition from_;
-  int64_t to_check_;           // rows delivered earlier, which are only parsed to report errors
-  int64_t samples_;            // total samples up to the end of the batch
-  int64_t rows_ = 0, at_ = 0;  // rows of the batch; rows in tasks so far, or of other ranks
+  int64_t to_check_;  // rows delivered earlier, which are only parsed to report errors
+  int64_t samples_;   // total samples up to the end of the batch
+  // rows_: rows of the batch; at_: rows of the batch before the next task, over all ranks
+  int64_t rows_ = 0, at_ = 0;
 };
 
 }  // namespace hctr

@@ -11,7 +11,7 @@ namespace hctr {
 /// A rejected record.
 struct RefusedRecord {
   std::string_view text;  ///< the record, with or without its line end
-  size_t expected = 0;    ///< cells
+  size_t expected = 0;    ///< number of cells
   size_t found = 0;
   bool header = false;  ///< the file's header has the expected number of cells
 };

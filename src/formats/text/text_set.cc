@@ -80,8 +80,8 @@ class TextSet : public SampleSet {
   friend class TextChunkParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
-  /// Reads the first record of a file once. The result needs no lock, because a thread parses only chunks that it cut
-  /// itself after this call.
+  /// Reads the first record of a file, once. Parsers read the result without a lock: a thread parses only chunks that
+  /// it has cut itself, and it cuts chunks of a file only after this call.
   void know(size_t file) {
     TextFile& known = known_[file];
     if (known.maker) return;
@@ -172,8 +172,8 @@ class TextChunkParser : public Parser {
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)
-        return cat("'", path.string(), "': the record at byte ",
-                   offset);  // counting lines for many bad records would be slow
+        // no line number: counting lines for many bad records would be slow
+        return cat("'", path.string(), "': the record at byte ", offset);
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());

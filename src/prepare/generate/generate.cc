@@ -92,8 +92,9 @@ class ParquetFiles : public PartWriter {
   ParquetSetWriter set_;
 };
 
-/// The folder of a set's Parquet files. If the lists are in different folders, this is the folder of the set's own
-/// list: each set needs its own _metadata.json.
+/// The folder of a set's Parquet files. Each set needs its own folder, because it has its own _metadata.json: a
+/// subfolder of `folder` if set; else, if both lists are in one folder, a subfolder of that folder; else the folder of
+/// the set's list.
 fs::path parquet_folder(const Part& part, const DataSection& section, const GenerateOptions& options) {
   if (!options.folder.empty()) return options.folder / part.name;
   const fs::path folder = part.list.parent_path();
@@ -261,8 +262,8 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   // fails before older results are removed if the plug-in is missing
   if (options.written_as == WrittenAs::parquet) parquet_plugin();
   for (const Part& part : parts) {
-    remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
-                         true);  // removed, because an interrupted run would leave these files next to other data
+    // after an interrupted run, these files would describe other data
+    remove_older_results({part.list, sidecar(part.list), truth_path(part.list)}, true);
     remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
     if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
     std::unique_ptr<PartWriter> writer;

@@ -44,8 +44,8 @@ PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mea
   for (const double mean : mean_nnz) per_key_.push_back(1 / std::sqrt(std::max(mean, 1e-3)));
   const auto n = static_cast<double>(slots_);
   linear_share_ = slots_ > 0 ? std::sqrt((1 - kDenseShare) * (1 - interactions) / n) : 0;
-  pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2)
-                           : 0;  // a product of two normals has variance 2
+  // divided by 2, because left0 * factor0 + left1 * factor1 has variance 2
+  pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2) : 0;
   const double dense_share = std::sqrt(12 * kDenseShare * (1 - interactions) / static_cast<double>(shape.dense_dim));
   for (int64_t d = 0; d < shape.dense_dim; ++d)
     dense_.push_back(mixed(dense_normal(first_key_, d), dense_normal(key_, d)) * dense_share);
@@ -73,7 +73,7 @@ double PlantedTruth::raw(const PlantedSample& sample) const {
   double sum = 0;
   for (size_t d = 0; d < dense_.size(); ++d) sum += dense_[d] * (static_cast<double>(sample.dense[d]) - 0.5);
   const int64_t* rank = sample.ranks.data();
-  double left0 = 0, left1 = 0;  // factors of the preceding slot; every second slot multiplies them by its own factors
+  double left0 = 0, left1 = 0;  // Factors of the preceding slot. Every second slot multiplies these factors by its own.
   for (int64_t s = 0; s < slots_; ++s) {
     const auto slot = static_cast<size_t>(s);
     double linear = 0, factor0 = 0, factor1 = 0;

@@ -18,11 +18,14 @@ struct PlantedSample {
   std::vector<int64_t> ranks;  ///< [sum of nnz]; rank 0 is the most frequent key of its slot
 };
 
-/// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of adjacent slots
-/// of a product of hidden factors. The third term has the fraction `interactions` of the variance. Dense values have 15
-/// % of the remaining variance. A linear (wide) model can learn the first two terms; the third needs a deep model. The
-/// third term has few pairs, so that a million samples suffice to learn it. All weights are normal and are pure
-/// functions of (seed, label, slot, rank).
+/// The hidden model of one label. The raw value of a sample is the sum of three terms:
+///   keys    the weights of the keys of all slots
+///   dense   each dense value times its weight
+///   pairs   for the first few pairs of adjacent slots, the product of the hidden factors of both slots
+/// The third term has the fraction `interactions` of the variance. Dense values have 15 % of the remaining variance. A
+/// linear (wide) model can learn the first two terms; the third needs a deep model. The third term has few pairs, so
+/// that a million samples suffice to learn it. All weights are normal and are pure functions of (seed, label, slot,
+/// rank).
 class PlantedTruth {
  public:
   /// Each label has its own model. `related`: correlation between the weights of `label` and of label 0. `mean_nnz`

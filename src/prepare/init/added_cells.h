@@ -12,8 +12,8 @@
 namespace hctr {
 
 /// Adds the partitions in a file's path to the layout's columns, except partitions that are columns already.
-/// `numbered`: without a header, partitions are also named by numbers, because the output files contain them as
-/// columns.
+/// `numbered`: if the file has no header, a partition's column is named by its number, because the output files contain
+/// partitions as columns.
 void add_partitions(const fs::path& file, bool numbered, TextLayout&);
 
 /// The values of the added columns in one file.

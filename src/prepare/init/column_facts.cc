@@ -95,7 +95,7 @@ void ColumnFacts::add_text(std::string_view text) {
   most = std::max(most, number);
   plain.add(number);
   notation.add_plain(text, number, false);
-  if (!no_number.empty()) look_for_lists(text);  // a single value in a column whose other cells have several
+  if (!no_number.empty()) look_for_lists(text);  // in a list column, this cell is a list of one value
 }
 
 void ColumnFacts::look_at_notation(std::string_view text) {

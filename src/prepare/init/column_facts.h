@@ -72,9 +72,9 @@ class ColumnFacts {
   int64_t sure_other_numbers = 0;  ///< number of values in other_numbers that can only be numbers
   std::string other_number;        ///< the first of sure_other_numbers
   std::string odd_value;           ///< the first value that is not a number in any known notation
-  /// text after the first number that is followed by text; the whole value of that cell
+  /// The first value that is a number with a unit, such as "30 years": its unit, and the whole value.
   std::string unit, with_unit;
-  int64_t with_units = 0;    ///< number of values with the same unit
+  int64_t with_units = 0;    ///< number of values with this unit
   int64_t points = 0;        ///< numbers with a decimal point
   int64_t group_points = 0;  ///< number of values in `points` whose point may be a thousands separator
   std::string group_point;   ///< the first of group_points

@@ -18,7 +18,8 @@ constexpr int64_t kMostNumberKeys = 10'000;  // maximum number of distinct numbe
 constexpr int64_t kRowsPerKey = 5;           // minimum mean number of rows per key
 // fraction of distinct values above which a column counts as unique per row
 constexpr double kUnique = 0.9;
-// for columns that count rows: minimum fraction of consecutive numbers, or of a range's numbers that occur
+// A column counts rows if more than this fraction of its numbers exceeds the preceding number by one, or if more than
+// this fraction of the numbers in its range occurs.
 constexpr double kCounting = 0.75;
 constexpr double kTextWords = 4;  // words per value above which a column is free text
 

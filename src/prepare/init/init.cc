@@ -230,8 +230,8 @@ class Initializer {
     plan_.missing.assign(marks.begin(), marks.end());
   }
 
-  /// Chooses the number format of the whole table: the stated format, or a column's format that can also read all other
-  /// numbers that are not plain. For example, the format of 1.234,5 can also read 0,5.
+  /// Chooses the number format of the whole table: the stated format; else the format of a column, if the numbers of
+  /// all other columns can be read in this format. For example, the format of 1.234,5 can also read 0,5.
   void choose_number_format() {
     plan_.number_format = options_.number_format;
     if (plan_.number_format) return;

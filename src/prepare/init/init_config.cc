@@ -14,8 +14,8 @@ namespace {
 
 using Object = Json::Object;
 
-constexpr int64_t kMostKept = 200;  // maximum number of keys that are used of a list
-// maximum number of keys that are used of a history; each key runs through a network
+constexpr int64_t kMostKept = 200;  // maximum number of keys used per list
+// maximum number of keys used per history; smaller than kMostKept, because each key runs through a network
 constexpr int64_t kMostHistory = 50;
 constexpr int64_t kMostShuffled = 1 << 18;  // maximum number of rows in the shuffle window
 constexpr int64_t kMostEvaluated = 1'000'000;
@@ -114,7 +114,7 @@ class Columns {
     if (missing)
       section.set("default", kMissingKey);
     else if (!plan_.layout)
-      section.set("default", "");  // later rows may contain nulls
+      section.set("default", "");  // an empty default, because later rows may contain nulls
     slots.add(std::move(section));
     for (const ColumnGuess* column : group) {
       const bool list = column->kind == GuessedKind::list;
@@ -243,7 +243,7 @@ InitSchedule schedule_of(const InitPlan& plan) {
   double keys = 0;
   for (size_t i = 0; i < plan.columns.size(); ++i)
     if (plan.columns[i].is_slot()) keys += static_cast<double>(plan.distinct[i]);
-  // With more keys than rows, the vectors memorize rows in the second pass.
+  // With more than one key per two rows, the vectors memorize the rows in the second pass.
   const bool many_keys = keys > 0.5 * rows;
   schedule.rare_keys = many_keys;
   schedule.batch = std::clamp<int64_t>(power_of_two_near(rows / 160), 16, 4096);

@@ -14,12 +14,13 @@ namespace hctr {
 /// The decisions that determine the config.
 struct InitPlan {
   InitModel model = InitModel::wide_deep;
-  std::string train, eval;                    ///< files
-  std::optional<TextLayout> layout;           ///< none: Parquet
-  std::vector<std::string> missing;           ///< texts that mean a missing value
-  bool trim = false;                          ///< for Parquet: whether blanks around texts are ignored
-  bool skip_bad_rows = false;                 ///< whether the files contain bad rows, which training must skip
-  std::optional<NumberFormat> number_format;  ///< format of all numbers in texts; none: plain or per column
+  std::string train, eval;           ///< paths of the files
+  std::optional<TextLayout> layout;  ///< empty for Parquet files
+  std::vector<std::string> missing;  ///< texts that mean a missing value
+  bool trim = false;                 ///< for Parquet: whether blanks around texts are ignored
+  bool skip_bad_rows = false;        ///< whether the files contain bad rows, which training must skip
+  /// Number format of the whole table; empty: plain, except for columns with their own format.
+  std::optional<NumberFormat> number_format;
   LabelChoice label;
   std::vector<ColumnGuess> columns;       ///< columns without the label, in table order
   std::vector<int64_t> distinct;          ///< [columns] number of distinct values

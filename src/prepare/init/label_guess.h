@@ -43,9 +43,9 @@ struct LabelChoice {
   Json json() const;
 };
 
-/// `command`: the user's command so far, which messages complete. `format`: the notation of all numbers, if stated.
-/// Errors: Error(usage) with the command to type, if the positive value is unclear or `positive` does not fit;
-/// Error(data) if there is only one value.
+/// `command`: the user's command so far; messages show it with the missing option added. `format`: the notation of all
+/// numbers, if stated. Errors: Error(usage) with the command to type, if the positive value is unclear or `positive`
+/// does not fit; Error(data) if there is only one value.
 LabelChoice choose_label(const std::string& column, const LabelFacts&, const std::optional<std::string>& positive,
                          const std::string& command, const std::optional<NumberFormat>& format = {});
 

@@ -43,9 +43,9 @@ bool are_other_numbers(const ColumnFacts& facts) {
 }
 
 bool are_lists_in_brackets(const ColumnFacts& facts) {
+  // are_other_numbers() excludes negative amounts in brackets
   return share(facts.in_brackets, facts.values()) >= 0.5 &&
-         share(facts.lists_in_brackets, facts.values()) >= kListCells &&
-         !are_other_numbers(facts);  // excludes negative amounts in brackets
+         share(facts.lists_in_brackets, facts.values()) >= kListCells && !are_other_numbers(facts);
 }
 
 void set_list(const ColumnFacts& facts, size_t form, ColumnGuess& guess) {

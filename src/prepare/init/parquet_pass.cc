@@ -209,7 +209,7 @@ class ParquetTableReader {
     }
   }
 
-  /// The fields of the first file. For a field without values in that file, the type is that in the first file with
+  /// The fields of the first file. If a field has no values in the first file, its type comes from the first file with
   /// values.
   std::vector<ParquetField> fields_of_all() {
     std::vector<ParquetField> all;

@@ -46,7 +46,8 @@ inline constexpr uint64_t kHoldOutSeed = 10;
 
 /// Decides which tenth of the rows is held out, independently of the label. A hash of the features decides, so that
 /// rows with equal features are in the same set. If few rows have distinct features, a hash of the row number decides
-/// instead. With the hash of the features, a model could learn nothing about the held-out features.
+/// instead. In such a table, a hash of the features would hold out every row of some features, and a model could learn
+/// nothing about these features.
 class HoldOut {
  public:
   /// Examines a row from the start of the table. Call before the first held_out().

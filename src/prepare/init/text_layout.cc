@@ -105,8 +105,8 @@ bool looks_like_header(const Record& first, const std::string& label) {
   return different && std::none_of(first.begin(), first.end(), is_numeric);
 }
 
-/// Errors: Error(usage) if `label` is a column number and the first record is probably a header. In that case its cells
-/// are not numbers, and all other values of some column are.
+/// Errors: Error(usage) if `label` is a column number and the first record is probably a header. This is assumed if no
+/// cell of the first record is a number, but all other values of some column are numbers.
 void expect_no_names(const std::vector<Record>& records, const std::string& label) {
   const Record& first = records[0];
   if (!is_column_number(label, first.size()) || std::any_of(first.begin(), first.end(), is_numeric)) return;

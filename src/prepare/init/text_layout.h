@@ -21,11 +21,11 @@ struct TextLayout {
 };
 
 /// `start`: the first bytes of the content, ending with a complete record. `label`: must be a column of the layout.
-/// Errors: Error(data), without the file's name, if this is not a text of separated values; Error(usage) if the label
-/// is not a column, with the columns.
+/// Errors: Error(data), without the file's name, if the content is not a text of separated values; Error(usage) listing
+/// the columns if the label is not a column.
 TextLayout guess_layout(std::string_view start, const std::string& label);
 
-/// Errors: Error(usage) with the columns and the nearest name, if the label is not a column.
+/// Errors: Error(usage) listing the columns and the nearest name, if the label is not a column.
 void expect_label(const std::string& label, const std::vector<std::string>& columns, bool numbered);
 
 }  // namespace hctr

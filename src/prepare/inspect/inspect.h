@@ -40,8 +40,10 @@ struct SlotSummary {
 struct InspectedFile {
   fs::path path;
   int64_t bytes = 0, records = 0, bad_records = 0;
-  bool is_estimate = false;  ///< whether no header states the number of records, so that `records` is the number read
-  std::string facts{};       ///< for example "Norm, check sums, 2 labels, ..."
+  /// true: no header states the number of records. `records` is an estimate while the file is read, then the number
+  /// read.
+  bool is_estimate = false;
+  std::string facts{};  ///< for example "Norm, check sums, 2 labels, ..."
 };
 
 struct Inspection {
@@ -76,7 +78,7 @@ KeyWidth key_width_of(const Json& config);
 /// those of read_file_list().
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
-/// Reads every record of the files. With a section, checks the keys against the limits of their slots and
+/// Reads every record of the files. With a section, checks that keys are within the limits of their slots and
 /// slot_size_array, and that labels and dense values are finite. Collects problems, and continues after a problem if
 /// possible. The result does not depend on the number of threads. Errors: Error(io); Error(usage) for files that cannot
 /// be read without a section.

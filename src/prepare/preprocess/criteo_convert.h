@@ -17,8 +17,9 @@ struct CriteoOptions {
   fs::path folder;  ///< output folder of train.txt, train.<n>.data and, with holdout, val.txt, val.<n>.data
   CriteoStyle style;
   int64_t rows_per_file = 500000;
-  double holdout = 0;     ///< fraction of the rows, at the end, that becomes the evaluation set
-  int64_t min_count = 0;  ///< values with fewer occurrences in the training rows share one key per column; 0: off
+  double holdout = 0;  ///< fraction of the rows, at the end, that becomes the evaluation set
+  /// Values that occur less often than this in the training rows share one key per column. 0: no such limit.
+  int64_t min_count = 0;
   BadRows bad_rows;
   bool force = false;  ///< whether to overwrite an existing set
   int threads = 1;

@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// The values of one feature: in `wholes` if is_whole() of its type, else in `reals`.
+/// The values of one feature: in `wholes` if is_whole(type of the feature), else in `reals`.
 struct FeatureValues {
   std::vector<int64_t> wholes;
   std::vector<double> reals;

@@ -15,9 +15,9 @@ struct DescribeOptions {
 };
 
 /// Reads the files once to determine types and cardinalities. A category is an id: its cardinality is the largest id of
-/// all files + 1, and its type is type_for_ids(). A label with only 0 and 1 has type bool. All others are float32.
-/// Writes and returns the specification. Errors: Error(usage) for a role of an unknown feature; Error(data) with file
-/// and line.
+/// all files + 1, and its type is type_for_ids(). A label with only 0 and 1 has type bool. All other features are
+/// float32. Writes and returns the specification. Errors: Error(usage) for a role of an unknown feature; Error(data)
+/// with file and line.
 FeatureSpec describe_features(const DescribeOptions&);
 
 struct TranscodeOptions {

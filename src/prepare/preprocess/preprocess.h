@@ -27,9 +27,10 @@ struct PreprocessOptions {
   std::vector<std::string> inputs, eval_inputs;  ///< files in order; "-": standard input
   fs::path folder;
   int passes = 2;           ///< 1: values are hashed to `range` keys; 2: a first pass counts the values
-  int64_t range = 1000000;  ///< for one pass: number of keys per slot
-  int64_t min_count = 1;    ///< for two passes: values with fewer occurrences in the training rows are rare
-  int64_t modulo = 0;       ///< values are first reduced modulo this number; 0: not reduced
+  int64_t range = 1000000;  ///< number of keys per slot; used if passes = 1
+  /// Values that occur less often than this in the training rows share the key for rare values. Used if passes = 2.
+  int64_t min_count = 1;
+  int64_t modulo = 0;                              ///< values are first reduced modulo this number; 0: not reduced
   std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of category indices
   DenseOptions dense;
   Holdout holdout;
@@ -67,7 +68,7 @@ struct PreprocessOptions {
 /// Results computed from the training rows. Slots are in record order: crosses, then categories.
 struct FittedColumns {
   std::vector<DenseColumn> dense;
-  std::vector<Vocabulary> vocabularies;  ///< [slots]; empty for one pass
+  std::vector<Vocabulary> vocabularies;  ///< [slots]; empty if passes = 1
   std::vector<int64_t> slot_sizes;       ///< [slots] number of ids
 };
 
@@ -80,9 +81,9 @@ struct PreprocessSummary {
   FittedColumns fitted;
 };
 
-/// Writes the sets. The result does not depend on the number of threads. Memory is constant, plus 16 to 48 bytes for
-/// each counted value and each thread that has read it. Lists are written after all their files. Errors: Error(usage)
-/// if options contradict each other; Error(data) for a bad row, with file, line, byte, column and value.
+/// Writes the sets. The result does not depend on the number of threads. Memory is constant, plus 16 to 48 bytes per
+/// counted value in each thread that has counted this value. Lists are written after all their files. Errors:
+/// Error(usage) if options contradict each other; Error(data) for a bad row, with file, line, byte, column and value.
 PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
 
 }  // namespace hctr

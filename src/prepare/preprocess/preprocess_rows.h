@@ -9,7 +9,7 @@
 namespace hctr {
 
 /// Adds derived columns, so that `rows.categories` covers all slots. Crosses come before the categories. For Criteo
-/// rows, buckets of integers and then crosses come after them, as in criteo_columns().
+/// rows, the buckets of integers and then the crosses come after the categories, as in criteo_columns().
 void add_derived_columns(const PreprocessOptions&, ParsedRows& rows);
 
 /// Encodes rows whose categories cover all slots. Immutable and thread-safe.

@@ -1,4 +1,5 @@
-// Converts the text that HugeCTR 2.x's preprocessing writes to Norm files, in the layout of its criteo2hugectr.
+// Converts text files from HugeCTR 2.x's preprocessing. The output is Norm files in the layout of HugeCTR's
+// criteo2hugectr.
 #pragma once
 
 #include <string>

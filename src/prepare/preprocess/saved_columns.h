@@ -38,8 +38,8 @@ struct SavedColumns {
 /// Errors: Error(io); Error(data) if "columns" is missing, if a file is damaged, or if the two files do not belong
 /// together.
 SavedColumns read_columns(const fs::path& preprocess_json, const Log& = Log::silent());
-/// Applies the encoding to other rows. For a CSV file, the options' table must have its roles already. Errors:
-/// Error(bug) otherwise.
+/// Applies the encoding to other rows. For a CSV file, the options' table must already have the saved roles. Errors:
+/// Error(bug) if the table lacks a category of a saved cross.
 void apply_columns(SavedColumns, PreprocessOptions&);
 
 }  // namespace hctr

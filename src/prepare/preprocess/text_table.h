@@ -67,11 +67,11 @@ struct TextRoles {
   std::vector<std::string> labels, numbers, categories, lists;
   std::string split;                                  ///< split column; empty: none
   std::optional<NumberFormat> number_format{};        ///< format of all numbers; none: plain
-  std::map<std::string, NumberNotation> notations{};  ///< notations of columns that have their own
+  std::map<std::string, NumberNotation> notations{};  ///< by column name, if a column has its own notation
 };
 
-/// Parses the value from which rows belong to evaluation: a number or a time. A time becomes seconds since 1970, in UTC
-/// if it has a zone. Sets `cells`. Errors: Error(usage) for any other text.
+/// Parses the threshold of a split column, a number or a time: rows with at least this value are evaluation rows. A
+/// time becomes seconds since 1970, in UTC if it has a zone. Sets `cells`. Errors: Error(usage) for any other text.
 double read_split(std::string_view text, SplitCells& cells);
 /// Reads a cell of a split column; numbers may have a notation. Returns false for any other text.
 bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>&, double& value);
