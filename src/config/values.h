@@ -75,7 +75,8 @@ Misfit read_value(const Json& value, const Range& range, std::optional<T>& out) 
 }
 
 template <class E>
-requires std::is_enum_v<E> std::string read_value(const Json& value, const Range&, E& out) {
+  requires std::is_enum_v<E>
+std::string read_value(const Json& value, const Range&, E& out) {
   std::vector<std::string> words;
   for (const auto& [word, meaning] : EnumWords<E>::table()) words.push_back(word);
   size_t index = 0;
@@ -97,7 +98,8 @@ Json to_json(const std::optional<T>& value) {
   return value ? to_json(*value) : Json();
 }
 template <class E>
-requires std::is_enum_v<E> Json to_json(E value) {
+  requires std::is_enum_v<E>
+Json to_json(E value) {
   for (const auto& [word, meaning] : EnumWords<E>::table())
     if (meaning == value) return word;
   return {};
