@@ -66,7 +66,8 @@ struct SamplesView {
   std::span<const InputView> inputs{};
 };
 
-/// Files of weights and of optimizer states, in the format that save() and runs write. Empty paths: unchanged.
+/// Files of weights and of optimizer states, in the format written by save() and by training runs. Without a path, no
+/// file is loaded for that part (Trainer::load()).
 struct WeightFiles {
   std::string dense{}, dense_states{};
   std::map<std::string, std::string> tables{}, table_states{};  ///< by embedding name

@@ -25,8 +25,8 @@ struct EncodingChange {
 /// different formats.
 EncodingChange encoding_change(const Json& saved, const Json* data, const Config&, const std::string& source);
 
-/// The rules that converted the values of slots of a model's training data to keys: from its config or, by default,
-/// from the column types. `data`: the description of the training data, or null.
+/// The rules that converted the values of a model's training data to keys, one rule per slot. A rule comes from the
+/// model's config or, by default, from the type of the column. `data`: the description of the training data, or null.
 std::vector<SlotKeyRule> key_rules_of_model(const Json& saved, const Json* data);
 
 /// Checks a changed encoding. Errors: Error(config), with a remedy, for a change that EncodingChoice::config does not

@@ -114,8 +114,9 @@ std::string numbering_in(const Json* data) {
   return numbering && numbering->string() ? *numbering->string() : "";
 }
 
-/// Checks a model with fewer table files than the config has tables. Errors: Error(io) naming a missing table file.
-/// With a manifest, these are the files that it lists; without one, the files before the last existing one.
+/// Checks a model with fewer table files than the config has tables. Errors: Error(io) naming a missing table file. If
+/// the model has a manifest, the files of all tables in the manifest must exist. Otherwise, the files of all tables up
+/// to the last existing file must exist.
 void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t of_config, const SavedModel& model) {
   const auto manifest = manifest_of(model.dense);
   const auto file_of = [&](size_t table) {

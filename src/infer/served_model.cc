@@ -134,7 +134,7 @@ void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {
     const std::lock_guard lock(mutex_);
     idle_[{session->capacity(), session->inputs_on_device()}].push_back(std::move(session));
   } catch (const std::bad_alloc&) {
-    // Without memory for the list entry, the session is destroyed.
+    // If there is no memory for the list entry, the session is destroyed.
   }
 }
 

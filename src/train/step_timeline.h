@@ -28,9 +28,9 @@ struct StepTimeline {
   double events = 0;  ///< seconds subtracted from each part, so that parts and gaps add up to the step
 };
 
-/// Chooses the parts that each sample times, as indices into `parts`. Adjacent parts of the compute stream are timed
-/// together, each pair once per round. More samples mean fewer events per sample. All rounds together need about
-/// `samples` samples.
+/// Chooses the parts that each sample (a measured step) times, as indices into `parts`. Several rounds of samples are
+/// measured. In each round, any two adjacent parts of the compute stream are timed in the same sample once. `samples`:
+/// the approximate number of samples of all rounds. With more samples, each sample needs fewer events.
 std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, size_t samples);
 
 /// The first sample times all parts; its values count only for parts that no other sample has timed. `step`: seconds of

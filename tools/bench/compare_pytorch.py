@@ -4,10 +4,10 @@ their times per step.
 
     tools/bench/compare_pytorch.py build/cpu/bin --models wdl dlrm --batches 2048
 
-huge_ctr runs `--train` on generated files. Its time includes reading, hashing of keys and updates of touched rows; it
-is the median of the displays in the later half of the run. PyTorch gets row numbers that are already on the device,
-with the same widths, tables and power law, and reads nothing. The result of PyTorch is the best of the variants below;
-all variants are printed:
+huge_ctr runs `--train` on generated files. Its time includes reading, hashing of keys and updates of touched rows. The
+time is the median of the step times between displays in the second half of the run. PyTorch gets row numbers that are
+already on the device, with the same widths, tables and power law, and reads nothing. The result of PyTorch is the best
+of the variants below; all variants are printed:
 
 eager      autograd, with a fused or for-each optimizer for the dense weights
 compiled   one graph by torch.compile, from the look-up of rows to all gradients, through torch.func

@@ -39,8 +39,8 @@ def _inside_backward() -> bool:
 
 
 class Engine(Batches):
-    """The batches and calls of one module with tables. `rate` returns the learning rate, a number or tensor, and is
-    called when rows are updated."""
+    """The batches and calls of one module with tables. `rate` returns the learning rate, a number or tensor. `rate` is
+    called at each update of rows."""
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
         super().__init__(tables, features, make)

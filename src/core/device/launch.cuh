@@ -195,9 +195,9 @@ void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Argume
   LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
-/// Launches kBody on ctx.multiprocessors() multiprocessors, one block on each. A block fills its multiprocessor,
-/// because the GPU would spread smaller blocks over all multiprocessors. For bodies that work with any number of
-/// blocks.
+/// Launches kBody with ctx.multiprocessors() blocks, each of which fills a multiprocessor. The kernel therefore uses
+/// only this number of multiprocessors, whereas the GPU would spread smaller blocks over all of them. For bodies that
+/// work with any number of blocks.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
   using Job = decltype(job_of(kBody));

@@ -15,9 +15,9 @@ struct OwnedBatches {
   int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;
 };
 
-/// The table of the rows that a rank owns. This table sums the vectors of its own keys for the samples of all ranks.
-/// The rank of a sample knows the whole bag and applies the weights of a mean. Errors: Error(bug) if rows are split
-/// although whole.may_be_cut() is false.
+/// The table of the rows that a rank owns. This table sums the vectors of its own keys for the samples of all ranks,
+/// whatever the combiner. The rank that holds a sample knows the whole bag, so that rank divides for Combiner::mean and
+/// Combiner::sqrtn. Errors: Error(bug) if rows are split although whole.may_be_cut() is false.
 TableSpec owner_spec(const TableSpec& whole, const Placement&, const OwnedBatches&);
 
 /// The table of the replicated slots. Errors: Error(bug) if the keys of the table are unknown.

@@ -180,8 +180,8 @@ struct DataSection {
 /// The record shape of the section's data.
 RecordShape record_shape(const DataSection&);
 
-/// Capacities of a batch with `samples` rows per rank, and the truncation of bags. Errors: Error(config) if a batch of
-/// one sparse input could exceed the range of 32-bit offsets.
+/// Returns the shape of a batch with `samples` rows per rank: its capacities, and how bags are truncated.
+/// Errors: Error(config) if a batch of one sparse input could exceed the range of 32-bit offsets.
 BatchShape batch_shape(const DataSection&, int64_t samples);
 
 }  // namespace hctr

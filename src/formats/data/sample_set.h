@@ -135,7 +135,8 @@ struct BadRecords {
     if (count++ == 0) first = describe();
     rows_before.push_back(rows);
   }
-  /// Adds the records with a nonzero flag. `describe`: returns the description of the first.
+  /// Adds the records with a nonzero flag. `describe`: returns the description of a record; called for the first record
+  /// only.
   void add_flagged(std::span<const uint8_t> flags, const auto& describe) {
     int64_t rows = 0;
     for (const uint8_t bad : flags) bad != 0 ? add(rows, describe) : void(++rows);

@@ -15,7 +15,7 @@ struct LastRows {
   }
 };
 
-/// Returns the view of a tensor with at least two dimensions.
+/// Views a tensor as rows of its last dimension. The tensor must have at least two dimensions.
 template <class T>
 LastRows<T> last_rows(const Tensor& t) {
   HCTR_EXPECT(t.rank() >= 2, "rows of the last dimension need at least 2 dimensions, found shape ",

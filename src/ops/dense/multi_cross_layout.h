@@ -1,12 +1,13 @@
 // The f32 scratch of the cross network in vector form.
 //
-// Unrolled, y_l = s_l x + B_l, with B_l = b_0 + ... + b_{l-1} the same for all rows, s_0 = 1 and
-//   s_{l+1} = s_l + h_l,   h_l = <y_l, w_l> = s_l p_l + q_l,   p_l = <x, w_l>,   q_l = <B_l, w_l>;
-// and for the gradients, with c_l = <dy_{l+1}, x> = <dy, x> + sum over i > l of c_i p_i,
+// The layers y_{l+1} = x <y_l, w_l> + b_l + y_l, with y_0 = x, have the closed form y_l = s_l x + B_l.
+// B_l = b_0 + ... + b_{l-1} is the same for all rows. The scalars s_l of a row start with s_0 = 1:
+//   s_{l+1} = s_l + h_l,   h_l = <y_l, w_l> = s_l p_l + q_l,   p_l = <x, w_l>,   q_l = <B_l, w_l>.
+// The gradients use the scalars c_l = <dy_{l+1}, x> = <dy, x> + sum over i > l of c_i p_i of each row:
 //   dx   = s_L dy + sum over l of c_l s_l w_l
 //   dw_l = sum over rows of (c_l s_l) x, + (sum over rows of c_l) B_l
 //   db_l = sum over rows of dy, + sum over i > l of (sum over rows of c_i) w_i.
-// So a row needs x and its L scalars p_l; no y_l is stored.
+// A row therefore needs only x and its L scalars p_l; no y_l is stored.
 #pragma once
 
 #include "ops/common/row_parts.h"

@@ -10,7 +10,7 @@ namespace hctr::ops::cpu {
 
 inline constexpr int64_t kStretch = 64;  // elements per segment, a multiple of 8
 
-/// numbers[i] = element at + i of the array, for i < n.
+/// Loads numbers[i] = array[at + i] as float, for i < n.
 inline void load_stretch(const RowMemory& memory, int64_t at, int64_t n, float* numbers) {
   dispatch_float(memory.dtype, [&]<class T>() {
     const T* from = memory.as<const T>() + at;
@@ -18,8 +18,8 @@ inline void load_stretch(const RowMemory& memory, int64_t at, int64_t n, float* 
   });
 }
 
-/// Stores numbers[i] to element at + i for i < n <= kStretch. Rounds stochastically unless the array is f32. For
-/// `which` and `e` see RowRounding; e is a multiple of 8.
+/// Stores array[at + i] = numbers[i], for i < n <= kStretch. Rounds stochastically unless the array is f32. For `which`
+/// and `e` see RowRounding; e is a multiple of 8.
 inline void store_stretch(const RowMemory& memory, int64_t at, int64_t n, const float* numbers,
                           const RowRounding& rounding, int which, int64_t e) {
   dispatch_float(memory.dtype, [&]<class T>() {

@@ -16,9 +16,9 @@ constexpr double kTakeTime = 0.7;
 /// Peak multiply-adds of a multiprocessor per microsecond.
 constexpr double kPeak = 252'000;
 
-/// Efficiency of blocks with these tiles. A warp waits for every step, so efficiency is lower if a warp has fewer k per
-/// step. The value of `half` lies between its measurement with steps of 32 and the value of `square`, and so does the
-/// value of `quarter`.
+/// Efficiency of blocks with these tiles. A warp waits in every step of k, so efficiency is lower if a step has fewer k
+/// for each warp. The values of `half` and `quarter` are estimates: each lies between the measurement of these tiles
+/// with steps of 32 k and the value of `square`.
 double f32_efficiency(F32Tiles tiles) {
   switch (tiles) {
     case F32Tiles::half:
@@ -64,9 +64,9 @@ double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, 
   return estimated_time(tiling, divide_f32_product(tiling, tiles, steps, multiprocessors), tiles, steps);
 }
 
-/// Estimated time of the library's GEMM, valid if `each` is at most kLeastOfEach. `each`: million multiply-adds per
-/// multiprocessor. For F32Use::ended, the estimate excludes the time of our fused epilogue. The library splits large k
-/// (split-K) and adds the partial sums in a separate kernel.
+/// Estimated time of the library's GEMM. `each`: million multiply-adds per multiprocessor. The estimate is valid if
+/// `each` is less than kLeastOfEach of f32_product_gains(). For F32Use::ended, the estimate excludes the time of our
+/// fused epilogue. The library splits large k (split-K) and adds the partial sums in a separate kernel.
 double time_of_library(F32Use use, double each, int64_t k) {
   const auto depth = static_cast<double>(k) / 1000;
   return use == F32Use::ended ? 5.0 + 6.5 * each + 5.0 * depth : 3.8 + 5.8 * each + 6.6 * depth;

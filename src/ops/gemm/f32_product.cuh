@@ -220,7 +220,7 @@ __device__ inline void add_rotated(float* sums, float4 others) {
 template <class Tiles, int kHeld>
 __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::kColumns], float4* others, int place,
                                   float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
-  // kDistance: difference between the numbers of two groups that exchange sums
+  // kDistance: difference between the indices of two groups that exchange sums
   constexpr int kKept = kHeld / 2, kDistance = kKept / Tiles::kOwnRows;
   constexpr int kOther = kDistance * 32 * Tiles::kWarpsOfGroup;
   float4 *const to = others + place, *const from = others + (place ^ kOther);

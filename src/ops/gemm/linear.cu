@@ -112,7 +112,8 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   product.algorithm = found.algo;
 }
 
-/// The same GEMM, with extents padded to multiples of 16 bytes where the tensors have zeros.
+/// Returns the same GEMM with extents rounded up to multiples of 16 bytes. An extent is rounded up only if the tensors
+/// have enough rows or columns of zeros beyond it.
 Problem widened(Problem p) {
   const bool t_a = p.of_a == Transpose::yes, t_b = p.of_b == Transpose::yes;
   const TensorSpec &a = p.a.spec(), &b = p.b.spec(), &c = p.c.spec(), &addend = p.addend ? p.addend->spec() : c;

@@ -105,7 +105,8 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
   }
 }
 
-/// Record `i` of a chunk as a chunk of its own. The records of `chunk` must have been found.
+/// Returns a chunk with only record `i` of `chunk`. Needs the offsets of the records in chunk.begins: call
+/// find_records() first.
 Chunk record_of(const Chunk& chunk, int64_t i) {
   const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
   Chunk one;

@@ -19,12 +19,12 @@ namespace {
 
 constexpr int32_t kSmall = 6, kWide = 70;
 
-/// A source of changing tables. A row follows from its key and the current number of the key.
+/// A source of changing tables. The elements of a row depend on its key and on the current number of the key.
 class ChangingRows {
  public:
   explicit ChangingRows(int64_t keys) : numbers_(3, std::vector<int>(static_cast<size_t>(keys), 1)) {}
   static int32_t dim(int32_t space) { return space == 1 ? kWide : kSmall; }
-  /// Keys outside the table, and keys with number 0, have no row.
+  /// A key has no row if it is outside the table, or if its current number is 0.
   bool has(int32_t space, int64_t key) const {
     return key >= 0 && key < static_cast<int64_t>(numbers_[0].size()) && number(space, key) > 0;
   }

@@ -76,7 +76,8 @@ class ThreadComm : public HostComm {
   std::vector<const std::byte*> written_;
 };
 
-/// A training run. `spec` is the spec of a single rank with the whole batches.
+/// The input of a training run on any number of ranks. `spec` describes the table on a single rank: spec.samples is the
+/// number of samples of all ranks.
 struct ShardedRun {
   PlacementRule kind = PlacementRule::localized;
   TableSpec spec;

@@ -90,7 +90,8 @@ TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
     spec.identity_by_slot = by_slot;
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
     std::jthread ahead([&](const std::stop_token& done) {
-      std::mt19937_64 random(3), other(5);  // `random` gives the batches of expect_equal_with_disk() in advance
+      // `random` has the same seed as in expect_equal_with_disk(), so the first batch here is the first batch there.
+      std::mt19937_64 random(3), other(5);
       for (int t = 0; !done.stop_requested(); ++t) {
         split.table->look_ahead(owners_of(random_bags(spec, spec.samples, 3, 4000, t % 2 == 0 ? random : other)));
         std::this_thread::yield();
