@@ -29,7 +29,7 @@ int ReportCommand::run(const JobOptions& job, const std::string& out) {
   options_.scores = !no_scores_;
   const RunReportSummary summary = report_runs(options_);
   if (summary.interrupted) {
-    print_note("Stopped on request: there is no page.\n");
+    print_note("Stopped on request: no report was written.\n");
     return exit_code_of_stop(*job.stop);
   }
   for (const std::string& note : summary.notes) print_note(cat("note: ", note, "\n"));

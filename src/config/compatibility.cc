@@ -20,7 +20,7 @@ const std::vector<CompatibilityWord>& compatibility_words() {
        "the set; otherwise each evaluation starts at the first sample"},
       {"drop_partial_batches", &C::drop_partial_batches,
        "with `num_epochs`, samples at the end of the set that do not fill a batch are dropped, as in 3.0; "
-       "otherwise the last samples form a smaller batch"},
+       "without `drop_partial_batches` these samples form a smaller batch"},
       {"batch_norm_per_gpu", &C::batch_norm_per_gpu,
        "BatchNorm and PReLU_Dice compute mean and variance of each GPU's share of the batch, and the model file "
        "gets the first GPU's running averages of BatchNorm; otherwise the statistics are of the whole batch, for "

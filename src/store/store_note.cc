@@ -76,7 +76,7 @@ std::string Store::State::note() const {
 void Store::State::read_note(const std::string& text) {
   if (text.empty()) return;
   Models models;
-  const Json note = Json::parse(text, "the note of a store");
+  const Json note = Json::parse(text, "the catalog of a store");
   next_space_ = number_of_member(note, "next");
   std::map<std::string, std::shared_ptr<StoreTable>> tables;  // [namespace] tables that versions share
   for (const Json& of_model : list_of_member(note, "models")) {

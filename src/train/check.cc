@@ -33,7 +33,7 @@ void check_folder(const std::string& what, const fs::path& folder, std::vector<s
 
 std::vector<std::string> unwritable_folders(const SolverSection& solver) {
   std::vector<std::string> unwritable;
-  check_folder("runs/, for the run folder without --run-dir", "runs", unwritable);
+  check_folder("runs/, which contains the run folder if --run-dir is not given", "runs", unwritable);
   if (!solver.snapshot_prefix.empty())
     check_folder("/solver/snapshot_prefix", fs::path(solver.snapshot_prefix + "x").parent_path(), unwritable);
   if (solver.checkpoint.given) check_folder("/solver/checkpoint/folder", solver.checkpoint.folder, unwritable);

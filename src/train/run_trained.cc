@@ -70,7 +70,7 @@ void Run::warn_of_uncounted_losses() {
   // If no loss has a counted sample, another function reports this as an error, or the run was stopped.
   if (left.size() == pipeline_->counted().losses().size()) return;
   for (const CountedSamples::Loss& loss : left)
-    log_.warning("no sample counts in loss '", loss.top,
+    log_.warning("no sample contributes to loss '", loss.top,
                  "': ", why_none_counts(loss, config_.data.sample_weight.column),
                  "; the layers of this loss were "
                  "not trained");

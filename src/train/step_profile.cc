@@ -113,7 +113,7 @@ std::vector<std::string> StepProfile::after_traced_step(bool pause) {
   const bool knows_parts = std::any_of(profiler_.traced().begin(), profiler_.traced().end(),
                                        [](const TracedWork& work) { return work.mark.has_value(); });
   times_.not_traced = knows_parts ? "other work interrupts training every few steps"
-                                  : "the records of CUPTI do not name the nodes of recorded steps";
+                                  : "the activity records of CUPTI do not name the nodes of the CUDA graphs of steps";
   stop_tracing();
   trace_ = Trace::off;
   steps_ = 0;

@@ -81,7 +81,7 @@ TEST_F(TrainsNothing, WhereOneOfTwoLossesHasNoLabelOnlyThatIsWarnedOf) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_NE(run.err.find("Evaluation, AverageLoss/two: not defined: every label is missing"), std::string::npos)
       << run.err;
-  EXPECT_NE(run.err.find("warning: no sample counts in loss 'two': every label is missing; the layers"),
+  EXPECT_NE(run.err.find("warning: no sample contributes to loss 'two': every label is missing; the layers"),
             std::string::npos)
       << run.err;
   EXPECT_GT(models(), 0);

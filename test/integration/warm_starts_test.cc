@@ -79,8 +79,8 @@ TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
     for (const auto& [key, vector] : first.rows[1]) EXPECT_EQ(second.rows[1].at(key), vector);
     EXPECT_NE(second.rows[0], first.rows[0]);
   }
-  expect_contains(said(chosen, 0), {"keeping the initial values, because no file was named, of: all layers but "
-                                    "'fc1', table 'wide_emb'"});
+  expect_contains(said(chosen, 0), {"no file was named for the following parts, so they keep their initial values: "
+                                    "all layers but 'fc1', table 'wide_emb'"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc2"])"), 4),
                   {"'first/_dense_20.model' has 'fc2/weight", " of shape [16,1], but this config has [16,3]"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc1", "fc3"])"), 4),

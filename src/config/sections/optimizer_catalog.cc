@@ -104,7 +104,8 @@ Fields OptimizerType::schema() const {
            "Default: 1, or with decay up to the end of the run",
            at_least(1))
       .opt("decay_power", &H::decay_power, "power of the polynomial decay", at_least(1))
-      .opt("decay_factor", &H::decay_factor, "factor of each step of \"step\"", between(0, 1))
+      .opt("decay_factor", &H::decay_factor,
+           "with decay \"step\", the factor by which each decrease multiplies the rate", between(0, 1))
       .opt("end_lr", &H::end_lr, "learning rate after the decay", at_least(0))
       .together([](H& p, const std::string& pointer, Problems& problems) {
         p.given = true;

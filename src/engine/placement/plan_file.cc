@@ -55,10 +55,10 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   Placement placement{ranks, {}, part(json, "pieces", &Json::integer, file)};
   const int64_t pieces = placement.pieces;
   if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
-    refuse(file, cat("cuts the rows of table '", table.name, "' into ", pieces, " pieces, and ",
+    refuse(file, cat("splits the rows of table '", table.name, "' into ", pieces, " pieces, and ",
                      pieces > 0 && table.may_be_cut
                          ? cat("its ", table.dim, " elements cannot be divided into this number of multiples of 4")
-                         : "these rows cannot be cut"));
+                         : "these rows cannot be split"));
   const Json::Array& owners = part(json, "owners", &Json::array, file);
   if (const size_t wanted = table.slots.size() * static_cast<size_t>(pieces); owners.size() != wanted)
     refuse(file,

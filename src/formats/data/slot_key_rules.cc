@@ -54,8 +54,9 @@ const SlotKeyRule* find_slot_key_rule(const std::vector<SlotKeyRule>& slots, con
 }
 
 std::string advice_on_keys(const std::string& column) {
-  return cat("store '", column, "' with one type, or state \"keys\" of its slot in \"parquet\": \"number\" if the ",
-             "texts are integers; \"hash\" for a hash of the digits");
+  return cat("store '", column,
+             "' with one type, or set the field \"keys\" of its slot in the section \"parquet\" to \"number\" ",
+             "if the texts are integers, or to \"hash\" for a hash of the digits");
 }
 
 void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,

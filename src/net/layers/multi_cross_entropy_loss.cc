@@ -59,8 +59,9 @@ LayerType multi_cross_entropy_loss() {
   using P = MultiCrossEntropyParams;
   return LayerType::of<MultiCrossEntropyLoss>(
       "MultiCrossEntropyLoss",
-      "mean over samples and labels of t (max(z, 0) - z y + log(1 + exp(-|z|))), t the label's target_weight; a "
-      "label below -0.5 is missing and adds 0; bottoms: logits z, labels y and optionally the weight of each sample",
+      "the mean, over samples and labels, of t * (max(z, 0) - z y + log(1 + exp(-|z|))), where t is the target_weight "
+      "of the label; a label below -0.5 is missing and adds 0; bottoms: logits z, labels y and optionally the weight "
+      "of each sample",
       {2, 3}, {1, 1},
       regularized(Schema<P>("MultiCrossEntropyLoss")
                       .need("target_weight", &P::target_weight,

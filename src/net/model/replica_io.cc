@@ -40,7 +40,8 @@ void report_missing(const Config& config, size_t tables, const Log& log) {
     if (!vectors && (solver.sparse_model_file.empty() || solver.sparse_model_file[e].empty()))
       add(cat("table '", name, "'"));
   }
-  if (!missing.empty()) log.info("note: keeping the initial values, because no file was named, of: ", missing);
+  if (!missing.empty())
+    log.info("note: no file was named for the following parts, so they keep their initial values: ", missing);
 }
 
 }  // namespace

@@ -157,8 +157,8 @@ void check_preprocess_options(const PreprocessOptions& options) {
   for (const auto* files : {&options.inputs, &options.eval_inputs})
     if (std::find(files->begin(), files->end(), "-") != files->end() &&
         ((options.passes == 2 && !options.applied) || fraction || files->size() > 1))
-      bad("the standard input can be read only once: use --passes 1 or --apply, no --holdout by position, and no "
-          "other input");
+      bad("the standard input can be read only once: use --passes 1 or --apply, and omit --holdout by position "
+          "and all other inputs");
   if (!options.eval_inputs.empty() && options.holdout.by != Holdout::By::nothing)
     bad("--eval-input and --holdout both select the evaluation rows; keep one");
   if ((fraction || options.holdout.by == Holdout::By::random) &&

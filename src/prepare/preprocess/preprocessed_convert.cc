@@ -166,7 +166,7 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   for (const fs::path& list : old) expect_no_input(list, "the file list", {options.input});
   const fs::path prefix(options.prefix);
   expect_no_input_in(
-      prefix.has_parent_path() ? prefix.parent_path() : ".", "the prefix: its file", {options.input},
+      prefix.has_parent_path() ? prefix.parent_path() : ".", "the data file of the prefix", {options.input},
       [start = prefix.filename().string()](const std::string& name) { return is_numbered(name, start, ".data"); });
   remove_older_results(old, true);
   NormSetWriter set(style_of(options), options.rows_per_file,

@@ -319,7 +319,7 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
        "some pieces of slot 0 of table 'a', but not all"},
       {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"),
        "into 2 pieces, and these rows cannot be "
-       "cut"},
+       "split"},
   };
   for (const auto& [got, expected] : cases) {
     EXPECT_NE(got.find(expected), std::string::npos) << got;

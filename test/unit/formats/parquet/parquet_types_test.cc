@@ -47,7 +47,7 @@ TEST_F(ParquetTypes, IntegersInOneFileAndTextInAnotherAreRefusedWithoutARule) {
   EXPECT_SAYS(message, "column 's0' has the type string in '");
   EXPECT_SAYS(message, "second.parquet', but another type in '");
   EXPECT_SAYS(message,
-              "part.parquet' (int64): equal values would get different keys; store 's0' with one type, or state");
+              "part.parquet' (int64): equal values would get different keys; store 's0' with one type, or set");
   write_both(words, integers);
   EXPECT_SAYS(error_of_both(one_slot()), "part.parquet' (string)");
   write_both(lists<int64_t>("s0", ParquetType::i64, {{1, 2}, {}, {3}}), words);
