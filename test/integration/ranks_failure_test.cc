@@ -79,7 +79,7 @@ TEST_F(RanksTest, ListsThatDoNotFitTheProcessesAreExplained) {
   HCTR_SKIP_WITHOUT_MPI();
   const Outcome outcome = start(config_, {"[0, 1, 2]", 2}, "lists");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
-  EXPECT_NE(outcome.err.find("/solver/gpu: names the GPUs of 1 process and 2 were started"), std::string::npos)
+  EXPECT_NE(outcome.err.find("/solver/gpu: names the GPUs of 1 process but 2 were started"), std::string::npos)
       << outcome.err;
 }
 

@@ -481,7 +481,7 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   with(one_of_each);
   EXPECT_SAYS(problems(label + dense + sparse),
               "/layers/0/slot_size_array/1: the feature \"s1\" has a cardinality of 281474976710657, but a slot has at "
-              "most 281474976710656 ids; set");
+              "most 281474976710656 ids; correct or remove the cardinality");
   fs::remove(folder / "spec.yaml");
   EXPECT_EQ(problems(label + dense + sparse), "") << "not there yet";
 }
