@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/files.h"
 #include "formats/catalog/format_table.h"
@@ -111,8 +112,15 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
     for (int64_t gpu = 0; gpu < *options.gpus; ++gpu) list += cat(gpu == 0 ? "" : ",", gpu);
     changes.push_back(cat("solver.gpu=[", list, "]"));
   }
-  const Config config =
+  Config config =
       load_config(options.config, options.strict, log, changes, {}, nullptr, options.surroundings.environment);
+  if (config.solver.gpu.all) {
+    const int gpus = options.device == DeviceChoice::cpu ? 1 : std::max(1, find_gpus().count);
+    config.solver.gpu = {.per_process = {std::vector<int64_t>(static_cast<size_t>(gpus))}};
+    std::iota(config.solver.gpu.per_process[0].begin(), config.solver.gpu.per_process[0].end(), 0);
+    note(cat("note: /solver/gpu is \"all\", so this check is for ", gpus, gpus == 1 ? " GPU" : " GPUs",
+             "; --gpus sets another number"));
+  }
   Problems problems;
   const Graph graph = wire(config, config.solver.batchsize, problems);
   CheckReport report{.config = options.config.string(), .layers = {}, .plan = {}};

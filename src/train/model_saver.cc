@@ -76,7 +76,7 @@ void prepare_snapshots(const Config& config, const fs::path& run_folder, const L
                remove_unfinished_deltas(prefix);
                if (const int removed = remove_parts_of_dead_processes(prefix); removed > 0)
                  log.info("Removed ", removed, removed == 1 ? " file" : " files", " '", prefix,
-                          "**.part' of runs that were killed while saving.");
+                          "*.part' of runs that were killed while saving.");
                AtomicFile probe(prefix + "probe");
                probe.write("probe");
                probe.finish();

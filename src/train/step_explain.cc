@@ -124,7 +124,7 @@ bool any_penalty(const Graph& graph) {
 
 StepFacts expected_step_facts(const Config& config, const std::optional<GpuTraits>& gpu) {
   const SolverSection& solver = config.solver;
-  StepFacts facts{.gpu = gpu, .ranks = static_cast<int>(solver.gpu.count())};
+  StepFacts facts{.gpu = gpu, .ranks = static_cast<int>(std::max<int64_t>(1, solver.gpu.count()))};
   const RuntimeOptions options{.tf32 = solver.enable_tf32_compute, .tf32x3 = solver.tf32x3()};
   const int64_t samples = samples_of_rank(solver.batchsize, facts.ranks);
   const Graph graph = wired_graph(config, samples, Phase::train);

@@ -47,6 +47,13 @@ TEST_F(CheckCommandLine, SaysWhatEachGpuNeedsAndWhetherItFits) {
   EXPECT_EQ(json({}).find("memory")->find("fits"), nullptr);
 }
 
+TEST_F(CheckCommandLine, ChecksAllGpusAsThoseOfTheMachineOrOne) {
+  const Outcome all = check({"--set", "solver.gpu=all", "--device", "cpu", "--gpu-memory", "80"});
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_NE(all.err.find("/solver/gpu is \"all\", so this check is for 1 GPU"), std::string::npos) << all.err;
+  EXPECT_NE(all.out.find("It fits"), std::string::npos) << all.out;
+}
+
 TEST_F(CheckCommandLine, NamesFoldersThatCannotBeWritten) {
   write_file(folder_ / "taken", "a file");
   const Outcome done = check({"--set", "solver.snapshot_prefix=taken/model_", "--device", "cpu"});

@@ -288,7 +288,7 @@ TEST_F(InitTable, SaysWhatItNeeds) {
   expect_refusal({"--label", "bought"}, 5, "the folder 'empty' contains no data file", "empty");
   expect_refusal({"--label", "bought"}, 5, "there is no such file", "none/*.csv");
   write_file(folder_ / "other.csv", "age,bought\n30,yes\n");
-  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "other.csv"}, 4, "has no column 'user'");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "other.csv"}, 4, "lacks the column 'user'");
   write_file(folder_ / "dots.csv", with_change(mixed_table(300, 900), "yes", "yes."));
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "dots.csv"}, 4,
                  "has the value 'yes.', which no training row has; training rows have 'no', 'yes'; use the same "
