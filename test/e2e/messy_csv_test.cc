@@ -273,7 +273,7 @@ TEST_F(MessyCsv, TheAdultDataTrainAsTheyAre) {
   config = with_change(with_change(config, "\"max_iter\": 60", "\"num_epochs\": 1"), "out/", "adult/");
   const Outcome done = train(with_change(config, "\"eval_interval\": 30", "\"eval_interval\": 0"), "adult");
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  expect_says(done, 0, "of the first 32561 rows");
+  expect_says(done, 0, "from the first 32561 rows");
   EXPECT_GT(auc("adult"), 0.88);
 }
 

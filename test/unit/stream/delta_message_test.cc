@@ -102,7 +102,7 @@ TEST(DeltaMessage, RowsThatDoNotFitTheTableAreErrors) {
             std::string::npos);
   EXPECT_NE(message_of(Kind::data, add({.kind = DeltaMessageKind::rows, .table = 2, .count = 1})).find("there are 2"),
             std::string::npos);
-  EXPECT_NE(message_of(Kind::data, add({.kind = DeltaMessageKind::file, .count = 100})).find("another size"),
+  EXPECT_NE(message_of(Kind::data, add({.kind = DeltaMessageKind::file, .count = 100})).find("does not match its"),
             std::string::npos);
 }
 

@@ -63,7 +63,7 @@ TEST_F(InitPartitions, OfRowsToEvaluateOnAreReadToo) {
   EXPECT_NE(result.config.find("\"shop\""), std::string::npos);
   write_text(folder_ / "plain.csv", "y,c\n1,k1\n0,k2\n");
   fs::remove(folder_ / "c.json");
-  EXPECT_NE(message_of(Kind::data, [&] { run("y", (folder_ / "plain.csv").string()); }).find("has no column 'shop'"),
+  EXPECT_NE(message_of(Kind::data, [&] { run("y", (folder_ / "plain.csv").string()); }).find("lacks the column 'shop'"),
             std::string::npos);
 }
 
