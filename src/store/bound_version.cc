@@ -23,7 +23,7 @@ ops::CachedType type_of(StoreCacheOptions::Rows rows) {
     case StoreCacheOptions::Rows::int8:
       return ops::CachedType::int8;
   }
-  throw Error(Kind::usage, "StoreCacheOptions::rows must be f32, f16, bf16, fp8 or int8");
+  throw Error(Kind::usage, "the field rows of StoreCacheOptions must be f32, f16, bf16, fp8 or int8");
 }
 
 ops::Combiner combiner_of(StoreView::Pooling pooling) {

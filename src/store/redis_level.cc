@@ -76,7 +76,7 @@ std::shared_ptr<LevelTable> RedisLevel::adopt(const std::string& space, int64_t 
   const std::shared_ptr<RedisTable> table = add(space, dim, 0, true);
   if (table->size() == 0) {
     members_.erase(space);
-    throw Error(Kind::config, cat("Redis has no rows of '", hugectr_table_name(space), "' in ",
+    throw Error(Kind::config, cat("the Redis server has no rows of '", hugectr_table_name(space), "' in ",
                                   shared_.options.partitions, " partitions"));
   }
   return table;

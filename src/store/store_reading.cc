@@ -25,7 +25,7 @@ struct StoreReading::State {
     if (missing == 0 || version->on_miss != OnMiss::error) return;
     const auto at = static_cast<size_t>(std::find(found, found + keys.size(), Found{0}) - found);
     throw Error(Kind::data, cat("table '", table.name(), "' of model '", version->model, "' has no row of key ",
-                                keys[at], missing == 1 ? "" : cat(" and ", missing - 1, " other keys")));
+                                keys[at], missing == 1 ? "" : cat(" and ", missing - 1, missing == 2 ? " other key" : " other keys")));
   }
 
   std::shared_ptr<const StoreView::Version> version;

@@ -112,7 +112,7 @@ class Tensors(support.InFolder):
             with self.says(huge_ctr.UsageError, "'dense' is on GPU 0", "the model is on the CPU"):
                 self.model.predict({**self.arrays, "dense": OnGpu((200, 2), device=device)})
         with huge_ctr.Trainer("config.json", device="cpu") as trainer:
-            with self.says(huge_ctr.UsageError, "'dense' is on GPU 0", "the trainer on the CPU"):
+            with self.says(huge_ctr.UsageError, "'dense' is on GPU 0", "the trainer is on the CPU"):
                 trainer.step({**self.batch, "dense": dense})
             with self.says(huge_ctr.UsageError, "'dense' is on GPU 0"):
                 trainer.evaluate({**self.batch, "dense": dense})

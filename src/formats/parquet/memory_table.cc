@@ -152,7 +152,7 @@ std::shared_ptr<MemoryTable> memory_source(const fs::path& name) {
   const std::lock_guard lock(sources.mutex);
   if (const auto found = sources.tables.find(name.string()); found != sources.tables.end()) return found->second;
   throw Error(Kind::io,
-              cat("'", name.string(), "' was a table in the memory of a program that has ended: name other data"));
+              cat("'", name.string(), "' is a table in memory that no longer exists: name other data"));
 }
 
 }  // namespace hctr

@@ -57,7 +57,7 @@ TEST(StoreConfig, ALevelInRocksDbHasItsOwnKeys) {
   EXPECT_TRUE(contains(message_for(R"({"rocksdb": {"foldr": "db"}})"), "\"folder\""));
   EXPECT_TRUE(contains(message_for(R"({"folder": "f", "rocksdb": {"folder": "db"}})"), "keep one of them"));
   EXPECT_TRUE(contains(message_for(R"({"rocksdb": {"folder": "db", "open": "follow", "own_folder": "o"}})"),
-                       "the Redis level would keep rows that the updating process has changed"));
+                       "the memory level would keep rows that the updating process has changed"));
 }
 
 TEST(StoreConfig, ALevelInRedisHasItsOwnKeys) {

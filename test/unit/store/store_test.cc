@@ -403,7 +403,7 @@ TEST(Store, AKeyWithoutARowIsAnErrorWhereTheModelSaysSo) {
   const std::vector<int64_t> keys = {1, 5, 6};
   std::vector<float> rows(6);
   EXPECT_EQ(message_of(Kind::data, [&] { store.view("m").get(0, keys, rows.data()); }),
-            "table 't' of model 'm' has no row of key 5 and 1 others");
+            "table 't' of model 'm' has no row of key 5 and 1 other key");
   EXPECT_EQ(message_of(Kind::usage, [&] { store.view("n"); }), "the store has no model 'n'; it has 'm'");
 }
 
