@@ -24,8 +24,9 @@ struct StoreReading::State {
   void expect_rows(const StoreTable& table, std::span<const int64_t> keys, const Found* found, int64_t missing) const {
     if (missing == 0 || version->on_miss != OnMiss::error) return;
     const auto at = static_cast<size_t>(std::find(found, found + keys.size(), Found{0}) - found);
-    throw Error(Kind::data, cat("table '", table.name(), "' of model '", version->model, "' has no row of key ",
-                                keys[at], missing == 1 ? "" : cat(" and ", missing - 1, missing == 2 ? " other key" : " other keys")));
+    throw Error(Kind::data,
+                cat("table '", table.name(), "' of model '", version->model, "' has no row of key ", keys[at],
+                    missing == 1 ? "" : cat(" and ", missing - 1, missing == 2 ? " other key" : " other keys")));
   }
 
   std::shared_ptr<const StoreView::Version> version;

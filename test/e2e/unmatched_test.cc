@@ -64,7 +64,8 @@ TEST(UnmatchedKeys, AreReportedInTrainingEvaluationAndPrediction) {
   allowed.insert(allowed.end(), {"--unmatched", "allow"});
   const Outcome done = run(allowed);
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("warning: most keys of a slot of 'float.csv' did not occur in training"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("warning: most keys of a slot of 'float.csv' did not occur in training"), std::string::npos)
+      << done.err;
   EXPECT_TRUE(std::filesystem::exists(folder / "scores.csv"));
 }
 

@@ -89,7 +89,8 @@ TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
                   {"belongs to another model: its weight 2 is"});
   fs::remove(folder_ / "first" / "_model_20.json");
   fs::remove(folder_ / "first" / "_dense_20.model.layout.json");
-  expect_contains(said(chosen, 4), {"the file 'first/_dense_20.model.layout.json' with the positions of layers does not exist"});
+  expect_contains(said(chosen, 4),
+                  {"the file 'first/_dense_20.model.layout.json' with the positions of layers does not exist"});
 }
 
 TEST_F(WarmStarts, SeveralModelsAreCombinedWhereTheConfigSaysSo) {

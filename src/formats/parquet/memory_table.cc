@@ -151,8 +151,7 @@ std::shared_ptr<MemoryTable> memory_source(const fs::path& name) {
   MemorySources& sources = memory_sources();
   const std::lock_guard lock(sources.mutex);
   if (const auto found = sources.tables.find(name.string()); found != sources.tables.end()) return found->second;
-  throw Error(Kind::io,
-              cat("'", name.string(), "' is a table in memory that no longer exists: name other data"));
+  throw Error(Kind::io, cat("'", name.string(), "' is a table in memory that no longer exists: name other data"));
 }
 
 }  // namespace hctr

@@ -336,8 +336,7 @@ TEST_F(RedisLevels, ReadsAndWritesTheHashesOfTheOriginal) {
   EXPECT_EQ(table->size(), 100);
   level.drop("wdl/deep/7");
   EXPECT_EQ(servers.cli(0, "dbsize"), "8");
-  EXPECT_NE(message_of(Kind::config, [&] { level.adopt("wdl/wide/7", 3); }).find("has no rows of"),
-            std::string::npos);
+  EXPECT_NE(message_of(Kind::config, [&] { level.adopt("wdl/wide/7", 3); }).find("has no rows of"), std::string::npos);
   level.table("wdl/deep/8", 3, 0);
   EXPECT_NE(message_of(Kind::config, [&] { level.table("wdl/deep/9", 3, 0); }).find("can have only one version"),
             std::string::npos);

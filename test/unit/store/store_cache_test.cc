@@ -209,8 +209,9 @@ TEST(CachePlan, SmallTablesAreWholeAndTheOthersShareTheRest) {
       EXPECT_EQ(plan.pool_of_table[0], plan.pool_of_table[3]) << "tables of one width share a pool";
     }
   }
-  EXPECT_NE(message_of(Kind::device, [&] { plan_cache(tables, ops::CachedType::f32, 1 << 20, 1000); }).find(" bytes or more"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of(Kind::device, [&] { plan_cache(tables, ops::CachedType::f32, 1 << 20, 1000); }).find(" bytes or more"),
+      std::string::npos);
 }
 
 }  // namespace
