@@ -109,7 +109,9 @@ std::vector<uint8_t> StoreTables::have_rows(size_t embedding, std::span<const Sl
   for (size_t k = 0; k < keys.size(); ++k) of_slots[spec.identity_by_slot ? keys[k].first : 0].push_back(k);
   const StoreReading reading = read();
   std::vector<uint8_t> have(keys.size());
-  for (const auto& [slot, all] : of_slots)
+  for (const auto& of_slot : of_slots) {
+    const int32_t slot = of_slot.first;
+    const std::vector<size_t>& all = of_slot.second;
     for (size_t first = 0; first < all.size(); first += kRowsAtATime) {
       const std::span<const size_t> some = std::span(all).subspan(first, std::min(kRowsAtATime, all.size() - first));
       std::vector<int64_t> wanted;
@@ -133,6 +135,7 @@ std::vector<uint8_t> StoreTables::have_rows(size_t embedding, std::span<const Sl
       }
       for (size_t i = 0; i < found.size(); ++i) have[some[i]] = found[i];
     }
+  }
   return have;
 }
 

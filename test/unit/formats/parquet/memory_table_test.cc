@@ -138,7 +138,7 @@ TEST_F(MemoryTables, WhatIsNoneIsSaid) {
   const std::vector<int64_t> numbers = {1, 2, 3};
   const auto too_short = [&] { table_of({{"l", "short", 2, 0, 0, {nullptr, numbers.data()}}}, 3); };
   EXPECT_EQ(message_of(Kind::usage, too_short), "column 'short' has 2 rows, but the table has 3");
-  EXPECT_NE(message_of(Kind::io, [] { memory_source("memory:/no"); }).find("'memory:/no' was a table"),
+  EXPECT_NE(message_of(Kind::io, [] { memory_source("memory:/no"); }).find("'memory:/no' is a table"),
             std::string::npos);
   DataSection section;
   section.format = {"Norm"};
