@@ -117,7 +117,8 @@ TEST_F(Ends, ASecondSignalEndsAtOnce) {
 TEST_F(Ends, ASignalWhileTheConfigIsStillBeingPassedIsObeyed) {
   const Outcome outcome = run_program(
       "/bin/bash",
-      {"-c", "mkfifo p; exec 3<>p; cat config.json >&3; timeout -s KILL 20 " + (bin_dir() / "huge_ctr").string() +
+      {"-c", "mkfifo p; exec 3<>p; cat config.json >&3; timeout --foreground -s KILL 20 " +
+                 (bin_dir() / "huge_ctr").string() +
                  " --train /dev/fd/3 2> said & pid=$!; sleep 0.5; kill -TERM $pid; wait $pid; code=$?; cat said >&2; "
                  "exit $code"},
       folder_.path());
