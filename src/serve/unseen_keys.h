@@ -18,7 +18,8 @@ class UnseenKeys {
   /// The model must outlive this object.
   explicit UnseenKeys(ServedModel&);
 
-  /// Keeps the keys of every kEvery-th call for the next count(). Ignores them once kMostKeys keys are kept.
+  /// Keeps the keys of every kEvery-th call for the next count(). Ignores them once kMostKeys keys are
+  /// kept, and while another thread calls add() or count().
   void add(const SampleArrays&);
   /// Totals since the start, for each slot that a table with a hash index reads. `unseen`: keys that lack a row in one
   /// of these tables, and so have its default vector. Kept keys are not counted if a level of a store fails.
