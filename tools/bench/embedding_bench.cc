@@ -32,6 +32,7 @@ struct SetCase {
   Pooling pooling = Pooling::sum;
   bool uniform = false, hashed = true;
   EmbeddingTableOptions::Format format = EmbeddingTableOptions::Format::f32;
+  bool as_rows = false;  // a case of `bench rows`, which measures the same kernels without an EmbeddingSet
 };
 
 /// The key of row `row`: a 64-bit hash if the case has hashed keys, otherwise the row number.
@@ -216,6 +217,18 @@ std::vector<SetCase> cases_of(bool large, int64_t most) {
                        Pooling::sum,
                        true,
                        hashed});
+  for (const auto& [format, type] : {std::pair(Format::f32, "f32"), std::pair(Format::f16, "f16")})
+    for (const auto& [dim, log_rows] : {std::pair(16, 26), std::pair(128, 24)})
+      cases.push_back({cat("as bench rows, 2^", large ? log_rows : 12, " ", type, " rows"),
+                       {int64_t{1} << (large ? log_rows : 12)},
+                       dim,
+                       large ? 26 * 65536 : 26 * 64,
+                       1,
+                       Pooling::sum,
+                       true,
+                       false,
+                       format,
+                       true});
   return cases;
 }
 
@@ -228,13 +241,15 @@ void bench_embeddings(Device device, int threads, bool quick, const std::string&
     const char* name;
     EmbeddingOptimizer optimizer;
     int64_t most_rows;  // rows per table; Adam needs three floats per element
+    bool as_rows = true, other = true;  // whether cases of `bench rows`, and other cases, are measured with this rule
   };
   using Kind = EmbeddingOptimizer::Rule;
   for (const Rule& rule : {Rule{"SGD", EmbeddingOptimizer::fbgemm(Kind::sgd), 10'000'000},
-                           Rule{"row-wise AdaGrad", EmbeddingOptimizer::fbgemm(Kind::adagrad, true), 10'000'000},
+                           Rule{"row-wise AdaGrad", EmbeddingOptimizer::fbgemm(Kind::adagrad, true), 10'000'000, false},
+                           Rule{"AdaGrad", EmbeddingOptimizer::fbgemm(Kind::adagrad), 10'000'000, true, false},
                            Rule{"Adam", EmbeddingOptimizer::fbgemm(Kind::adam), 4'000'000}})
     for (const SetCase& one : cases_of(device.is_cuda() && !quick, rule.most_rows)) {
-      if (one.name.find(only) == std::string::npos) continue;
+      if (one.name.find(only) == std::string::npos || !(one.as_rows ? rule.as_rows : rule.other)) continue;
       const KeyLists keys(ctx.stream(), one);
       EmbeddingSet set = make_set(one, rule.optimizer, device, ctx.stream(), threads);
       fill(set, one, ctx.stream());
