@@ -18,7 +18,7 @@ struct StreamOptions {
   std::string brokers;  ///< comma-separated "host:port" addresses
   std::string topic;
   int64_t message_bytes = 256 << 10;  ///< producer: maximum size of a message, 4 KiB to 16 MiB
-  /// maximum size of the client's queue of messages not yet sent (producer) or read (source)
+  /// limit on the client's queue, in bytes: messages not yet sent (producer) or not yet read (source)
   int64_t queue_bytes = int64_t{32} << 20;
   /// source: maximum size of buffered incomplete deltas and deltas whose base is missing
   int64_t held_bytes = int64_t{1} << 30;

@@ -145,8 +145,8 @@ class HCTR_API EmbeddingSet {
   int64_t allocated_bytes() const;
 
   // The members below work on one table. They wait, and no batch may be in progress. Collective: counts and bytes are
-  // sums over all ranks (a replicated row counts once, its bytes on each rank). Rank 0 receives the rows and removed
-  // keys of all ranks; other ranks receive none. Errors: Error(usage) for an unknown name.
+  // sums over all ranks (a replicated row is counted once, but its bytes are counted on each rank). Rank 0 receives the
+  // rows and removed keys of all ranks; other ranks receive none. Errors: Error(usage) for an unknown name.
   int64_t rows(const std::string& table);
   EmbeddingMemory memory(const std::string& table);
   /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.

@@ -1,4 +1,4 @@
-// Counts keys of evaluation batches without a row in the tables, which the model has not seen in training.
+// Counts the keys of evaluation batches that have no row in the tables: the model has not seen these keys in training.
 #pragma once
 
 #include <cstdint>

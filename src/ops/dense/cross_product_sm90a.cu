@@ -235,7 +235,7 @@ struct ForwardGate {
   }
 };
 
-/// Backward epilogue with the inputs `addend`, the gradient that bypasses the layer, and x: for a GEMM result p,
+/// Backward epilogue. Its inputs are x and `addend`, the gradient that bypasses the layer. For a GEMM result p,
 /// computes d_y = p + addend and d_t = d_y * x.
 template <class T>
 struct BackwardGate {

@@ -89,7 +89,7 @@ __device__ inline float4 load_four(uint32_t shared) {
 /// Shared memory of a block.
 template <class Tiles, class Tile>
 struct F32Memory {
-  std::byte* ring;     ///< [kStages]: stages with a box of a, then of b
+  std::byte* ring;     ///< [kStages]: pipeline stages, each with a box of operand a, then one of operand b
   float4* others;      ///< buffer for the reduction over groups
   float* column_sums;  ///< [kGroups kWarpsM][kN]
   uint64_t *full, *empty;
@@ -334,7 +334,7 @@ struct F32Product {
   using Tile = F32Tile;
   CUtensorMap a, b;
   F32Shape shape;
-  int across;  ///< tiles per row of tiles
+  int across;  ///< number of tiles side by side in the result
   TileDivision division;
   View<float, 2> result;
   SumExchange exchange;

@@ -156,7 +156,7 @@ __device__ inline void take_registers() {
   HCTR_R104                                                                                                        \
   ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
   "%122, %123, %124, %125, %126, %127"
-/// R: the register names of d. A, B, P, TA, TB: operand numbers of the following operands.
+/// R: the register names of d. A, B, P, TA, TB: the operand numbers of a, b, `accumulate` and the two transpose flags.
 #define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                     \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                   \
                ", 0;\n"                                                                                  \
