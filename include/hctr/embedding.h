@@ -105,8 +105,9 @@ class HCTR_API EmbeddingSet {
   /// The number of vectors of each feature in the batch: samples, or keys with Pooling::none. Errors: Error(usage) if
   /// the batch has ended.
   std::vector<int64_t> vectors_of_batch(Batch) const;
-  /// The number of keys that this rank looks up in each table for the batch: the keys of its own samples or, on several
-  /// ranks, the keys of all samples whose rows it owns. Errors: Error(usage) if the batch has ended.
+  /// The number of keys that this rank looks up in each table for the batch. Without a group, these are the keys of its
+  /// own samples. On several ranks, they are the keys, among those of all ranks' samples, whose rows this rank owns.
+  /// Errors: Error(usage) if the batch has ended.
   std::vector<int64_t> keys_of_batch(Batch) const;
   /// Only without a group. Allocates in advance what the next forward() or prefetch() needs, so that this call can be
   /// recorded into a CUDA graph. Call reserve() before each recording and before each replay. A replay may have at most

@@ -83,8 +83,8 @@ struct TrainSummary {
   /// Bytes of weights, of activations, and of each table's rows with their states. Empty if the run had nothing left to
   /// train.
   std::vector<std::pair<std::string, int64_t>> memory_parts;
-  /// Bytes that all ranks have sent to other hosts for embeddings, and the bytes that the same messages would have at
-  /// their maximum size. None on one host.
+  /// Bytes that all ranks have sent to other hosts for embeddings, and the bytes of these messages if each had its
+  /// maximum size. None on one host.
   struct BetweenHosts {
     int64_t sent = 0, of_full_size = 0;
   };

@@ -264,9 +264,9 @@ class HCTR_API StoreView {
   std::shared_ptr<const Version> version_;
 };
 
-/// Look-ups in any tables that all read one state of the version: before or after an update, never a part of it. An
-/// update waits until the StoreReadings that read the older state are destroyed. Destroy a StoreReading after one
-/// answer, and do not change the store from a thread that has one. Thread-safe.
+/// Look-ups in any number of tables. All of them read one state of the version: before or after an update, never a part
+/// of it. An update waits until the StoreReadings that read the older state are destroyed. Destroy a StoreReading after
+/// one answer, and do not change the store from a thread that has one. Thread-safe.
 class HCTR_API StoreReading {
  public:
   explicit StoreReading(const StoreView&);

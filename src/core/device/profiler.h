@@ -107,8 +107,8 @@ class Profiler {
   void begin(const StreamRef*, const Span&);
   void end(const StreamRef*) noexcept;
   void synchronize() const;
-  /// The additional time of a small memset as a part of its own, compared with the same memset inside a larger part.
-  /// Measured on the idle compute stream of a GPU.
+  /// How much longer a small memset takes as a separate part than inside a larger part. Measured on the idle compute
+  /// stream of a GPU.
   double seconds_added_to_a_part();
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;

@@ -144,7 +144,7 @@ struct CacheFill {
   const CacheFound* found = nullptr;  // [found_count]: every miss of the lookup
   int64_t found_count = 0;
   const float* values = nullptr;
-  // [bag_count] ascending vector numbers of the bags with a missing key, in pooled parts
+  // [bag_count] ascending vector numbers: the bags of pooled parts that have a missing key
   const int64_t* bags = nullptr;
   int64_t bag_count = 0;
 };

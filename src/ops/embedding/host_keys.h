@@ -96,8 +96,9 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 ///   int32 [columns, 2]             number of keys, number of occurrences
 ///   int64 [keys]                   by column
 ///   by column, in bytes:
-///     length of each bag             omitted if every bag has its one possible key; else the shorter of: lengths in
-///                                    bits, bytes or 32-bit words [bags], or the bag of each occurrence [occurrences]
+///     length of each bag             omitted if most_keys is 1 and every bag has a key; else the shorter of: lengths
+///                                    in bits, bytes or 32-bit words [bags], and the bag of each occurrence
+///                                    [occurrences]
 ///     key index of each occurrence   omitted if every occurrence has its own key; else 1, 2 or 4 bytes each
 ///
 /// Shapes: words i64, at least the sum of the message sizes in keys.sizes.

@@ -7,7 +7,8 @@
 
 namespace hctr::ops {
 
-/// Bytes that a message has per occurrence for the index of its key; 0 if every occurrence has its own key.
+/// Bytes per occurrence that a message uses for the index of the occurrence's key; 0 if every occurrence has its own
+/// key.
 HCTR_HD inline int32_t place_bytes(int32_t keys, int32_t occurrences) {
   if (keys == occurrences) return 0;
   return keys <= 1 << 8 ? 1 : keys <= 1 << 16 ? 2 : 4;

@@ -132,8 +132,8 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
   load_box(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
 }
 
-/// Offset in a stage of the first element of a that a thread reads: column first_k of row first_m + lane_m, or of row
-/// first_m + 4 lane_m if kTransposedA.
+/// Offset in a stage of the first element of operand `a` that a thread reads: column first_k of row first_m + lane_m,
+/// or of row first_m + 4 lane_m if kTransposedA.
 template <class Tiles>
 __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   if constexpr (Tiles::kTransposedA) {

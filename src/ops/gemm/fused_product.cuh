@@ -288,7 +288,8 @@ struct ProductBlocks {
   }
 };
 
-/// Launches result = end(a b) if kTransposedB, else result = end(a b^T) with b [n, k]. Uses the tile size Tiles.
+/// Launches result = end(a b) with b [k, n] if kTransposedB, else result = end(a b^T) with b [n, k]. Uses the tile size
+/// Tiles.
 template <class Tiles, class End>
 void start_fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                          const End& end) {
