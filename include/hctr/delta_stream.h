@@ -58,7 +58,7 @@ struct StreamedDelta {
 /// consumers never see any part of that delta, and the next begin() starts a new delta.
 class HCTR_API DeltaProducer {
  public:
-  /// Does not wait for a broker. Errors: Error(io) if librdkafka is missing, naming how to install it; Error(config).
+  /// Does not wait for a broker. Errors: Error(io) with install instructions if librdkafka is missing; Error(config).
   explicit DeltaProducer(StreamOptions);
   ~DeltaProducer();
   DeltaProducer(const DeltaProducer&) = delete;

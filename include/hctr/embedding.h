@@ -72,10 +72,10 @@ struct UpdateStep {
 ///
 /// On several ranks each rank passes any number of samples, possibly none, and receives the vectors of these samples.
 /// The batch is the concatenation of all ranks' samples. Results equal those of one rank with this batch, bit for bit
-/// on CPUs; on GPUs the last bits may differ if an unweighted mean or sqrtn divides gradients. Calls marked
-/// "Collective" must be made by all ranks in the same order. They wait for the other ranks, so they cannot be recorded
-/// into a CUDA graph. An error of one rank is thrown on all ranks, with that rank's number, and the set remains usable;
-/// an error in the middle of an exchange ends the group.
+/// on CPUs; on GPUs the last bits may differ for features with unweighted mean or sqrtn pooling, which divides
+/// gradients. Calls marked "Collective" must be made by all ranks in the same order. They wait for the other ranks, so
+/// they cannot be recorded into a CUDA graph. An error of one rank is thrown on all ranks, with that rank's number, and
+/// the set remains usable; an error in the middle of an exchange ends the group.
 ///
 /// Not thread-safe. Work is queued on the caller's stream, and arguments must stay valid until the work has run. A call
 /// waits for its work only if its comment says so.

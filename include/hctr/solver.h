@@ -43,7 +43,7 @@ struct JobOptions {
   int join_timeout = 300;  ///< timeout until all processes of a job have joined
   /// timeout after a restart for missing processes; then training continues without them
   int restart_wait = 60;
-  Attempt* attempt = nullptr;              ///< set in a worker process that a keeper restarts after a failure
+  Attempt* attempt = nullptr;              ///< set in a worker process that a keeper process restarts after a failure
   const std::atomic<int>* stop = nullptr;  ///< a signal number other than 0 ends the work after the current step
   Surroundings surroundings{};             ///< environment, log, reaction to a lost process
 };

@@ -103,7 +103,7 @@ class ReservedBuffer {
 
  private:
   void expect_growth(size_t wanted) const;
-  /// The begin of the device allocation that contains byte `first`; device_bytes() if there is none.
+  /// The offset at which the device allocation that contains byte `first` starts; device_bytes() if there is none.
   size_t border_at(size_t first) const;
   /// Records that the first `bytes` bytes are device memory.
   void set_device_bytes(size_t bytes);

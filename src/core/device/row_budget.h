@@ -42,8 +42,8 @@ class RowDiskUser {
   /// Releases the bytes that a snapshot of the table used or reserved, if the snapshot has ended. `wait`: waits for its
   /// end. Returns whether a snapshot has ended.
   virtual bool end_snapshot(bool wait) = 0;
-  /// Frees `bytes` bytes of disk space, or as many as the table's rows do not need. Returns the freed bytes, possibly
-  /// more than `bytes`.
+  /// Frees `bytes` bytes of disk space, or all bytes that the table's rows do not need if those are fewer. Returns the
+  /// freed bytes, possibly more than `bytes`.
   virtual int64_t give_disk(int64_t bytes) = 0;
 };
 
