@@ -18,9 +18,9 @@ struct StreamOptions {
   std::string brokers;  ///< comma-separated "host:port" addresses
   std::string topic;
   int64_t message_bytes = 256 << 10;  ///< producer: maximum size of a message, 4 KiB to 16 MiB
-  /// maximum size of the client's queue of messages not yet sent (producer) or read (source)
+  /// limit on the client's queue, in bytes: messages not yet sent (producer) or not yet read (source)
   int64_t queue_bytes = int64_t{32} << 20;
-  /// source: maximum size of buffered incomplete deltas and deltas whose base is missing
+  /// source: maximum size of buffered deltas, which are incomplete or lack their base
   int64_t held_bytes = int64_t{1} << 30;
   /// source: consumer group to which stored() commits offsets, so that tools can show the lag
   std::string group{};
@@ -58,7 +58,7 @@ struct StreamedDelta {
 /// consumers never see any part of that delta, and the next begin() starts a new delta.
 class HCTR_API DeltaProducer {
  public:
-  /// Does not wait for a broker. Errors: Error(io) if librdkafka is missing, naming how to install it; Error(config).
+  /// Does not wait for a broker. Errors: Error(io) with install instructions if librdkafka is missing; Error(config).
   explicit DeltaProducer(StreamOptions);
   ~DeltaProducer();
   DeltaProducer(const DeltaProducer&) = delete;

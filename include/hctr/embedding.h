@@ -72,10 +72,10 @@ struct UpdateStep {
 ///
 /// On several ranks each rank passes any number of samples, possibly none, and receives the vectors of these samples.
 /// The batch is the concatenation of all ranks' samples. Results equal those of one rank with this batch, bit for bit
-/// on CPUs; on GPUs the last bits may differ if an unweighted mean or sqrtn divides gradients. Calls marked
-/// "Collective" must be made by all ranks in the same order. They wait for the other ranks, so they cannot be recorded
-/// into a CUDA graph. An error of one rank is thrown on all ranks, with that rank's number, and the set remains usable;
-/// an error in the middle of an exchange ends the group.
+/// on CPUs; on GPUs the last bits may differ for features with unweighted mean or sqrtn pooling, which divides
+/// gradients. Calls marked "Collective" must be made by all ranks in the same order. They wait for the other ranks, so
+/// they cannot be recorded into a CUDA graph. An error of one rank is thrown on all ranks, with that rank's number, and
+/// the set remains usable; an error in the middle of an exchange ends the group.
 ///
 /// Not thread-safe. Work is queued on the caller's stream, and arguments must stay valid until the work has run. A call
 /// waits for its work only if its comment says so.
@@ -105,8 +105,9 @@ class HCTR_API EmbeddingSet {
   /// The number of vectors of each feature in the batch: samples, or keys with Pooling::none. Errors: Error(usage) if
   /// the batch has ended.
   std::vector<int64_t> vectors_of_batch(Batch) const;
-  /// The number of keys that this rank looks up in each table for the batch: the keys of its own samples or, on several
-  /// ranks, the keys of all samples whose rows it owns. Errors: Error(usage) if the batch has ended.
+  /// The number of keys that this rank looks up in each table for the batch. Without a group, these are the keys of its
+  /// own samples. On several ranks, they are the keys, among those of all ranks' samples, whose rows this rank owns.
+  /// Errors: Error(usage) if the batch has ended.
   std::vector<int64_t> keys_of_batch(Batch) const;
   /// Only without a group. Allocates in advance what the next forward() or prefetch() needs, so that this call can be
   /// recorded into a CUDA graph. Call reserve() before each recording and before each replay. A replay may have at most
@@ -145,8 +146,8 @@ class HCTR_API EmbeddingSet {
   int64_t allocated_bytes() const;
 
   // The members below work on one table. They wait, and no batch may be in progress. Collective: counts and bytes are
-  // sums over all ranks (a replicated row counts once, its bytes on each rank). Rank 0 receives the rows and removed
-  // keys of all ranks; other ranks receive none. Errors: Error(usage) for an unknown name.
+  // sums over all ranks (a replicated row is counted once, but its bytes are counted on each rank). Rank 0 receives the
+  // rows and removed keys of all ranks; other ranks receive none. Errors: Error(usage) for an unknown name.
   int64_t rows(const std::string& table);
   EmbeddingMemory memory(const std::string& table);
   /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.

@@ -62,8 +62,9 @@ struct EmbeddingStart {
 
 /// Which ranks of a group own a table's rows. whole: one rank owns all rows. spread: rank = key modulo number of ranks.
 /// replicated: each rank has all rows, and applies the gradients of all ranks. automatic: a table with row numbers is
-/// whole if it fits into one rank's share, largest table first, on the rank with the fewest bytes so far; a table with
-/// most_rows is whole too; other tables are spread. A set without a group has all rows.
+/// whole if it fits into one rank's share of all bytes, a table with most_rows is whole, and other tables are spread.
+/// Whole tables without a given rank are assigned by size, largest first, each to the rank with the fewest bytes so
+/// far. A set without a group has all rows.
 struct EmbeddingPlacement {
   enum class Where { automatic, whole, spread, replicated };
   Where where = Where::automatic;  ///< replicated requires row numbers
@@ -99,9 +100,9 @@ struct EmbeddingFeature {
   bool weighted = false;  ///< keys have weights; not with Pooling::max and Pooling::none
 };
 
-/// A caller's allocator of device memory. It is used for batches, look-ups, and rows of tables with row numbers, whose
-/// size is fixed. The driver allocates the rows of other tables, because these tables grow at fixed virtual addresses.
-/// The driver also allocates rows that may move to host memory or disk.
+/// A caller's allocator of device memory. It is used for batches, for look-ups, and for the rows of tables with row
+/// numbers, because the size of these tables is fixed. The driver allocates the rows of other tables, because these
+/// tables grow at fixed virtual addresses. The driver also allocates rows that may move to host memory or disk.
 struct EmbeddingAllocator {
   /// Returns memory aligned to 256 bytes for work on `stream`; null if out of memory.
   void* (*allocate)(size_t bytes, void* stream, void* user) = nullptr;  ///< null: the driver allocates all memory
@@ -120,8 +121,8 @@ struct EmbeddingOptions {
   /// Maximum keys of a table in a batch. Address space is reserved for this number of keys; memory is allocated as
   /// needed, or in advance if rows may be on disk.
   int64_t most_keys = 1 << 24;
-  /// Memory for rows, like "table_memory" of a config: device_bytes limits GPU memory (default: the free GPU memory),
-  /// host_bytes limits the host memory beyond that, and disk is the folder for the remaining rows.
+  /// Memory for rows, like "table_memory" of a config. Rows use up to device_bytes of GPU memory (default: the free GPU
+  /// memory), then up to host_bytes of host memory, then files in the folder `disk`.
   std::optional<int64_t> device_bytes{};
   int64_t host_bytes = 0;
   std::filesystem::path disk{};

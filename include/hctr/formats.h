@@ -109,7 +109,7 @@ inline std::string model_manifest_name(const std::string& prefix, std::string_vi
 //   file = head RowAccess[rows], for a table that records when, or how often, the keys of its rows occurred. Sorted by
 //   (slot, key), as this program writes the model file. head = {"schema": 1, "steps": n, "rows": n, "marks":
 //   ["last_seen", "occurrences"]} as a line of kAccessStatsHeadBytes, padded with spaces. "steps": training steps
-//   that the statistics have counted; "marks": which of the two are recorded, the other one is 0
+//   that the statistics have counted. "marks": the recorded fields of RowAccess; a field that is not listed is 0.
 
 struct RowAccess {
   int64_t key = 0;

@@ -102,17 +102,17 @@ class HCTR_API Model {
   int64_t iteration() const;
   std::string device() const;
 
-  /// Computes the scores of a batch, and returns when they are in the caller's memory. Every input is required once;
-  /// outputs may be omitted. Any number of threads may call it concurrently. Errors: Error(usage) for a missing or
-  /// unknown name, a wrong type, or decreasing offsets; Error(device). After an error the contents of the outputs are
-  /// undefined.
+  /// Computes the scores of a batch, and returns when they are in the caller's memory. Each input must be given exactly
+  /// once; outputs may be omitted. Any number of threads may call score() concurrently. Errors: Error(usage) for a
+  /// missing or unknown name, a wrong type, or decreasing offsets; Error(device). After an error the contents of the
+  /// outputs are undefined.
   void score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
 
   /// Receives consecutive rows of a source: the scores of each output, [rows, columns]; NaN for a skipped bad record.
   using ScoredRows = std::function<void(int64_t rows, std::span<const OutputView> scores)>;
   /// Scores all samples of a source in the format of the model's config. Labels are not needed. A source is a file, a
-  /// list, a folder, a pattern, or a table in memory. Any number of threads may call it concurrently. Errors: those of
-  /// reading data; Error(device); every exception of `rows`.
+  /// list, a folder, a pattern, or a table in memory. Any number of threads may call predict() concurrently. Errors:
+  /// those of reading data; Error(device); every exception of `rows`.
   void predict(const std::string& source, const ScoredRows& rows) const;
   /// Converts the samples of a source (see predict()) to inputs for score(), in batches. `partial`: slot columns may be
   /// missing; the bags of these slots are empty. Errors: those of reading data.

@@ -26,8 +26,8 @@ struct RunReportSummary {
   bool interrupted = false;        ///< stopped by JobOptions::stop; no report was written
 };
 
-/// Writes a self-contained HTML file with numbers, drawings and style. Missing data of a run cause notes in the report.
-/// Errors: Error(usage) if a folder is not a run folder; Error(io).
+/// Writes one HTML file that contains all its numbers, drawings and styles. Missing data of a run cause notes in the
+/// report. Errors: Error(usage) if a folder is not a run folder; Error(io).
 HCTR_API RunReportSummary report_runs(const RunReportOptions&);
 
 }  // namespace hctr

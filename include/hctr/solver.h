@@ -43,7 +43,7 @@ struct JobOptions {
   int join_timeout = 300;  ///< timeout until all processes of a job have joined
   /// timeout after a restart for missing processes; then training continues without them
   int restart_wait = 60;
-  Attempt* attempt = nullptr;              ///< set in a worker process that a keeper restarts after a failure
+  Attempt* attempt = nullptr;              ///< set in a worker process that a keeper process restarts after a failure
   const std::atomic<int>* stop = nullptr;  ///< a signal number other than 0 ends the work after the current step
   Surroundings surroundings{};             ///< environment, log, reaction to a lost process
 };
@@ -83,8 +83,8 @@ struct TrainSummary {
   /// Bytes of weights, of activations, and of each table's rows with their states. Empty if the run had nothing left to
   /// train.
   std::vector<std::pair<std::string, int64_t>> memory_parts;
-  /// Bytes that all ranks have sent to other hosts for embeddings, and the bytes that the same messages would have at
-  /// their maximum size. None on one host.
+  /// Bytes that all ranks have sent to other hosts for embeddings, and the bytes of these messages if each had its
+  /// maximum size. None on one host.
   struct BetweenHosts {
     int64_t sent = 0, of_full_size = 0;
   };

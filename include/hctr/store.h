@@ -40,7 +40,7 @@ struct StoreRocksOptions {
   int32_t reader_threads = 8, background_threads = 4;
 };
 
-/// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
+/// A Redis server, or a Redis cluster (its nodes are discovered). Above a disk level, Redis is a cache, and the disk
 /// level answers missing keys. As the lowest level, Redis must have all rows: either this process loads them, or
 /// another program has written them (StoreTableSource::in_level). A node that has lost rows causes Error(io). With
 /// StoreNames::own, a process removes its rows when it ends.
@@ -264,9 +264,9 @@ class HCTR_API StoreView {
   std::shared_ptr<const Version> version_;
 };
 
-/// Look-ups in any tables that all read one state of the version: before or after an update, never a part of it. An
-/// update waits until the StoreReadings that read the older state are destroyed. Destroy a StoreReading after one
-/// answer, and do not change the store from a thread that has one. Thread-safe.
+/// Look-ups in any number of tables. All of them read one state of the version: before or after an update, never a part
+/// of it. An update waits until the StoreReadings that read the older state are destroyed. Destroy a StoreReading after
+/// one answer, and do not change the store from a thread that has one. Thread-safe.
 class HCTR_API StoreReading {
  public:
   explicit StoreReading(const StoreView&);

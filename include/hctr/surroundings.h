@@ -44,7 +44,7 @@ using ShowProgress =
 struct Surroundings {
   /// Used for "${NAME}" in configs; for the launcher's variables (docs/distributed.md); for HCTR_JOB_SECRET; for
   /// NCCL_HOSTID, NCCL_P2P_DISABLE and NCCL_SOCKET_IFNAME, with NCCL's meaning; for HOME and XDG_CACHE_HOME, where GEMM
-  /// algorithms are cached; for OPENBLAS_CORETYPE. Null: no variable is set, so the job has this process alone.
+  /// algorithms are cached; for OPENBLAS_CORETYPE. Null: no variable is set, so the job consists of this process.
   Environment environment{};
   LogSink log{};            ///< null: lines are discarded
   ShowProgress progress{};  ///< null: nothing is shown
@@ -59,8 +59,8 @@ struct Surroundings {
   std::function<void(int exit_code)> end_process{};
   /// Sets an environment variable; a null `value` removes it. Called when the library loads OpenBLAS and OpenBLAS does
   /// not know the processor: OpenBLAS reads OPENBLAS_CORETYPE once, when it is loaded. The call precedes the library's
-  /// first thread. Null: nothing is set. On such a processor GEMMs are then slower, and may differ in the last bits
-  /// from those of the programs, unless OPENBLAS_CORETYPE is set.
+  /// first thread. Null: nothing is set. On such a processor, unless OPENBLAS_CORETYPE is set, GEMMs are then slower
+  /// than in the huge_ctr programs, and their results may differ in the last bits.
   std::function<void(const char* name, const char* value)> set_environment{};
 };
 

@@ -1,4 +1,4 @@
-// Counts, for scored samples, keys without a row in the model's tables and values that a vocabulary lacks.
+// Counts, for scored samples, the keys that have no row in the model's tables, and the values that a vocabulary lacks.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct SlotMatches {
   /// For a slot with a vocabulary: the number of all values, and of out-of-vocabulary values, which share one key.
   bool has_vocabulary = false;
   int64_t values = 0, unlisted = 0;
-  /// For the slot that defines the groups of GroupedAUC: the number of samples, and of samples without a value, which
-  /// GroupedAUC ignores.
+  /// For the slot whose values are the groups of GroupedAUC: the number of samples, and the number of samples without a
+  /// value. GroupedAUC ignores samples without a value.
   bool of_groups = false;
   int64_t samples = 0, without_group = 0;
 

@@ -56,7 +56,7 @@ void expect_given(const void* pointer, const char* what);
 /// Throws Error(interrupted) if a callback has returned nonzero.
 void expect_going_on(int said);
 
-/// Checks the size of a caller's struct. Errors: Error(usage) if it is 0, or if the struct sets fields that this
+/// Checks the size of a caller's struct. Errors: Error(usage) if the size is 0, or if the struct sets fields that this
 /// library does not know.
 void check_struct_size(const void* given, size_t size, size_t known, const char* what);
 

@@ -1,4 +1,4 @@
-// The producer of deltas by the C interface.
+// The C interface of DeltaProducer.
 #include <string>
 #include <vector>
 

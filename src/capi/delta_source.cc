@@ -1,4 +1,4 @@
-// The source of deltas by the C interface.
+// The C interface of DeltaSource.
 #include <memory>
 #include <string>
 

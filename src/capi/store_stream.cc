@@ -1,4 +1,4 @@
-// A store that follows a topic, by the C interface.
+// The C interface of StoreStream.
 #include "hctr/store_stream.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// The catalog of all metrics, in manual order.
+// The catalog of all metrics, in the order of the manual.
 #include <algorithm>
 
 #include "metrics/metrics.h"

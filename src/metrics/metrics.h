@@ -43,7 +43,7 @@ struct MetricType {
   bool of_groups = false;                                    ///< whether samples need groups
   /// whether the metric may be undefined if all labels are of one class
   bool of_labels = true;
-  /// The reason for an undefined value that neither labels nor predictions explain.
+  /// The reason to report for an undefined value that neither the labels nor the predictions explain.
   std::string undefined = {};
   std::unique_ptr<Measure> (*measure)();  ///< null for the mean of the model's own loss, which needs no predictions
 
@@ -65,7 +65,7 @@ std::unique_ptr<Measure> make_measure() {
   return std::make_unique<M>();
 }
 
-/// All metrics, in manual order.
+/// All metrics, in the order of the manual.
 const std::vector<MetricType>& metric_types();
 /// Finds a metric by name or alias; null if unknown.
 const MetricType* find_metric_type(const std::string& word);

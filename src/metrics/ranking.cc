@@ -63,8 +63,8 @@ void Ranking::merge(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // Merging a step that overlaps other steps would join it with both neighbors, and the result with their neighbors.
-    // Therefore all samples of such a step get its middle score.
+    // If this step were merged with the steps that it overlaps, the merged step could overlap further steps, and so on.
+    // Instead, all its samples get its middle score.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;
       step.low = step.high = std::isfinite(middle) ? middle : step.low;
@@ -94,8 +94,8 @@ void Ranking::fold() {
 }
 
 /// Merges neighboring steps while their combined share is at most 8 / most. Afterward two neighbors have a combined
-/// share above 8 / most. All shares sum to 2, so at most half of the allowed steps remain. A step with shares a of the
-/// negatives and c of the positives changes the area by at most a c / 2.
+/// share above 8 / most. All shares sum to 2, so at most half of the allowed steps remain. A step that contains the
+/// fraction a of the negatives and the fraction c of the positives changes the area by at most a c / 2.
 void Ranking::coarsen() {
   const double all_negatives = std::max(1.0, static_cast<double>(negatives())),
                all_positives = std::max(1.0, static_cast<double>(positives()));

@@ -54,7 +54,8 @@ BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string sou
                                    [&](const LabelRule& one) { return loss.entry->type->name() == one.loss; });
     if (!first || rule == std::end(kLabelRules)) continue;
     const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());
-    const bool sampled = config.data.negative_sampling < 1;  // correcting for negative sampling requires 0 or 1
+    // the correction for negative sampling requires labels 0 and 1
+    const bool sampled = config.data.negative_sampling < 1;
     for (size_t c = *first; c < *first + count; ++c)
       columns_.push_back({c, rule->low, rule->high, rule->may_be_missing, sampled && rule->low == 0,
                           sampled && rule->low == 0

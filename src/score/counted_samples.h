@@ -1,4 +1,4 @@
-// Determines for each loss whether any sample contributes, which requires a label and a weight above 0.
+// Determines for each loss whether any sample contributes. A sample contributes if it has a label and a weight above 0.
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@ class ForwardPass {
   virtual std::vector<Tensor> losses() const = 0;
   virtual std::vector<Tensor> predictions() const = 0;
   virtual std::vector<Tensor> labels(const Network::Binding&) const = 0;
-  /// Checks the keys of a batch on the host for tables with direct keys, unless check_keys() does so on the device.
+  /// Checks the keys of a batch on the host, for tables with a direct index, unless check_keys() does so on the device.
   /// Errors: Error(data) naming a key outside the key ranges.
   virtual void expect_keys(const BatchView&) const {}
   /// Reports invalid keys of the batches computed so far. Errors: Error(data) naming a key outside the key ranges.

@@ -1,4 +1,4 @@
-// Counts keys of evaluation batches without a row in the tables, which the model has not seen in training.
+// Counts the keys of evaluation batches that have no row in the tables: the model has not seen these keys in training.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class KeyMatches {
     size_t index;                // index of the sparse input
     std::vector<size_t> tables;  // indices of the tables that read the input
     std::vector<SlotMatches> slots;
-    std::vector<std::optional<int64_t>> unlisted;  // [slots] key of all values that the vocabulary lacks
+    std::vector<std::optional<int64_t>> unlisted;  // [slots] the key that all values outside the vocabulary share
     std::vector<std::vector<int64_t>> keys;        // [slots] collected keys, if some table reads the input
   };
   /// Updates the counts that need no row lookup.

@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Calls body(typed pointer to the keys).
+/// Calls body(keys); `keys` points to the caller's keys, with their type.
 template <class Body>
 void with_keys(const InputView& view, const Body& body) {
   switch (view.type) {

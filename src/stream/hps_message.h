@@ -19,7 +19,8 @@ inline constexpr int kHpsKeyGroups = 8;
 std::string hps_topic(std::string_view model, std::string_view table);
 /// The hash by which HugeCTR distributes keys over partitions (rrxmrrxmsx_0, in the public domain).
 uint64_t hps_mixed(uint64_t key);
-/// The group of a key. All keys of a message have the same group g; the message goes to partition g modulo partitions.
+/// The group of a key. All keys of a message have the same group g; the message goes to partition g modulo the number
+/// of partitions.
 inline int32_t hps_key_group(int64_t key) {
   return static_cast<int32_t>(hps_mixed(static_cast<uint64_t>(key)) % kHpsKeyGroups);
 }

@@ -48,15 +48,15 @@ typedef const char* (*hctr_environment)(void* user, const char* name);
 
 typedef struct hctr_join {
   size_t size;
-  int32_t ranks;       /* ranks in this process; 0: 1 */
+  int32_t ranks;       /* ranks in this process; 0 selects 1 */
   const char* address; /* address of process 0; NULL: given by the launcher's environment variables, if any */
   int32_t port;
   int32_t process;
-  int32_t processes;       /* 0: 1 */
+  int32_t processes;       /* 0 selects 1 */
   const char* secret;      /* NULL: none */
-  int32_t call_seconds;    /* 0: 60; negative: no timeout */
-  int32_t join_seconds;    /* 0: 300 */
-  int32_t silence_seconds; /* 0: 20 */
+  int32_t call_seconds;    /* 0 selects 60; negative: no timeout */
+  int32_t join_seconds;    /* 0 selects 300 */
+  int32_t silence_seconds; /* 0 selects 20 */
   hctr_environment environment;
   void* environment_user;
   hctr_log log;
@@ -88,11 +88,11 @@ typedef struct hctr_table {
   int32_t format;
   const hctr_optimizer* optimizer; /* NULL: Adam with the values of hctr_optimizer_defaults() */
   int32_t initial;
-  float initial_value; /* 0 with HCTR_UNIFORM: 0.05 */
+  float initial_value; /* 0 with HCTR_UNIFORM selects 0.05 */
   int64_t most_rows;
   int32_t when_full;
-  int64_t min_count;        /* 0: 1 */
-  double admit_probability; /* 0: 1 */
+  int64_t min_count;        /* 0 selects 1 */
+  double admit_probability; /* 0 selects 1 */
   int64_t expire_after;
   int32_t marks_changes;
   int32_t placement; /* HCTR_PLACE_... */
@@ -113,16 +113,16 @@ typedef void (*hctr_free)(void* memory, size_t bytes, void* stream, void* user);
 
 typedef struct hctr_embedding_options {
   size_t size;
-  const hctr_table* tables; /* contiguous, each tables[0].size bytes; features likewise */
+  const hctr_table* tables; /* contiguous, each of tables[0].size bytes; `features` in the same way */
   size_t table_count;
   const hctr_feature* features;
   size_t feature_count;
   int32_t gpu;     /* -1: the CPU. Always set this field: 0 is the first GPU */
   void* stream;    /* cudaStream_t; NULL: the default stream */
-  int32_t threads; /* 0: 1 */
+  int32_t threads; /* 0 selects 1 */
   uint64_t seed;
-  int32_t batches;      /* 0: 2 */
-  int64_t most_keys;    /* 0: 2^24 */
+  int32_t batches;      /* 0 selects 2 */
+  int64_t most_keys;    /* 0 selects 2^24 */
   int64_t device_bytes; /* 0: the free memory */
   int64_t host_bytes;
   const char* disk; /* NULL: none */
@@ -145,7 +145,7 @@ typedef struct hctr_update {
   size_t size;
   float learning_rate;
   const float* rate_on_device;
-  float loss_scale; /* 0: 1 */
+  float loss_scale; /* 0 selects 1 */
   const float* skip;
 } hctr_update;
 

@@ -24,7 +24,7 @@ typedef struct hctr_model_options {
   size_t change_count;
   int32_t device;
   int32_t threads;      /* 0: all usable cores */
-  int64_t most_samples; /* 0: 65536 */
+  int64_t most_samples; /* 0 selects 65536 */
   hctr_log log;
   void* log_user;
   hctr_getenv getenv;

@@ -17,9 +17,9 @@ typedef struct hctr_stream_options {
   size_t size;
   const char* brokers; /* comma-separated "host:port" addresses */
   const char* topic;
-  int64_t message_bytes;         /* producer: maximum size of a message; 0: 256 KiB */
-  int64_t queue_bytes;           /* maximum size of the client's queue of messages; 0: 32 MiB */
-  int64_t held_bytes;            /* source: maximum size of buffered deltas that cannot be applied yet; 0: 1 GiB */
+  int64_t message_bytes;         /* producer: maximum size of a message; 0 selects 256 KiB */
+  int64_t queue_bytes;           /* maximum size of the client's queue of messages; 0 selects 32 MiB */
+  int64_t held_bytes;            /* source: size limit of buffered deltas that cannot be applied yet; 0 selects 1 GiB */
   const char* group;             /* source: consumer group to which offsets are committed; NULL: none */
   const char* const* librdkafka; /* "name=value": further settings of the client */
   size_t librdkafka_count;
@@ -125,7 +125,7 @@ typedef struct hctr_store_stream_options {
   hctr_stream_options stream;
   const char* updates; /* a snapshot_prefix: replaces deltas that the topic lacks; NULL: no files */
   int32_t hps;         /* 1: reads messages of HugeCTR's parameter server */
-  int32_t key_bytes;   /* with hps: bytes per key, 8 or 4; 0: 8 */
+  int32_t key_bytes;   /* with hps: bytes per key, 8 or 4; 0 selects 8 */
 } hctr_store_stream_options;
 
 typedef struct hctr_store_stream_state {

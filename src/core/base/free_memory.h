@@ -5,7 +5,8 @@
 
 namespace hctr {
 
-/// Bytes: the minimum of the system's available memory and what the limits of the process's cgroups leave.
+/// The smaller of two numbers of bytes: the system's available memory, and the memory that the limits of the process's
+/// cgroups still allow.
 int64_t free_host_memory();
 
 }  // namespace hctr

@@ -22,7 +22,7 @@ HCTR_HD constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// The stream number of a name that stays the same across runs ("dropout1", "table:wide"): FNV-1a, then mix64.
+/// Hashes a name ("dropout1", "table:wide") to a stream number that is the same in every run: FNV-1a, then mix64.
 constexpr uint64_t random_stream(std::string_view name) {
   uint64_t h = 0xcbf29ce484222325ULL;
   for (const char c : name) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;

@@ -26,7 +26,7 @@ class ScratchFile {
   /// Asks the system to load these bytes into the page cache for a later read(). Does not block.
   void read_ahead(int64_t first, int64_t bytes) const noexcept;
 
-  /// Truncates the file to `bytes` bytes if the system can, which frees disk space.
+  /// Truncates the file to `bytes` bytes, to free disk space, if the system can do so.
   void cut(int64_t bytes) noexcept;
 
   /// Bytes that the system has read from disks for the calling thread so far, in all files. Counts page cache misses of

@@ -20,7 +20,8 @@ namespace {
 
 // Spin time before a thread sleeps. A step runs a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-constexpr uint64_t kLoopsAsleep = 1000;  // number of loops without spinning once other threads compete for the core
+// for this number of loops, threads do not spin after other threads have competed for the core
+constexpr uint64_t kLoopsAsleep = 1000;
 
 }  // namespace
 
@@ -39,7 +40,7 @@ struct ThreadPool::State {
   std::exception_ptr error;
   std::vector<std::thread> workers;
   bool may_spin = true;
-  std::atomic<uint64_t> asleep_until = 0;  // waits do not spin before this loop
+  std::atomic<uint64_t> asleep_until = 0;  // threads do not spin until `generation` reaches this value
 
   /// Spins for up to kUntilAsleep. Does not spin if the pool has more threads than cores, or if other threads recently
   /// competed for the core. Several thread pools in one process, such as OpenMP's, share cores only if idle threads

@@ -3,7 +3,7 @@
 set(commit unknown)
 execute_process(COMMAND git -C ${SOURCE} rev-parse --show-prefix
                 OUTPUT_VARIABLE prefix RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-if(failed EQUAL 0 AND prefix STREQUAL "")  # a source tree inside another project's checkout has no own commit
+if(failed EQUAL 0 AND prefix STREQUAL "")  # a source tree inside another project's checkout has no commit of its own
   execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
                   OUTPUT_VARIABLE described RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed EQUAL 0)

@@ -29,7 +29,7 @@ class HostComm : public Communicator {
 
  private:
   Transfer empty() const;
-  /// Reduces `in` over all ranks and stores this rank's range in `out`. The ranges of all ranks are contiguous with
+  /// Reduces `in` over all ranks and stores this rank's range in `out`. The ranges of the ranks are adjacent. Each has
   /// `each` elements; the last ranges may be shorter.
   void reduce_range(Tensor in, int64_t each, std::byte* out, Reduce, const char* name);
 

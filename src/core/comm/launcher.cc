@@ -121,7 +121,7 @@ std::optional<Launch> by_srun(const Environment& environment) {
   const auto size = number(environment, "SLURM_STEP_NUM_TASKS");
   if (!step) return std::nullopt;
   if (!size) {
-    // Slurm numbers the step of an sbatch script above 4'000'000'000.
+    // The step of an sbatch script itself has a number above 4'000'000'000.
     const bool of_srun = number<int64_t>(environment, "SLURM_STEP_ID").value_or(0) < int64_t{4'000'000'000};
     if (of_srun && number(environment, "SLURM_NTASKS").value_or(1) > 1)
       needed(environment, "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID");

@@ -14,7 +14,7 @@ struct MpiPlugin {
   int64_t version;  ///< value of kMpiPlugin when the plug-in was built
   struct Place {
     int32_t process, count;          ///< number of this process, and number of processes
-    int32_t of_host, count_on_host;  ///< the same two numbers within this process's host
+    int32_t of_host, count_on_host;  ///< number of this process on its host, and number of processes on that host
   };
   /// Initializes MPI unless another part of the process has done so. finish() finalizes MPI only if start() initialized
   /// MPI.

@@ -38,10 +38,12 @@ using std::chrono::seconds;
 constexpr size_t kMostBytes = size_t{1} << 30;  // maximum message size: MPI counts bytes in int
 constexpr seconds kToConnect{10}, kToAbort{5};
 
-// A wait yields between its polls for kYielding, then sleeps between them for times within these two limits.
+// A wait first polls for kYielding and yields between polls. Then it sleeps between polls: at least kShortestPause, and
+// at most kLongestPause.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-constexpr uint64_t kWaitsAsleep = 1000;  // number of waits without yielding once other threads compete for the core
+// for this number of waits, no yielding after other threads have competed for the core
+constexpr uint64_t kWaitsAsleep = 1000;
 
 void check(const char* problem) {
   if (problem) throw Error(Kind::comm, problem);

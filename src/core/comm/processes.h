@@ -34,7 +34,7 @@ enum class Wait {
 struct JoinLimits {
   std::chrono::seconds step{25};     ///< limit within a step; 0: no limit
   std::chrono::seconds join{300};    ///< limit until all processes have joined over TCP
-  std::chrono::seconds silence{20};  ///< limit between heartbeats, which are sent every second
+  std::chrono::seconds silence{20};  ///< maximum time between heartbeats; one is sent every second
   /// After a restart, over TCP: how long to wait for processes that may be lost. The joined processes then continue
   /// without the lost ones. nullopt: all processes must join.
   std::optional<std::chrono::seconds> lost = {};

@@ -18,7 +18,8 @@ namespace {
 
 using BarrierClock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kBarrierYielding{20};
-constexpr uint64_t kMeetingsAsleep = 1000;  // number of barriers without yielding once other threads compete for cores
+// for this number of barriers, ranks do not yield after other threads have competed for cores
+constexpr uint64_t kMeetingsAsleep = 1000;
 
 }  // namespace
 

@@ -75,7 +75,7 @@ class RankGroup {
   std::condition_variable change_;
   std::atomic<uint64_t> meetings_ = 0;  // completed barriers
   std::atomic<uint64_t> sleeping_until_ =
-      0;  // waiting ranks do not yield before this barrier, because other threads compete for cores
+      0;  // waiting ranks do not yield before the barrier with this number, because other threads compete for cores
   int arrived_ = 0;
   std::atomic<bool> exchanging_ = false;    // all ranks have arrived, and the last one exchanges with other processes
   int copying_ = 0;                         // ranks that have not called leave_copying() yet

@@ -22,9 +22,9 @@ struct WatchConnections {
   std::string missing;
 };
 
-/// Collective. `process`, `count`: the number of this process, and of all processes. `address`: read on process 0 only;
-/// the address at which the other processes reach process 0. Without `address`, process 0 offers every interface that
-/// is up. Process 0 listens on a port chosen by the system. A process that cannot connect within `limit` gets no
+/// Collective. `process`: the number of this process. `count`: the number of processes. `address`: read on process 0
+/// only; the address at which the other processes reach process 0. Without `address`, process 0 offers every interface
+/// that is up. Process 0 listens on a port chosen by the system. A process that cannot connect within `limit` gets no
 /// connection, because MPI may use a network without TCP. Errors: those of `gather`; Error(comm) if process 0 cannot
 /// listen.
 WatchConnections connect_watches(int process, int count, const std::optional<std::string>& address,

@@ -113,7 +113,7 @@ constexpr size_t kBlockAlignment = 256;
 
 size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularity - 1) / granularity * granularity; }
 
-/// The host parts of all ReservedBuffers of the process. Maps the begin of each part to its end.
+/// The host parts of all ReservedBuffers of the process. Maps the start address of each part to its end.
 struct HostParts {
   std::mutex mutex;
   std::map<const std::byte*, const std::byte*> ends;

@@ -78,9 +78,9 @@ class ReservedBuffer {
   /// Error(device) if the driver refuses such memory.
   void grow_on_host(size_t bytes);
   /// Moves the bytes from `first` on, with their contents, to host memory. Moves whole allocations, so the move may
-  /// begin before `first`. If there is a host budget, grow() makes small allocations, so that little more is moved.
-  /// Waits for the stream. No other work on the device may use the bytes. Errors: as grow_on_host(); bytes that were
-  /// not moved stay on the device.
+  /// begin before `first`. If there is a host budget, grow() makes small allocations, so that few bytes before `first`
+  /// are moved. Waits for the stream. No other work on the device may use the bytes. Errors: as grow_on_host(); bytes
+  /// that were not moved stay on the device.
   void move_to_host(StreamRef, size_t first);
   /// The number of bytes that move_to_host(first) moves.
   size_t bytes_to_host(size_t first) const { return device_bytes_ - border_at(first); }
@@ -103,7 +103,7 @@ class ReservedBuffer {
 
  private:
   void expect_growth(size_t wanted) const;
-  /// The begin of the device allocation that contains byte `first`; device_bytes() if there is none.
+  /// The offset at which the device allocation that contains byte `first` starts; device_bytes() if there is none.
   size_t border_at(size_t first) const;
   /// Records that the first `bytes` bytes are device memory.
   void set_device_bytes(size_t bytes);

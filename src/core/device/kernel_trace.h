@@ -30,7 +30,7 @@ class KernelTrace {
   static std::unique_ptr<KernelTrace> start(std::string& reason);
   virtual ~KernelTrace() = default;
 
-  /// From now on, assigns to this part all work that the thread of start() records or queues.
+  /// From now on, all work that the thread of start() records or queues is assigned to this part.
   virtual void set_mark(std::optional<PartMark>) = 0;
   /// Assigns graph node `to` to the part of node `from`. The graph must not be instantiated yet. Does nothing without a
   /// trace.

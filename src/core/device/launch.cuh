@@ -84,8 +84,8 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
               config.dynamicSmemBytes = grid.shared_bytes;
               config.stream = stream_of(now.stream());
               config.attrs = &attribute;
-              // Launch early only with few blocks: many waiting blocks would block multiprocessors for kernels of other
-              // streams.
+              // Launch early only with few blocks: many waiting blocks would occupy multiprocessors that kernels of
+              // other streams need.
               const bool few = grid.blocks <= multiprocessors();
               if (grid.early && few && can_start_early()) {
                 attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -51,7 +51,7 @@ class Lockstep {
 
   explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}
   Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
-  /// Returns the context for one more object. Valid as long as this Lockstep.
+  /// Returns the context for one more object. The context is valid as long as this Lockstep.
   Context next();
   /// Returns a context whose launches run_late() starts, after the launches of next().
   Context next_late(LateResult);

@@ -64,8 +64,8 @@ class Profiler {
   void start();
   /// Waits for queued work and returns the seconds since start().
   double stop();
-  /// The spans between the last start() and stop(), in the order of their begin on the host. Does not include recorded
-  /// work.
+  /// The spans between the last start() and stop(), in the order in which they began on the host. Does not include
+  /// recorded work.
   const std::vector<Span>& spans() const { return queued_.spans; }
 
   /// Spans until end_recording() belong to recording `id` and replace its previous spans. The Runtime must point to
@@ -107,8 +107,8 @@ class Profiler {
   void begin(const StreamRef*, const Span&);
   void end(const StreamRef*) noexcept;
   void synchronize() const;
-  /// The additional time of a small memset as a part of its own, compared with the same memset inside a larger part.
-  /// Measured on the idle compute stream of a GPU.
+  /// How much longer a small memset takes as a separate part than inside a larger part. Measured on the idle compute
+  /// stream of a GPU.
   double seconds_added_to_a_part();
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;
@@ -126,7 +126,7 @@ class Profiler {
   std::map<size_t, Parts> recordings_;
   Parts* into_ = &queued_;                  // destination of new spans
   std::vector<size_t> parts_to_time_;       // empty: all parts
-  std::optional<size_t> recorded_before_;   // graph nodes at the begin of the open part
+  std::optional<size_t> recorded_before_;   // number of graph nodes at the start of the open part
   void* first_ = nullptr;                   // event recorded by start()
   bool open_ = false;                       // whether the last span has not ended
   uint32_t recording_ = PartMark::kQueued;  // the recording that `into_` belongs to

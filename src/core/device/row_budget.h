@@ -42,8 +42,8 @@ class RowDiskUser {
   /// Releases the bytes that a snapshot of the table used or reserved, if the snapshot has ended. `wait`: waits for its
   /// end. Returns whether a snapshot has ended.
   virtual bool end_snapshot(bool wait) = 0;
-  /// Frees `bytes` bytes of disk space, or as many as the table's rows do not need. Returns the freed bytes, possibly
-  /// more than `bytes`.
+  /// Frees `bytes` bytes of disk space, or all bytes that the table's rows do not need if those are fewer. Returns the
+  /// freed bytes, possibly more than `bytes`.
   virtual int64_t give_disk(int64_t bytes) = 0;
 };
 
@@ -52,8 +52,8 @@ class RowDiskUser {
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
-  /// A separate budget for some tables. It shares each tier set in Tiers with another RowMemory, which must outlive
-  /// this one: the limit and the byte count of that tier are those of the other RowMemory.
+  /// A separate budget for some tables. A tier whose flag in Tiers is true is shared with another RowMemory: the limit
+  /// and the byte count of that tier are those of the other RowMemory, which must outlive this one.
   struct Tiers {
     bool device = false, host = false, disk = false;
   };
@@ -118,7 +118,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  // tables with rows on disk that count in this host budget, and in this disk budget
+  // tables with rows on disk that count in this host budget (host_users_), and in this disk budget (disk_users_)
   std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 

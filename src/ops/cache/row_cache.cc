@@ -78,8 +78,8 @@ uint64_t* entry_for_new(const CachePool& pool, const CacheHash& hash, uint32_t e
   return nullptr;
 }
 
-/// Adds one row to the pooled vector `to`, or copies the row if the part has one vector per key. `place` selects a pool
-/// row, an answer of `fill`, or the default value.
+/// Adds one row to the pooled vector `to`, or copies the row to `to` if the part has one vector per key. `place`
+/// selects a row of the pool, an element of fill->found, or the default value.
 void add_row(const CachePool& pool, const CachePart& part, int32_t place, const CacheFill* fill, float* to) {
   const CacheHead* const head = place >= 0 ? &pool.heads[place] : nullptr;
   const int64_t first = place <= kPlaceFilled ? fill->found[kPlaceFilled - place].first : -1;

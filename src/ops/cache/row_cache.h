@@ -11,8 +11,9 @@
 // free when all lookups that were running have ended. Each lookup therefore stores its start epoch in a session, and
 // clears the epoch when it ends.
 //
-// The generation is odd while an update sets entries. A lookup that saw two generations sets `mixed` in its answer. The
-// rows of such an answer may come from both sides of an update, and the caller repeats the lookup.
+// The generation is odd while an update sets entries. A lookup that saw an odd generation, or two generations, sets
+// `mixed` in its answer: some of its rows may be older than the update, and others newer. The caller then repeats the
+// lookup.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,7 @@ struct CachePool {
 struct CacheSession {
   unsigned long long epoch;   ///< start epoch; 0: no lookup is running
   uint32_t generation;        ///< generation that the first block read, + 1
-  uint32_t mixed;             ///< nonzero: a block read an odd generation, or another one than the first block
+  uint32_t mixed;             ///< nonzero: a block read an odd generation, or another generation than the first block
   uint32_t misses, defaults;  ///< so far
   uint32_t blocks;            ///< blocks that have ended
 };
@@ -90,7 +91,7 @@ struct CacheMiss {
 struct CacheAnswer {
   uint32_t misses;    ///< missing keys, duplicates included
   uint32_t defaults;  ///< keys that got the default: keys known to have no row, and misses that are not listed
-  uint32_t mixed;     ///< not 0: rows may be from both sides of an update
+  uint32_t mixed;     ///< nonzero: some rows may be older than an update, and others newer
   uint32_t ticket;
 };
 
@@ -115,7 +116,8 @@ struct CacheLookup {
   int32_t most_dim = 0;   // largest dim of `pools`
   bool only_f32 = false;  // all of `pools` store f32
   int64_t items = 0;      // number of vectors of all parts
-  /// [keys of all parts] row number of each key in a bag, input of cache_fill(); null if misses are not listed.
+  /// [keys of all parts] place of each key of the pooled parts: a row number or a kPlace constant. Read by
+  /// cache_fill(). Null if misses are not listed.
   int32_t* places = nullptr;
   CacheMiss* misses = nullptr;  // [keys of all parts]; may be in page-locked host memory
   CacheState* state = nullptr;
@@ -142,7 +144,7 @@ struct CacheFill {
   const CacheFound* found = nullptr;  // [found_count]: every miss of the lookup
   int64_t found_count = 0;
   const float* values = nullptr;
-  // [bag_count] ascending vector numbers of the bags with a missing key, in pooled parts
+  // [bag_count] ascending vector numbers: the bags of pooled parts that have a missing key
   const int64_t* bags = nullptr;
   int64_t bag_count = 0;
 };

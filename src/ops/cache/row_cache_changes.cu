@@ -105,7 +105,7 @@ __global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheC
     const int32_t space = change.spaces[n];
     const CacheHash hash(pool, key, space);
     const uint64_t value = cache_entry(hash.tag, taken - 1);
-    // In a pool with `whole`, the key may be in a later set. No other half-warp changes the entry of this key.
+    // In a pool with `whole` set, the key may be in a later set. No other half-warp changes the entry of this key.
     bool done = false;
     if (pool.whole)
       if (const FoundEntry found = find_key(pool, lanes, key, space); found.way >= 0) {

@@ -142,8 +142,8 @@ __device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, i
   }
 }
 
-/// Writes the vector of one bag. A sweep over the keys accumulates kPasses * kPassElements elements; a wider vector
-/// needs more sweeps, each with new key lookups.
+/// Writes the vector of one bag. One sweep over the keys accumulates kPasses * kPassElements elements. A longer vector
+/// needs further sweeps, each of which looks up the keys again.
 template <int kPasses, bool kOnlyF32>
 __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, uint8_t era, const CacheLanes& lanes,
                           LookupCounts& counts) {
@@ -196,7 +196,8 @@ __device__ void begin_session(const CacheLookup& lookup) {
     CacheState& state = *lookup.state;
     CacheSession& session = state.sessions[lookup.session];
     atomicCAS(&session.epoch, 0ull, volatile_load(&state.epoch));
-    // If an update does not see this epoch in the session, the update has set its entries before this block reads them.
+    // After this fence, one of two cases holds: an update sees this epoch in the session, or this block reads the
+    // entries that the update has set.
     full_fence();
     const uint32_t generation = volatile_load(&state.generation);
     const uint32_t seen = atomicCAS(&session.generation, 0u, generation + 1);

@@ -13,7 +13,7 @@
 
 namespace hctr::ops {
 
-/// Tombstone: the entry of a removed key in a pool with `whole`. Searches continue past tombstones.
+/// Tombstone: the entry of a removed key in a pool with CachePool::whole set. Searches continue past tombstones.
 inline constexpr uint64_t kCacheGone = 0xffffffffu;
 /// Values of `places` for keys without a cached row. kPlaceDefault: the key gets the default. kPlaceMissing: the key is
 /// a miss. kPlaceFilled - i: the key gets the answer fill.found[i].

@@ -1,4 +1,5 @@
-// For a sum along an axis, says to which element of the sum an element of the input is added. Shared by both devices.
+// Maps each element of the input of a sum along an axis to the element of the output that it is added to. Shared by
+// both devices.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,7 @@
 
 namespace hctr::ops {
 
-/// Column c of the input is summed into column c / divide % modulo of the output, in the same row, or in row 0 if
-/// over_rows.
+/// Adds column c of the input to column c / divide % modulo of the output: in the same row, or in row 0 if over_rows.
 struct AxisRule {
   int64_t divide = 1, modulo = 1;
   bool over_rows = false;

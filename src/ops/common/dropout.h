@@ -1,4 +1,4 @@
-// Dropout whose mask is a pure function of seed, layer, step and element and is not stored.
+// Dropout. The mask is not stored: it is a pure function of seed, layer, step and element.
 #pragma once
 
 #include <cstdint>

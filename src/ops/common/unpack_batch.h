@@ -22,9 +22,9 @@ struct UnpackedRows {
   Tensor rows;        ///< f32 f16 bf16 [samples, any]; rows aligned to 16 bytes; padding gets zeros
 };
 
-/// Widens keys and reorders them by slot, writes omitted offsets, and copies or rounds rows of dense values, in one
-/// kernel. `batch` is the base address of the offsets in PackedKeys; base and offsets are aligned to 16 bytes. Errors:
-/// Error(bug) if shapes, dtypes or devices disagree.
+/// In one kernel, widens keys and orders them by slot, copies the offsets or computes offsets that the batch omits, and
+/// copies or rounds rows of dense values. `batch` is the base address of the offsets in PackedKeys; base and offsets
+/// are aligned to 16 bytes. Errors: Error(bug) if shapes, dtypes or devices disagree.
 HCTR_OP(void unpack_batch(Context&, const std::byte* batch, std::span<const UnpackedKeys> inputs,
                           const std::optional<UnpackedRows>& dense, int64_t samples))
 

@@ -9,9 +9,9 @@
 
 namespace hctr::ops {
 
-/// Moving averages over training batches: mean and var [n] start at 0; each batch sets average = (1 - factor) * average
-/// + factor * batch value. weight [1] is the same average of ones: mean / weight and var / weight are unbiased from the
-/// first batch on. All f32.
+/// Moving averages over training batches. `mean` and `var` [n] start at 0; each batch sets average = (1 - factor) *
+/// average + factor * batch value. `weight` [1] is the moving average of the constant 1. mean / weight and var / weight
+/// are therefore unbiased from the first batch on. All f32.
 struct RunningStatistics {
   Tensor mean, var, weight;
 };

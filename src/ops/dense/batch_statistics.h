@@ -65,9 +65,9 @@ struct GradientSums {
   }
 };
 
-/// The gradient of x from the gradient g of xhat, including the gradients through mean and variance, is
-///   inverse_deviation * (g - (d_sums[0] + xhat * d_sums[1]) / count)
-/// with the sums of GradientSums over `count` rows. The functor returns the factor in parentheses.
+/// Functor that returns g - (d_sums[0] + xhat * d_sums[1]) / count: g is the gradient of xhat, and d_sums are the sums
+/// of GradientSums over `count` rows. The gradient of x, including the gradients through mean and variance, is
+/// inverse_deviation times this value.
 template <class A>
 struct CentredGradient {
   ColumnStatistics<A> statistics;

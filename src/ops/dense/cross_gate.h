@@ -22,8 +22,8 @@ struct CrossGates {
 };
 
 /// cross_gate_backward() for the first layer. The same pass computes the gradient of x over all layers, except the part
-/// through t_0: d_x = d_y[0] + sum over l of d_y[l] * t[l], added in f32 from the last layer to the first. d_x may be a
-/// t[l].
+/// through t_0: d_x = d_y[0] + sum over l of d_y[l] * t[l], added in f32 from the last layer to the first. d_x may be
+/// one of the t[l].
 HCTR_OP(void first_cross_gate_backward(Context&, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias, Tensor scratch,
                                        Tensor d_x))
 

@@ -235,7 +235,7 @@ struct ForwardGate {
   }
 };
 
-/// Backward epilogue with the inputs `addend`, the gradient that bypasses the layer, and x: for a GEMM result p,
+/// Backward epilogue. Its inputs are x and `addend`, the gradient that bypasses the layer. For a GEMM result p,
 /// computes d_y = p + addend and d_t = d_y * x.
 template <class T>
 struct BackwardGate {
@@ -250,7 +250,7 @@ struct BackwardGate {
   }
 };
 
-/// Launches the GEMM a b if kTransposedB, else the GEMM a b^T, with epilogue `end`.
+/// Launches a GEMM with epilogue `end`: a b with b [k, n] if kTransposedB, else a b^T with b [n, k].
 template <class T, bool kTransposedB, class End>
 void start_gated_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b,
                          const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const End& end) {

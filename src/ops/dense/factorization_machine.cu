@@ -11,7 +11,7 @@
 namespace hctr::ops {
 namespace {
 
-/// Samples staged per block. With this count, slots of any length end at a multiple of 16 bytes.
+/// Samples staged per block. The slots of this many samples fill a multiple of 16 bytes, for any vector length.
 template <class T>
 constexpr int kFmSamples = 16 / sizeof(T);
 constexpr int kFmLanes = 4, kFmThreads = 256;  // threads per sum, threads per block
@@ -109,7 +109,8 @@ __global__ void __launch_bounds__(kFmThreads)
     __syncthreads();
     write_rows(y, begin, here, packs.y, [&](int sample, int column) {
       const int slot = shape.by_dim.divide(column);
-      // In slots_at, an element of a vector is shifted by the number of weights before it.
+      // In slots_at, a weight follows each vector. The index of a vector's element is therefore larger by the number of
+      // weights before the element.
       return [=, at = sample * of_slots + column + slot, k = column - slot * dim, left = slots * dim - column,
               other = others_at + sample * others + column - slots * dim]() mutable {
         const T value = left > 0 ? slots_at[at] : *other;

@@ -30,7 +30,7 @@ template <class T>
 __global__ void __launch_bounds__(kFmWarpThreads)
     factorization_machine_words_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
                                        FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
-  constexpr int kOthers = 4;  // words of the other vectors that are loaded together with the words of slots
+  constexpr int kOthers = 4;  // words of the vectors outside the slots, loaded together with words of the slots
   extern __shared__ uint32_t fm_words[];
   const FmWarp<2> warp(shape);
   const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.per_vector, words = shape.columns / 2;

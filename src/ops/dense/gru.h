@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// With a = of_input + bias and s = of_state, each the columns [r | z | n], for every row:
+/// Let a = of_input + bias and s = of_state, both with the columns [r | z | n]. For every row:
 ///   r = sigmoid(a_r + s_r), z = sigmoid(a_z + s_z), n = tanh(a_n + r s_n), h = (1 - z) n + z * before.
 /// `kept` gets r, z, n and s_n for backward.
 /// Shapes: of_input and of_state [batch, 3 units], bias [3 units], before and h [batch, units], kept [batch, 4 units].

@@ -298,8 +298,8 @@ void start_backward(Context& ctx, const Vectors<T>& x, View<const T, 2> dy, cons
     }
   const int64_t strips = (x.count + kStrip - 1) / kStrip;
   const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
-  // `work` is counted so that one warp processes four strips of vectors: a small sample then does not occupy a whole
-  // block.
+  // `work` is a sixteenth of the columns of all strips. A warp then processes, for example, four strips of 128 columns,
+  // and a small sample does not occupy a whole block.
   if (const auto groups = groups_for(samples, strips * x.dim / 16, bytes))
     launch(ctx, "interaction_backward", groups->grid,
            packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x, dy, groups->lanes,

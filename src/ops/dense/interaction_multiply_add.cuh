@@ -20,8 +20,8 @@ __device__ inline void tile_at(int n, int& i, int& j) {
   j = n - i * (i + 1) / 2;
 }
 
-/// Calls body(one, other, s, t) for the pairs other < one of tile (i, j), where one = i + s * side and other = j + t *
-/// side. A diagonal tile contains each pair twice, but body is called once per pair.
+/// Calls body(`one`, `other`, s, t) for each pair of vectors `other` < `one` of tile (i, j), where `one` = i + s * side
+/// and `other` = j + t * side. A diagonal tile contains each pair twice, but body is called once per pair.
 template <class Body>
 __device__ inline void for_pairs(int i, int j, int side, int count, const Body& body) {
 #pragma unroll

@@ -215,8 +215,8 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
-/// Minimum blocks per multiprocessor for the backward kernel's launch bounds: as many as shared memory allows with
-/// DLRM's vectors, or more if registers suffice for more. 0: no bound, because S needs many registers.
+/// Minimum blocks per multiprocessor for the backward kernel's launch bounds: the number that shared memory allows with
+/// DLRM's vectors, or a larger number if there are enough registers. 0: no bound, because S needs many registers.
 template <class T>
 constexpr int backward_blocks(int tiles) {
   if (tiles == 1) return 8;

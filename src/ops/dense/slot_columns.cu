@@ -8,7 +8,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kSlotSamples = 8;  // samples per block; slots of any width then end at a multiple of 16 bytes
+constexpr int kSlotSamples = 8;  // samples per block: their slots fill a multiple of 16 bytes, for any width
 constexpr size_t kMostSlotParts = 4, kMostSlotBytes = 32 * 1024;
 
 template <class T>

@@ -28,8 +28,8 @@ __global__ void weight_multiply_kernel(View<const T, 2> x, const T* w, int64_t d
   }
 }
 
-/// Computes dx with kLanes threads per element. All threads of a warp run the same number of iterations, because they
-/// shuffle.
+/// Computes dx with kLanes threads per element. All threads of a warp run the same number of iterations, as warp
+/// shuffles require.
 template <class T>
 __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64_t dim, View<T, 2> dx) {
   const int64_t slots = dx.size(1), count = dx.size(0) * slots, groups = cuda::thread_count() / kLanes;

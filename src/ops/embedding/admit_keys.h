@@ -32,11 +32,10 @@ struct KeySelection {
 };
 
 /// Maps a batch row to its global sample number. With several ranks, the batch contains the rows of all ranks in rank
-/// order, and each rank's rows end with padding. Of `samples` global samples, rank r has the samples from samples * r /
-/// ranks on.
+/// order, and each rank's rows end with padding. Rank r has the global samples from samples * r / ranks on.
 struct SampleOrder {
   int64_t samples = 0;
-  int32_t rank = 0, ranks = 1;  // rank: the rank whose first sample operator() gets as first_sample
+  int32_t rank = 0, ranks = 1;  // rank: the rank whose first sample is passed as first_sample
 
   HCTR_HD int64_t operator()(int64_t first_sample, int64_t row, int64_t rows) const {
     if (ranks == 1) return first_sample + row;
@@ -92,8 +91,8 @@ HCTR_OP(void admit_keys(Context&, KeyBatch batch, KeySelection unknown, const in
 HCTR_OP(void forget_admitted(Context&, KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted,
                              uint32_t* occurrences))
 
-/// rows[positions[i]] = found[i]. If found[i] is 0, a closed gate writes shared_row instead; such occurrences are
-/// counted.
+/// rows[positions[i]] = found[i], or shared_row if found[i] is 0 and the gate is closed. Counts the occurrences with
+/// found[i] = 0 in GateState.
 HCTR_OP(void hand_out_rows(Context&, KeyBatch unknown, const int32_t* positions, const int32_t* found, GateState*,
                            int32_t* rows))
 

@@ -24,9 +24,10 @@ struct BagList {
   const float* weights = nullptr;  // [position]; null: all weights are 1
 };
 
-/// y[b, :] = the pooled rows of bag b. With `none`: y[i, :] = the row at position offsets[0] + i, or 0 if there is no
-/// row or no position. `chosen` [bags, dim], for max only: the first position whose row has the maximum, or -1 if there
-/// is none. Shapes: y [bags or most, dim], any row stride; table [.., dim]. Dtypes: y f32; table f32 f16 bf16.
+/// y[b, :] = the pooled rows of bag b. With `none`: y[i, :] = the row at position offsets[0] + i, or 0 if the position
+/// has no row or does not exist. `chosen` [bags, dim], for max only: the first position whose row has the maximum, or
+/// -1 if there is none. Shapes: y [bags or most, dim], any row stride; table [.., dim]. Dtypes: y f32; table f32 f16
+/// bf16.
 HCTR_OP(void pool_bags(Context&, BagList, RowMemory table, BagPooling, Tensor y, int32_t* chosen))
 
 /// g[p, :] = the gradient of the row at position p, for each position of the bags. Shapes: dy as y in pool_bags(); g

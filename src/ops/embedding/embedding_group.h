@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-/// Maximum number of occurrences of one row that a worker sums. A longer run is split into pieces of kPiece
+/// Maximum number of occurrences of one row that are summed sequentially. A longer run is split into pieces of kPiece
 /// occurrences. Then groups of kPiece partial sums are added, repeatedly, until one sum is left. The summation order
 /// does not depend on the number of threads or on the device.
 inline constexpr int64_t kPiece = 32;

@@ -46,7 +46,7 @@ constexpr int64_t kPoolBlock = 64;     // elements of the stack buffer
 constexpr int64_t kVectorsAhead = 48;  // prefetch distance in vectors
 constexpr int64_t kVectors = 1024;     // vectors per task iteration
 
-/// y[i] = weight * the sum of element i of the rows of `keys`, for i < n <= kPoolBlock.
+/// y[i] = weight * the sum, over the rows of `keys`, of element i, for i < n <= kPoolBlock.
 template <class T, class Stored>
 void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t dim, float weight, int64_t n, T* y) {
   float sum[kPoolBlock];

@@ -69,11 +69,11 @@ struct Group {
 
 constexpr int kThreadsToFar = 768;  // maximum block size of kernels that access other devices
 
-/// The grid of kernels that access memory of other devices. The links limit such a kernel; more blocks only occupy
-/// multiprocessors that other kernels need. For long vectors, one full-size block on each of somewhat less than half of
-/// the multiprocessors saturates the links. Concurrent GEMMs run on the other multiprocessors; a GEMM with one block
-/// per multiprocessor then needs two waves. Short vectors, and vectors accessed element by element, need all
-/// multiprocessors.
+/// The grid of kernels that access memory of other devices. The links limit the speed of such a kernel: more blocks
+/// would only occupy multiprocessors that other kernels need. For long vectors, somewhat less than half of the
+/// multiprocessors, with one full-size block each, saturate the links. Concurrent GEMMs run on the other
+/// multiprocessors; a GEMM with one block per multiprocessor then needs two waves. Short vectors, and vectors accessed
+/// element by element, need all multiprocessors.
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads, int64_t vector_bytes, int width) {
   constexpr int64_t kLong = 128, kBlocksToFar = 264;  // measured: half or double the number of blocks is slower
   if (!memory.remote) return hctr::cuda::grid_for(threads);

@@ -1,6 +1,6 @@
-// Messages with the keys that the ranks of one host request from owners on other hosts. A message has each distinct key
-// of a column once, and for each occurrence the position of its key. From the positions, the owner rebuilds the batch
-// of every rank. See docs/distributed.md.
+// Messages with the keys that the ranks of one host request from owners on other hosts. A message contains each
+// distinct key of a column once and, for each occurrence of a key, the index of that key. From these indices, the owner
+// rebuilds the batch of every rank. See docs/distributed.md.
 //
 //   sender, a rank that gathers keys of its host        owner
 //   plan_host_keys  numbers keys, sizes of messages     read_host_keys  bags and places
@@ -46,7 +46,8 @@ struct HostColumnPlan {
   int32_t keys = 0, occurrences = 0, bags = 0;  // numbers of sent keys, of occurrences and of non-empty bags
   // True: one vector (gradient) per key. False: one vector (gradient) per bag.
   bool vector_a_key = false, gradient_a_key = false;
-  int32_t first_vector = 0, first_gradient = 0;        // numbers of the first vector and gradient, over all messages
+  // indices of the column's first vector and first gradient, over all messages
+  int32_t first_vector = 0, first_gradient = 0;
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // byte offsets from the start of the first message
   int64_t counted = 0;  // keys that the owner counted in the bags; must equal `occurrences`
 };
@@ -95,8 +96,9 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 ///   int32 [columns, 2]             number of keys, number of occurrences
 ///   int64 [keys]                   by column
 ///   by column, in bytes:
-///     length of each bag             omitted if every bag has its one possible key; else the shorter of: lengths in
-///                                    bits, bytes or 32-bit words [bags], or the bag of each occurrence [occurrences]
+///     length of each bag             omitted if most_keys is 1 and every bag has a key; else the shorter of: lengths
+///                                    in bits, bytes or 32-bit words [bags], and the bag of each occurrence
+///                                    [occurrences]
 ///     key index of each occurrence   omitted if every occurrence has its own key; else 1, 2 or 4 bytes each
 ///
 /// Shapes: words i64, at least the sum of the message sizes in keys.sizes.
@@ -111,7 +113,7 @@ HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words,
 struct RankInMessage {
   int32_t message, index;  // index: index of the rank on its host
 };
-/// The join at an owner: every message contains all `columns`; each rank has `samples` samples.
+/// Sizes of the join at an owner. Every message contains all `columns`; each rank has `samples` samples.
 struct HostJoin {
   int64_t ranks = 0, columns = 0, samples = 0;
   const RankInMessage* of_rank = nullptr;  // [ranks]
@@ -124,9 +126,9 @@ struct OwnerLists {
   int32_t* keys = nullptr;
   int32_t* first = nullptr;  // [vectors] overwritten
 
-  /// [keys of the batch] gradient number of each key; null: not requested. Gradients of bags of unanswered messages are
-  /// numbered by rank on the host, then sample, then column. Received gradients are numbered from `received` on, in
-  /// message order. If the gradient of an earlier occurrence of a key already includes that of this occurrence, this
+  /// [keys of the batch] gradient number of each key; null: not requested. An unanswered message has one gradient per
+  /// bag, numbered by rank on the host, then sample, then column. Received gradients are numbered from `received` on,
+  /// in message order. If the gradient of an earlier occurrence of a key already includes that of this occurrence, this
   /// occurrence has the number `zero`.
   int32_t* gradients = nullptr;
   int32_t received = 0, zero = 0;

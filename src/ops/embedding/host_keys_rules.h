@@ -1,4 +1,5 @@
-// Code for one bag or column of the host_keys.h functions that plan, write and read messages, shared by both devices.
+// The code for one bag or one column in the functions of host_keys.h that plan, write and read messages. Shared by both
+// devices.
 #pragma once
 
 #include "core/base/random.h"
@@ -6,7 +7,8 @@
 
 namespace hctr::ops {
 
-/// Bytes that a message has per occurrence for the index of its key; 0 if every occurrence has its own key.
+/// Bytes per occurrence that a message uses for the index of the occurrence's key; 0 if every occurrence has its own
+/// key.
 HCTR_HD inline int32_t place_bytes(int32_t keys, int32_t occurrences) {
   if (keys == occurrences) return 0;
   return keys <= 1 << 8 ? 1 : keys <= 1 << 16 ? 2 : 4;
@@ -81,8 +83,8 @@ HCTR_HD inline HostMessageSizes sizes_of(const HostMessages& all, int32_t messag
   return sizes;
 }
 
-/// Position of a message: its offset in words, and the numbers of its first vector and gradient. Each number is the sum
-/// over all earlier messages.
+/// Position of a message: its offset in words, and the indices of its first vector and first gradient. Each of the
+/// three is the sum of the sizes of all earlier messages.
 HCTR_HD inline HostMessageSizes sizes_before(const HostMessageSizes* sizes, int32_t message) {
   HostMessageSizes before;
   for (int32_t m = 0; m < message; ++m) {
@@ -123,7 +125,7 @@ HCTR_HD inline int32_t* header_of(const HostMessages& all, const HostKeys& keys,
          2 * (int64_t{sizes_before(keys.sizes, message).words} + c - all.first[message]);
 }
 
-/// Bag i of all columns: its column, its number within the column, and its keys.
+/// Bag i, counted over all columns: its column, its index in the column, and its keys.
 struct HostBag {
   int64_t at;  // i
   int32_t column, number;
@@ -175,7 +177,7 @@ HCTR_HD inline void write_bag(const HostMessages& all, const HostKeys& keys, std
   const BagForm form(column, plan.occurrences);
   const int32_t each = place_bytes(plan.keys, plan.occurrences), before = keys.offsets[bag.column * all.bags];
   if (form.length_bits == 1) {
-    if (bag.number % 8 == 0) {  // one byte has the bits of eight bags
+    if (bag.number % 8 == 0) {  // with one bit per length, one byte has the lengths of eight bags
       uint32_t bits = 0;
       for (int32_t k = 0; k < 8 && bag.number + k < column.bags; ++k)
         bits |= static_cast<uint32_t>(keys.offsets[i + k + 1] > keys.offsets[i + k]) << k;
@@ -244,7 +246,7 @@ HCTR_HD inline int32_t count_below(const std::byte* numbers, int32_t bytes, int3
   return begin;
 }
 
-/// Returns the number of keys in bag i of all columns.
+/// Returns the number of keys in bag i, counted over all columns.
 HCTR_HD inline int32_t length_of(const HostMessages& all, const HostKeys& keys, const std::byte* words, int64_t i) {
   const auto c = static_cast<int32_t>(i / all.bags), number = static_cast<int32_t>(i - c * all.bags);
   const HostColumn& column = all.column[c];

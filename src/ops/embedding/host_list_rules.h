@@ -1,4 +1,4 @@
-// Code for one bag of the host_keys.h functions that join and list, shared by both devices.
+// The code for one bag in the functions of host_keys.h that join messages and list vectors. Shared by both devices.
 #pragma once
 
 #include "ops/embedding/host_keys_rules.h"
@@ -10,7 +10,7 @@ HCTR_HD inline int32_t number_of_bag(const HostMessages& all, const HostKeys& ke
   return keys.bag_numbers[bag] - keys.bag_numbers[column * all.bags];
 }
 
-/// Bag i of the batch of all ranks: its column at this owner, and its bag number in the messages.
+/// Bag i of the joined batch of all ranks: its column at this owner, and its bag number in the messages.
 struct JoinedBag {
   int64_t column, bag;
 
@@ -23,8 +23,8 @@ struct JoinedBag {
   }
 };
 
-/// Copies the keys of bag i of the joined batch. Also writes the number of keys of each of its vectors, and the first
-/// occurrence of each key. least(at, value) sets at = min(at, value).
+/// Copies the keys of bag i of the joined batch. For each vector of the bag, also writes the number of keys; for each
+/// key, the first occurrence. least(at, value) sets at = min(at, value).
 template <class Least>
 HCTR_HD void join_bag(const HostMessages& all, const HostKeys& read, const std::byte* words, const HostJoin& join,
                       const int32_t* offsets, int64_t* keys, const OwnerLists& lists, int64_t i, const Least& least) {
@@ -73,7 +73,8 @@ struct ListedBag {
       : column(bags.bags[i] % all.columns), sample(bags.bags[i] / all.columns), bag(column * all.bags + sample) {}
 };
 
-/// Writes the bag's number of vectors to lists.offsets, its gradient number, and its index among own columns.
+/// Writes three values of bag i: its number of vectors (to lists.offsets), its gradient number, and its index among the
+/// bags of own columns.
 HCTR_HD inline void list_bag(const HostMessages& all, const HostKeys& keys, const HostBags& bags, const BagLists& lists,
                              int64_t i) {
   const ListedBag at(all, bags, i);

@@ -45,7 +45,7 @@ struct KeyBatch {
     return slot_numbers ? slot_numbers[slot] : static_cast<int32_t>(slot);
   }
 
-  /// The keys whose rows form vector number `vector`.
+  /// The keys whose rows are combined to the vector with number `vector`.
   HCTR_HD KeyRange keys_of(int64_t vector) const {
     if (!unpooled.slots) return {offsets[vector], offsets[vector + 1]};
     const auto column = static_cast<uint32_t>(vector) / static_cast<uint32_t>(samples);

@@ -26,8 +26,8 @@ struct RemoteColumn {
 
 /// The messages of all owners. The message of owner r is [samples, columns of r, dim], in the exchange dtype.
 ///
-/// Forward, an owner sends per vector the sum of the rows that it owns. Backward, every owner receives a message; if
-/// all owners receive the same message, it is listed once.
+/// Forward, an owner sends for each vector the sum of the rows that it owns. Backward, every owner receives a message;
+/// if all owners receive the same message, it is listed once.
 struct OwnerVectors {
   RankMemory memory{};
   int64_t columns = 0;                           // columns of the batch * pieces

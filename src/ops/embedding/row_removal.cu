@@ -1,6 +1,6 @@
-// Kernels of row removal. A radix select finds the lowest ranks digit by digit, from the most significant digit on. A
-// pass over the rows counts the rows per digit value; then the host selects the digit value of the last row to remove.
-// Counts are integers, so the order of additions does not affect them.
+// Kernels of row removal. A radix select finds the rows with the lowest RowRanks, digit by digit, from the most
+// significant digit on. A pass over the rows counts the rows per digit value; then the host selects the digit value of
+// the last row to remove. Counts are integers, so the order of additions does not affect them.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>

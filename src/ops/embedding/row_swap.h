@@ -39,10 +39,10 @@ struct SwapPlan {
   int64_t hot_beyond = 0, cold_beyond = 0;
 };
 
-/// Plans the useful swaps, at most `most`. A swap is useful if the host row has at least twice the uses of the device
-/// row plus two. This margin prevents rows with similar uses from swapping back and forth. With this margin, a swap
-/// also repays the cost of moving two rows if the rows' uses stay similar in the next period. `always`: also plans
-/// swaps that are not useful.
+/// Plans the useful swaps, at most `most`. A swap is useful if the host row has at least 2 u + 2 uses, where u is the
+/// number of uses of the device row. This margin prevents rows with similar uses from swapping back and forth. With
+/// this margin, a swap also repays the cost of moving two rows if the rows' uses stay similar in the next period.
+/// `always`: also plans swaps that are not useful.
 SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always = false);
 
 /// Bytes of scratch for tables of up to `rows` rows.

@@ -2,8 +2,8 @@
 // pieces. For so few keys, the launches of CUB take longer than the work.
 //
 // A warp owns adjacent keys and processes 32 at a time. In each 8-bit pass, a warp counts its keys per digit in key
-// order; the counts of all warps then give the start position of each digit of each warp. The sort is therefore stable,
-// with the same result as the large sort. Long runs are in row order.
+// order; the counts of all warps then give, for each warp and digit, the position of the first key. The sort is
+// therefore stable, with the same result as the large sort. Long runs are in row order.
 #pragma once
 
 #include <cstdint>

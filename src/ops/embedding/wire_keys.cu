@@ -72,7 +72,7 @@ __device__ int32_t first_of_bag(const int32_t* bags, int32_t begin, int32_t end,
   return begin;
 }
 
-/// Bag i of all messages, ordered by rank, then column, then sample.
+/// Bag i, counted over all messages: by rank, then column, then sample.
 struct ReceivedBag {
   int32_t rank, bag;
   int64_t merged, vector;  // bag number in the merged batch; index of the bag's vector in [ranks * samples, columns]

@@ -84,8 +84,8 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
   return best;
 }
 
-// If there are no more tiles than multiprocessors, blocks may have equal parts of one tile each. Some multiprocessors
-// may then be idle, but no block has parts of two tiles.
+// With at most as many tiles as multiprocessors, each block may get an equal part of one tile. Some multiprocessors may
+// then be idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
   // minimum k per block; with less k, the exchange of partial sums costs more time than it saves
   constexpr int64_t kLeastDepth = 128;
@@ -101,9 +101,9 @@ DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, i
   return best;
 }
 
-// The thresholds were measured with 132 multiprocessors. The library is faster for large GEMMs with few columns, and
-// for wgrads with few tiles. Transposing b costs too much for small GEMMs and for small k. For small GEMMs with small
-// k, the library needs no split-K kernel.
+// The thresholds were measured with 132 multiprocessors. The library is faster in four cases: large GEMMs with few
+// columns; wgrads with few tiles; a transposed b with a small GEMM or a small k, because our copy of b costs too much;
+// small GEMMs with a small k, for which the library needs no split-K kernel.
 bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds per multiprocessor
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,

@@ -89,7 +89,7 @@ __device__ inline float4 load_four(uint32_t shared) {
 /// Shared memory of a block.
 template <class Tiles, class Tile>
 struct F32Memory {
-  std::byte* ring;     ///< [kStages]: stages with a box of a, then of b
+  std::byte* ring;     ///< [kStages]: pipeline stages, each with a box of operand a, then one of operand b
   float4* others;      ///< buffer for the reduction over groups
   float* column_sums;  ///< [kGroups kWarpsM][kN]
   uint64_t *full, *empty;
@@ -132,8 +132,8 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
   load_box(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
 }
 
-/// Offset in a stage of the first element of a that a thread reads: column first_k of row first_m + lane_m, or of row
-/// first_m + 4 lane_m if kTransposedA.
+/// Offset in a stage of the first element of operand `a` that a thread reads: column first_k of row first_m + lane_m,
+/// or of row first_m + 4 lane_m if kTransposedA.
 template <class Tiles>
 __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   if constexpr (Tiles::kTransposedA) {
@@ -334,7 +334,7 @@ struct F32Product {
   using Tile = F32Tile;
   CUtensorMap a, b;
   F32Shape shape;
-  int across;  ///< tiles per row of tiles
+  int across;  ///< number of tiles side by side in the result
   TileDivision division;
   View<float, 2> result;
   SumExchange exchange;

@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) 
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);
-    atomicMax(job.amax, most);  // magnitudes compare like their bits, and NaN is the largest
+    atomicMax(job.amax, most);  // the order of bit patterns is that of magnitudes, with NaN as the largest
   }
   const int64_t own_column = first_column + threadIdx.x;
   if (job.end.sums && threadIdx.x < kCastTile && own_column < job.x.size(1)) {

@@ -16,7 +16,7 @@ struct LaneOperands {
   int64_t b_row, depth;
   float* c;
   int64_t c_row;
-  bool first;  ///< c = a b, else c += a b
+  bool first;  ///< true: c = a b; false: c += a b
 };
 
 /// Block functions for one instruction set: c = a b, or c += a b. Each element is a chain of fused multiply-adds in the

@@ -1,10 +1,10 @@
 // A GEMM with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
-// A block processes tiles of 64 kGroups x kN sequentially, or a single tile if there are no more tiles than blocks. One
-// warp copies boxes of both operands to pipeline stages in shared memory by TMA. kGroups groups of four warps multiply
-// the operands, 64 rows per group, and apply the epilogue. The groups store the results by TMA while the GEMM of the
-// next tile runs. Three helper warps concurrently prepare one mask bit per element of the tile (whether the element
-// becomes zero) and the biases of the tile's columns.
+// A block processes tiles of 64 kGroups x kN sequentially, or a single tile if there are enough blocks for all tiles.
+// One warp copies boxes of both operands to pipeline stages in shared memory by TMA. kGroups groups of four warps
+// multiply the operands, 64 rows per group, and apply the epilogue. The groups store the results by TMA while the GEMM
+// of the next tile runs. Three helper warps concurrently prepare one mask bit per element of the tile (whether the
+// element becomes zero) and the biases of the tile's columns.
 //
 // Epilogue concept, an End:
 //   kBias, kSums                          whether the epilogue has a bias, and whether it sums columns of the result
@@ -288,7 +288,8 @@ struct ProductBlocks {
   }
 };
 
-/// Launches result = end(a b) if kTransposedB, else result = end(a b^T) with b [n, k]. Uses the tile size Tiles.
+/// Launches result = end(a b) with b [k, n] if kTransposedB, else result = end(a b^T) with b [n, k]. Uses the tile size
+/// Tiles.
 template <class Tiles, class End>
 void start_fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                          const End& end) {

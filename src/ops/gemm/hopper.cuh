@@ -69,7 +69,7 @@ __device__ inline void prefetch_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// Copies the box at (column, row) to shared memory.
+/// Copies the box at (column, row) of the matrix `from` to shared memory.
 __device__ inline void load_box(void* to, const CUtensorMap& from, int column, int row, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
@@ -78,7 +78,8 @@ __device__ inline void load_box(void* to, const CUtensorMap& from, int column, i
       : "memory");
 }
 
-/// Copies a box from shared memory to (column, row). commit_stores() groups the preceding copies of a thread.
+/// Copies a box from shared memory to (column, row) of the matrix `to`. commit_stores() groups the preceding copies of
+/// a thread.
 __device__ inline void store_box(const CUtensorMap& to, int column, int row, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&to),
                "r"(shared_address(from)), "r"(column), "r"(row)
@@ -156,7 +157,7 @@ __device__ inline void take_registers() {
   HCTR_R104                                                                                                        \
   ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
   "%122, %123, %124, %125, %126, %127"
-/// R: the register names of d. A, B, P, TA, TB: operand numbers of the following operands.
+/// R: the register names of d. A, B, P, TA, TB: the operand numbers of a, b, `accumulate` and the two transpose flags.
 #define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                     \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                   \
                ", 0;\n"                                                                                  \

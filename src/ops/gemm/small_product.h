@@ -5,7 +5,7 @@
 
 namespace hctr::ops::cpu {
 
-/// The rows of a result are a multiple of kProductRows, the columns a multiple of kProductColumns.
+/// The number of rows of a result is a multiple of kProductRows, the number of columns a multiple of kProductColumns.
 inline constexpr int64_t kProductRows = 4, kProductColumns = 16;
 inline int64_t padded_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 

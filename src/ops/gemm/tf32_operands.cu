@@ -9,7 +9,7 @@ namespace hctr::ops::cuda {
 namespace {
 
 constexpr int kPack = 4;
-constexpr int64_t kDepthUnit = 8, kRegion = 64;  // numbers of f32 elements: 32 bytes and 256 bytes
+constexpr int64_t kDepthUnit = 8, kRegion = 64;  // in f32 elements: 32 bytes and 256 bytes
 
 int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 

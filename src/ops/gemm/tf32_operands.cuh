@@ -11,8 +11,7 @@ namespace hctr::ops::cuda {
 struct SplitOperand {
   Tensor both, big;
 };
-/// The first operand is [big, small], the second is [small, big]. The GEMM of the two `both` gives big_a small_b +
-/// small_a big_b.
+/// first.both is [big, small], second.both is [small, big]. The GEMM of these two gives big_a small_b + small_a big_b.
 struct SplitOperands {
   SplitOperand first, second;
 };

@@ -1,6 +1,6 @@
-// How blocks divide the tiles of a GEMM evenly, or of several GEMMs with equal numbers of k steps. Blocks compute whole
-// tiles, and partial sums of the remaining tiles (split-K). The block with the last steps of a tile adds the partial
-// sums in order. Results therefore depend only on the shapes and the number of multiprocessors.
+// How blocks evenly divide the tiles of one GEMM, or of several GEMMs with equal numbers of k steps. Blocks compute
+// whole tiles, and partial sums of the remaining tiles (split-K). The block with the last steps of a tile adds the
+// partial sums in order. Results therefore depend only on the shapes and the number of multiprocessors.
 #pragma once
 
 #include <cstdint>

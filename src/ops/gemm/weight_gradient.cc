@@ -51,7 +51,8 @@ WeightGradientRun weight_gradient_run(const GpuTraits& gpu, bool tf32x3, bool me
 
 WeightGradientRun planned_weight_gradient_run(const std::optional<GpuTraits>& gpu, const RuntimeOptions& options,
                                               const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
-  const bool merges = size_of(x.dtype()) == 2 || !options.tf32x3;  // the compute stream has exchange memory
+  // merging f32 wgrads needs exchange memory, which the compute stream has
+  const bool merges = size_of(x.dtype()) == 2 || !options.tf32x3;
   return gpu ? weight_gradient_run(*gpu, options.tf32x3, merges, x, d_y, d_w) : WeightGradientRun::in_order;
 }
 

@@ -57,8 +57,8 @@ void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// Whether the context's stream has the exchange memory of add_weight_gradient_tf32(). GPU only.
 bool runs_weight_gradients_tf32(Context&);
 
-/// Groups the indices of equal numbers, in ascending order of the numbers; a group has at most `most` indices, in
-/// order.
+/// Groups the indices i with equal numbers[i]. Groups are in ascending order of numbers[i]. A group has at most `most`
+/// indices, in ascending order.
 std::vector<std::vector<size_t>> groups_of_equal(std::span<const int> numbers, size_t most);
 }  // namespace hopper
 

@@ -7,10 +7,10 @@
 // The bits of an element therefore do not depend on the other GEMMs.
 //
 // Copies from L2 take longer than the MMAs. Tiles of 256 x 128 or 128 x 256 fill the registers of two groups and need
-// the fewest copies in total. But if there are no more 128 x 128 tiles than multiprocessors, each multiprocessor
-// computes one small tile, which needs fewer copies per block. A launch therefore uses the tile size with the fewest
-// box copies per block. The producer warp prefetches the next tile while the groups store the current tile.
-// Multiprocessors without a block are free for the kernels of embedding tables.
+// the fewest copies in total. But if the number of 128 x 128 tiles is at most the number of multiprocessors, each
+// multiprocessor computes one small tile, which needs fewer copies per block. A launch therefore uses the tile size
+// with the fewest box copies per block. The producer warp prefetches the next tile while the groups store the current
+// tile. Multiprocessors without a block are free for the kernels of embedding tables.
 #include "ops/gemm/weight_gradient.cuh"
 
 #include <span>

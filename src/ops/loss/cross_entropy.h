@@ -1,6 +1,6 @@
-// Cross entropy from logits: of one label, of two classes, and of several labels. All three are sums of one term,
-//   c(z, y) = max(z, 0) - z y + log(1 + exp(-|z|)),
-// which is -y log p - (1 - y) log(1 - p) with p = 1 / (1 + exp(-z)) and does not overflow.
+// Cross entropy from logits, for one label, for two classes, and for several labels. All three are sums of one term,
+//   c(z, y) = max(z, 0) - z y + log(1 + exp(-|z|)).
+// It equals -y log p - (1 - y) log(1 - p) with p = 1 / (1 + exp(-z)), and does not overflow.
 //
 // Common to all losses: loss[0] is this rank's part of the mean over the global batch; the sum over ranks is the mean.
 // Sums have a fixed order. Rows from valid_samples on add nothing to the loss and have gradient 0, but get a

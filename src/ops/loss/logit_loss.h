@@ -21,7 +21,7 @@ struct LogitLayer {
 };
 
 /// logits = the sum of `terms` in order; one of the terms is y of the layer. Each d_term gets the gradient of the
-/// logits, and may share its memory.
+/// logits, and may share memory with that gradient.
 struct LogitSum {
   std::vector<Tensor> terms;
   std::vector<std::optional<Tensor>> d_terms;

@@ -45,7 +45,7 @@ struct LogitPass {
   int count, lane_bits;                  // number of inputs; log2 of the threads per group
   const T* bias;
   LogitColumn<T> y, logits, d_logits;
-  LogitColumn<const T> terms[kMostTerms];  // y is term number of_layer
+  LogitColumn<const T> terms[kMostTerms];  // terms[of_layer] is y
   LogitColumn<T> d_terms[kMostTerms];      // gradients of terms, except those in the memory of d_logits
   int term_count, of_layer, d_term_count;
   LogitColumn<const float> label;

@@ -1,4 +1,4 @@
-// Turns Arrow's errors into the plug-in's: a text, or null.
+// Converts Arrow's errors to those of the plug-in: an error text, or null for success.
 #pragma once
 
 #include <arrow/result.h>

@@ -24,7 +24,8 @@ struct RedisAddress {
 /// afterwards the connection cannot be used.
 class RedisConnection {
  public:
-  /// Connects, does the TLS handshake and authenticates. `replica`: a replica, which must be told to accept reads.
+  /// Connects, does the TLS handshake and authenticates. `replica`: whether the node is a replica. A replica accepts
+  /// reads only after the command READONLY, which the constructor sends.
   RedisConnection(const RedisAddress&, const RedisSettings&, SSL_CTX* tls, bool replica,
                   RedisClock::time_point deadline);
   ~RedisConnection();

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kKeysOfPiece = 32;  // RocksDB's batch size in MultiGet
 constexpr uint64_t kBytesOfFile = uint64_t{256} << 20;
 
-/// Converts a key to a number with the order in which RocksDB compares key bytes.
+/// Converts a key to a number. The numbers have the order in which RocksDB compares the bytes of keys.
 uint64_t order_of(int64_t key, int32_t key_bytes) {
   const auto bits = static_cast<uint64_t>(key);
   return __builtin_bswap64(key_bytes == 8 ? bits : bits << 32);
