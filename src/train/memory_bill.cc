@@ -100,8 +100,8 @@ struct KeysAndVectors {
   double keys = 0, vectors = 0;
 };
 
-/// Bytes of the messages between hosts and of their lists. The rank sends `own`, gathers equally much for its host, and
-/// receives `owned`.
+/// Bytes of the messages between hosts and of their lists. The rank sends the keys and vectors of `own`, gathers as
+/// many from the other ranks of its host, and receives those of `owned`.
 double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, double of_vector, double ring) {
   const double vectors = of_vector * (3 * own.vectors + owned.vectors),
                lists = 4 * ring * (3 * own.vectors + own.keys + owned.vectors + owned.keys),

@@ -126,7 +126,8 @@ std::string about_seconds(const StepTimes& step) {
 
 /// Caveats for the reader of the figures.
 std::vector<std::string> lines_about_tracing(const StepTimes& step) {
-  constexpr double kFar = 0.05;  // largest unreported difference, as a fraction of the step
+  // largest difference between traced and untraced steps that is not reported, as a fraction of the step
+  constexpr double kFar = 0.05;
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
     lines.push_back(cat("Kernels were not traced: ", step.not_traced,

@@ -17,7 +17,7 @@ constexpr size_t kRounds = 3;           // number of rounds; each round times ea
 constexpr size_t kLeastTogether = 2;    // parts
 constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap counts as a kernel start, not as a wait
 constexpr double kEventsOfGap = 2;      // a gap of up to this many event costs counts as no gap
-constexpr double kUnsure = 1e-6;        // tolerance for the cost of events in seconds
+constexpr double kUnsure = 1e-6;        // tolerance, in seconds, for the cost of an event
 
 bool of_next_batch(const Span& span) { return span.on == Span::On::prepare; }
 bool computes(const Span& span) { return span.on == Span::On::compute; }
@@ -28,7 +28,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// The values of all samples that have one. The first sample's value is used only if no other sample has one.
+/// Returns figure(sample) for the samples in which it has a value. The first sample's value is used only if no other
+/// sample has a value.
 template <class Figure>
 auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
   std::vector<typename decltype(figure(samples[0]))::value_type> out;

@@ -12,8 +12,8 @@
 namespace hctr {
 
 /// The layout of batches of `samples` rows on a device. On a GPU, dense values have the same dtype and row padding as
-/// other tensors. One kernel can then compute the wgrads of the layers that read them together with other wgrads.
-/// TF32x3 has no such kernel. In TF32x3 and on a CPU, rows of dense values are contiguous, as uploaded.
+/// other tensors, so that one kernel can compute the wgrads of their readers and the wgrads of other layers. TF32x3 has
+/// no such kernel. In TF32x3 and on a CPU, rows of dense values are contiguous, as uploaded.
 BatchLayout batch_layout(const Config&, int64_t samples, Device);
 
 /// The memory of one phase of one graph on one device: values and, for training, gradients.
