@@ -107,7 +107,8 @@ std::string limit_of(const PartGroup& group) {
   return cat(", at only ", at, ": limited by the code, not by the machine");
 }
 
-/// The priority of streams that run at the same instant: the instant counts for the lowest value.
+/// The priority of a stream. If several streams run at an instant, the instant counts for the stream with the lowest
+/// value.
 int rank_of(Span::On on) {
   return on == Span::On::compute ? 0 : on == Span::On::prepare ? 2 : on == Span::On::host ? 3 : 1;
 }

@@ -80,7 +80,7 @@ class StepPipeline {
   /// The step at which steps_not_finite() begins, or the last such step if the model skips bad steps; -1 if there is
   /// none.
   int64_t step_not_finite() const { return step_not_finite_; }
-  /// True if the loss of step_not_finite() was infinite or NaN. False if only a gradient was.
+  /// True if the loss of step_not_finite() was infinite or NaN. False if only a gradient was infinite or NaN.
   bool loss_not_finite() const { return loss_not_finite_; }
   /// Whether an update on this rank in step_not_finite() made a weight or row infinite or NaN although losses were
   /// finite.
@@ -144,7 +144,8 @@ class StepPipeline {
   BatchView fetched_batch() const { return ring_.on_host(*fetched_buffer_); }
 
   int64_t skipped_records() const { return progress_.skipped_records; }
-  // Facts about the source, also while given samples replace it. If the config has no source, those of an empty one.
+  // Facts about the source, also while given samples replace it. If the config has no source, the facts of an empty
+  // source.
   int64_t samples_in_set() const { return reader_ ? reader_->samples() : parked_.samples; }
   bool samples_estimated() const { return reader_ ? reader_->samples_estimated() : parked_.estimated; }
   int64_t rows_left_over() const { return reader_ ? reader_->rows_left_over() : parked_.left_over; }

@@ -1,4 +1,4 @@
-// Combines samples that each time a few parts of a recorded step into one timeline.
+// Combines samples into one timeline. Each sample is a measured step in which a few parts of a recorded step are timed.
 //
 // The duration of a part is the time between its two events in one step, minus the cost of two events; the median of
 // several steps counts. Times of different steps are never subtracted. Parts of the compute stream run in order. The

@@ -35,7 +35,7 @@ class RowDiskTier {
     int64_t batch_keys = 0;      ///< maximum keys of one batch
     size_t batches_ahead = 0;    ///< batches that may be queued
     bool all_exist = false;      ///< every key has a row from the start
-    /// New keys get free row numbers. False: an admission gate decides later which new keys get rows.
+    /// True: new keys get free row numbers. False: an admission gate decides later which new keys get rows.
     bool places_for_new = true;
   };
   /// `budget` and the RowsInMemory must outlive this object.

@@ -281,7 +281,7 @@ void Exchange::list_addresses(Runtime& runtime) {
   });
   for (Batch& batch : batches_) {
     batch.split = split;
-    // `present` stays null for a single message to all owners, which has every vector
+    // `present` stays null if one message goes to all owners, because that message has every vector
     if (!one_message) batch.split.present = batch.joined.present;
   }
 }

@@ -19,7 +19,7 @@
 
 namespace hctr {
 
-/// The prepared batch during which rows are removed. Its row numbers are updated.
+/// A prepared batch that exists while rows are removed. Its row numbers are updated.
 struct RowsOfBatch {
   int32_t* rows = nullptr;  // [count]
   int64_t count = 0;

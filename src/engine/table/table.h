@@ -132,9 +132,9 @@ class EmbeddingTable {
   void freeze(bool frozen) { frozen_ = frozen; }
   bool frozen() const { return frozen_; }
 
-  /// Lookup for evaluation, on the compute stream. Keys that no finished step has seen contribute nothing, but count in
-  /// the mean of their bag. With direct keys they contribute the initial values of their rows. Shapes: as prepare() and
-  /// forward(), with eval_samples and eval_key_capacity.
+  /// Lookup for evaluation, on the compute stream. Keys that no finished step has seen contribute nothing, but are
+  /// counted in the number of keys by which their bag's mean is divided. With direct keys they contribute the initial
+  /// values of their rows. Shapes: as prepare() and forward(), with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
   /// Allocates memory for find() and lookup() of `keys` keys, if batches grow. Runs on the host. Waits for queued work
   /// if memory was insufficient. Errors: Error(device).

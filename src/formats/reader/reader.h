@@ -106,8 +106,8 @@ class Reader {
   /// The PassedOn of the last batch that next() returned. Call at most once per batch.
   PassedOn take_passed_on() { return std::move(passed_on_); }
 
-  /// The position after the last batch that next() returned. A reader of the same set with the same batch, shuffle and
-  /// seed that starts there delivers the same further batches, for any number of ranks and workers.
+  /// The position after the last batch that next() returned. A reader that starts at this position, with the same set,
+  /// batch size, shuffle window and seed, delivers the batches that would follow, for any number of ranks and workers.
   ReaderPosition position() const { return position_; }
   /// The start of the next pass after position(), for epochs with different orders. Resets the sample count to 0.
   ReaderPosition next_pass() const;
