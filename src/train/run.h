@@ -180,7 +180,7 @@ class Run {
   // Defined in run_not_finite.cc:
   static constexpr int64_t kMostSkipped = 100;  // maximum number of consecutive skipped steps ("on_nan": "skip")
   /// Throws if the loss of the last step is not finite, or if an earlier loss that was not finite has stopped the
-  /// model. Steps that the model skips do not count. All ranks have the same loss. Call with no step queued.
+  /// model. Ignores steps that the model skips. All ranks have the same loss. Call with no step queued.
   void check_finite(double loss);
   /// Collective.
   [[noreturn]] void throw_diverged();
@@ -292,7 +292,7 @@ class Run {
   std::string device_;
   std::string algorithms_;  // GEMM algorithms as text; empty without a search
   RunProgress now_;
-  std::vector<SlotMatches> matches_;  // matches of each slot in the last evaluation
+  std::vector<SlotMatches> matches_;  // [slot] how many keys and values matched nothing in the last evaluation
   End end_;                           // end of the current call
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;

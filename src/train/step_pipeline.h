@@ -153,8 +153,8 @@ class StepPipeline {
   const CountedSamples& counted() const { return counted_; }
   /// The key width that fits all batches so far: 4 or 8 bytes.
   int key_bytes() const { return progress_.key_bytes > 0 ? progress_.key_bytes : reader_ ? reader_->key_bytes() : 8; }
-  /// The position after the last trained batch; at the end of the data, the start of the next pass. Batches that are
-  /// read ahead do not count.
+  /// The position after the last trained batch; at the end of the data, the start of the next pass. Ignores batches
+  /// that are only read ahead.
   const ReadProgress& progress() const { return progress_; }
   /// Number and size of the files, which identify the data set.
   DataFingerprint data_fingerprint() const { return reader_ ? reader_->fingerprint() : parked_.fingerprint; }
@@ -229,7 +229,7 @@ class StepPipeline {
   GivenBatches given_;
   bool gives_ = false;        // whether the next batch comes from given_
   bool tables_grew_ = false;  // whether tables grew for the batch of the last fetch()
-  // left_waiting_: whether the last wait for a batch ended without a batch. Waits for new files do not count.
+  // left_waiting_: whether the last wait for a batch ended without a batch. Ignores waits for new files.
   bool fetched_ = false, left_waiting_ = false;
   std::optional<int> fetched_buffer_;          // result of the last fetch(); none at the end of the data
   std::optional<int> uploading_;               // the buffer whose upload may not have run yet

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kRounds = 3;           // number of rounds; each round times each part once
 constexpr size_t kLeastTogether = 2;    // parts
-constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap counts as a kernel start, not as a wait
+constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap is treated as a kernel start, not as a wait
 constexpr double kEventsOfGap = 2;      // gaps of up to this multiple of an event's cost are treated as no gap
 constexpr double kUnsure = 1e-6;        // tolerance, in seconds, for the cost of an event
 
@@ -132,7 +132,7 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
     })));
-    // events make the step longer: scale the begin to a step without events
+    // events make the step longer: scale the start to a step without events
     begins.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
     })));

@@ -43,7 +43,7 @@ class DiskRows : private RowDiskUser {
   /// The maximum bytes of the map for `rows` rows.
   static constexpr int64_t bytes_in_memory(int64_t rows) { return rows * static_cast<int64_t>(sizeof(Row)) * 8 / 3; }
 
-  /// Bytes of the map that count in the host budget (map_bytes) and in the disk budget (map_bytes_on_disk).
+  /// Bytes of the map that are charged to the host budget (map_bytes) and to the disk budget (map_bytes_on_disk).
   int64_t map_bytes() const { return map_.in_file() ? 0 : map_.bytes(); }
   int64_t map_bytes_on_disk() const { return map_.in_file() ? map_.bytes() : 0; }
   bool map_on_disk() const { return map_.in_file(); }

@@ -121,7 +121,7 @@ class UniqueExchange {
     int64_t own_bags = 0;
     RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
     int64_t listed = 0;  // keys whose rows are sent
-    int64_t summed = 0;  // summands of gradient sums: the gradient of a bag counts once per key of the bag
+    int64_t summed = 0;  // summands of all gradient sums; a bag's gradient is one summand for each key of the bag
   };
   /// Arena tickets of ops::RowGroups.
   struct Groups {

@@ -66,7 +66,7 @@ class RowArrays {
   /// of this run.
   void set_steps_before(uint32_t steps);
 
-  /// most_rows(): rows with reserved addresses. capacity(): rows with memory.
+  /// most_rows(): rows with reserved addresses. capacity(): rows with allocated memory.
   int64_t most_rows() const { return most_rows_; }
   int64_t capacity() const { return capacity_; }
   /// grow_numbers() allocates vectors and optimizer states, of which the first `on_device` rows are on the device.

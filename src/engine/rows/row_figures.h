@@ -36,7 +36,7 @@ struct HostRows {
   }
 };
 
-/// Bytes on the device as the budget counts them. numbers: vectors and optimizer states; besides: everything else.
+/// Bytes on the device that are charged to the budget. numbers: vectors and optimizer states; besides: everything else.
 struct DeviceBytes {
   int64_t numbers = 0, besides = 0;
   DeviceBytes operator+(const DeviceBytes& other) const { return {numbers + other.numbers, besides + other.besides}; }

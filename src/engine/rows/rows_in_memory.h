@@ -99,8 +99,8 @@ class RowsInMemory {
 
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   /// Removes the rows that `choose` marks, and renumbers the remaining rows 1 to n without gaps. Waits for queued work.
-  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows; rows that were
-  /// evicted before do not count.
+  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows, without rows that
+  /// were evicted before.
   int64_t remove(const RowsOfBatch& batch, const Choose& choose, RowFollower&);
 
  private:

@@ -13,10 +13,10 @@
 
 namespace hctr {
 
-/// Computes only: moves no row and allocates nothing. Vectors and optimizer states ("numbers") are counted in the
+/// Computes only: moves no row and allocates nothing. Vectors and optimizer states ("numbers") are charged to the
 /// budget when they are allocated. All other memory of a store (keys, index, statistics, marks, swap buffers,
-/// in-transit blocks) is counted here, for all rows with memory. On a CPU without a device budget, device and host
-/// share one memory, and all of this counts as host memory.
+/// in-transit blocks) is charged here, for all rows with allocated memory. On a CPU without a device budget, device and
+/// host share one memory, and all of this is charged as host memory.
 class RowAccount {
  public:
   struct Rules {
@@ -40,7 +40,7 @@ class RowAccount {
   /// Declares that uses are counted from now on, with buffers of `bytes` bytes.
   void set_uses(int64_t bytes) { uses_ = bytes; }
 
-  /// Updates the budget's byte counts for the rows with memory.
+  /// Updates the budget's byte counts for the rows with allocated memory.
   void count();
   DeviceBytes device_bytes() const { return {arrays_.number_bytes_on_device(), counted_.on_device}; }
 

@@ -10,10 +10,10 @@
 //         -> next()
 //
 // Chunks are numbered when they are cut. The order of samples therefore depends on the set and, when shuffling, on seed
-// and pass, but not on the number of workers. All queues are bounded: besides the batch buffers, memory holds one chunk
-// and two parsed chunks per worker, and the rows of three batches. If the format supports it, each of several ranks
-// only counts the other ranks' rows and parses its own (rank_slice.h; shuffled_slice.h when shuffling). Otherwise each
-// rank parses all rows and drops those of the other ranks.
+// and pass, but not on the number of workers. All queues are bounded: in addition to the batch buffers, memory holds
+// one chunk and two parsed chunks per worker, and the rows of three batches. If the format supports it, each of several
+// ranks only counts the other ranks' rows and parses its own (rank_slice.h; shuffled_slice.h when shuffling). Otherwise
+// each rank parses all rows and drops those of the other ranks.
 //
 // Reading by rows (reader_rows.cc), if the record of each row is known by arithmetic (row_map.h), without shuffling and
 // without skipping bad records:
@@ -21,7 +21,7 @@
 //   files -> batch buffers   worker threads in parallel, each for a range of rows  row_tasks.h, one_hot_batch.h
 //         -> next()
 //
-// Besides the batch buffers, memory holds the bytes of one such range per worker.
+// In addition to the batch buffers, memory holds the bytes of one such range per worker.
 #pragma once
 
 #include <chrono>
