@@ -15,8 +15,8 @@ struct ReaderPosition {
   int64_t rows = 0;  ///< good rows from that boundary to the row; when shuffling, to the window's first row
   /// when shuffling: window index in the pass, and number of rows delivered from that window
   int64_t window = 0, taken = 0;
-  int64_t samples = 0;            ///< total delivered samples over all ranks
-  int64_t bad_records = 0;        ///< total records skipped before the chunk boundary
+  int64_t samples = 0;      ///< total delivered samples over all ranks
+  int64_t bad_records = 0;  ///< total records skipped before the chunk boundary
 
   bool operator==(const ReaderPosition&) const = default;
 };
