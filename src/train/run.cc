@@ -74,7 +74,7 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   if (runtime_.device().is_cuda()) model_->hold_memory_to_save();
   every_ = {config.solver.display, config.solver.eval_interval, config.solver.snapshot};
   end_ = end_of_config();
-  comm_.barrier();  // waits for the slowest rank's set-up, which must not count against the time limit of a step
+  comm_.barrier();  // waits for the slowest rank's set-up, so that the time limit of a step excludes it
 }
 
 std::unique_ptr<Replica> Run::make_model() {

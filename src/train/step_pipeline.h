@@ -75,7 +75,7 @@ class StepPipeline {
   void replay(int64_t step, double learning_rate, Replay);
   /// The number of consecutive most recent steps with a NaN or infinite loss, or skipped because of such a gradient.
   /// Covers finished steps only, without the last few, and does not wait. If the model does not skip bad steps, the
-  /// first bad step and all later steps change no weight or row, and all of them count.
+  /// first bad step and all later steps change no weight or row, and all of them are counted.
   int64_t steps_not_finite() const { return steps_not_finite_; }
   /// The step at which steps_not_finite() begins, or the last such step if the model skips bad steps; -1 if there is
   /// none.

@@ -88,7 +88,7 @@ class Embedding {
   /// Calls EmbeddingTable::freeze() for all rows. `frozen` must be the same on every rank.
   virtual void freeze(bool frozen) { table().freeze(frozen); }
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
-  /// Creates a reader with its own memory, for lookups in a table that no longer changes. Only on one rank.
+  /// Creates a reader with its own memory, for lookups in a table that no longer changes. Requires a single rank.
   std::unique_ptr<TableReader> reader(Runtime& runtime, int64_t samples, int64_t key_capacity) {
     return table().reader(runtime, samples, key_capacity);
   }

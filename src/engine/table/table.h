@@ -220,7 +220,7 @@ class EmbeddingTable {
   void load_export_kernels();
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
-  /// Records that a model contains all rows. Later changes count as changes since that model.
+  /// Records that a model contains all rows. Later changes are tracked as changes since that model.
   void note_model();
   /// The keys whose rows were in the last model and no longer exist, sorted. Waits for queued steps.
   std::vector<SlotKey> removed_keys();

@@ -95,7 +95,7 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // With a stated device budget, memory promised to the index already counts as used. Without a stated budget, only
+  // With a stated device budget, memory promised to the index is already treated as used. Without a stated budget, only
   // allocated memory reduces the free memory.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);

@@ -128,7 +128,7 @@ class Reader {
   DataFingerprint fingerprint() const;
   /// Bytes per key, 4 or 8, that suffice for all keys delivered so far.
   int key_bytes() const;
-  /// Number of records skipped up to the last delivered row. A record counts once per pass.
+  /// Number of records skipped up to the last delivered row. A record is counted once per pass.
   int64_t skipped_records() const { return skipped_; }
   /// Number of rows parsed since the start or the last reset(), including batches not delivered yet.
   int64_t parsed_rows() const;
