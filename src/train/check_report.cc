@@ -83,7 +83,8 @@ TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& bud
   return {text, little_disk || little_memory};
 }
 
-/// A budget's fraction of a tier that it shares with other budgets, proportional to the bytes of its rows.
+/// A budget's fraction of a tier that several budgets share. The fraction is proportional to the bytes of the budget's
+/// rows.
 std::optional<int64_t> part_of_tier(const MemoryBill& bill, size_t rank, const MemoryBill::Budget& budget,
                                     bool RowMemory::Tiers::*tier, const std::optional<int64_t>& most) {
   if (!most || !(budget.shared.*tier)) return most;

@@ -14,8 +14,8 @@
 namespace hctr {
 namespace {
 
-// With several ranks, two checks are collective: of rank 0's clock, and whether all ranks have written. Ranks make
-// these checks only every Nth step.
+// With several ranks, it takes collective calls to read rank 0's clock and to learn whether all ranks have written
+// their files. Ranks make these calls only every Nth step.
 constexpr int64_t kStepsBetweenLooks = 16;
 
 std::string file_of_rank(int rank) { return cat("rank_", rank, ".state"); }
@@ -209,7 +209,8 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 }
 
 void Checkpointer::write_files(Writing& now) {
-  // Moves the elements here, so that an error destroys them too: training may wait for their reads until then.
+  // Moves the elements to a local variable, so that an error destroys them too. Until they are destroyed, training may
+  // wait for their reads.
   LaterState later = std::exchange(now.later, {});
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);

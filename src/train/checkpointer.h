@@ -45,7 +45,7 @@ class Checkpointer {
     int64_t iteration = 0;
     std::function<void(StateWriter)> state;  ///< saves this rank's state; called with no step queued
     Json about;                              ///< on rank 0: describes the run
-    Json progress;                           ///< on rank 0: numbers that can change while the state does not
+    Json progress;                           ///< on rank 0: values that can change while the state does not
     /// on rank 0: a file that is flushed to disk before the checkpoint is published
     fs::path metrics;
     int64_t best_iteration = -1;  ///< iteration of a checkpoint that must not be removed

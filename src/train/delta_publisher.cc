@@ -106,7 +106,7 @@ void DeltaPublisher::add_left(int64_t known) {
       const Json *const of = json.find("run"), *const topic = json.find("topic"), *const last = json.find("iteration");
       if (of && of->string() && *of->string() == run_ && topic && topic->string() &&
           *topic->string() == section_.topic && last && last->integer())
-        published_ = *last->integer();  // a file of another run or topic does not count
+        published_ = *last->integer();  // files of other runs and topics are ignored
     }
     for (const auto& [iteration, folder] : deltas_at(prefix_))
       if (iteration > published_ && iteration <= known && delta_manifest(folder).run == run_)

@@ -20,8 +20,8 @@ namespace hctr {
 class HpsPublisher;
 
 /// A thread that sends each delta once its folder is complete. Training never waits for this thread. While no broker
-/// answers, deltas remain in their folders, which are complete and checksummed. The thread, or that of a resumed run,
-/// sends these deltas later. <prefix>_published.json stores the iteration of the last sent delta.
+/// answers, deltas remain in their folders, which are complete and checksummed. The thread sends them later; if the run
+/// is resumed, the resumed run's thread does. <prefix>_published.json stores the iteration of the last sent delta.
 class DeltaPublisher {
  public:
   /// Also queues deltas of `run` at the prefix, up to iteration `known`, that an earlier process has not sent. Errors:

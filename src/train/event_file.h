@@ -1,4 +1,4 @@
-// TensorBoard event files: the numbers of metrics.jsonl as scalars.
+// TensorBoard event files: the values of metrics.jsonl as scalars.
 //
 // A file is a sequence of TFRecords, each of which holds a protocol buffer "Event":
 //   u64 length | u32 masked CRC32C of the length | the event | u32 masked CRC32C of the event

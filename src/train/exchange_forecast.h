@@ -24,8 +24,8 @@ struct ExchangeForecast {
 };
 
 /// Uses the plan's cost model with the GPU's links. Gradients and all-reduces overlap the backward pass of the dense
-/// layers; only the excess counts. The key exchange of the next batch overlaps the step and does not count. `step`:
-/// forecast for one GPU; `weights`: number of dense weights; `keys`: as for forecast_step().
+/// layers; only the time that exceeds the backward pass is added. The key exchange of the next batch overlaps the step
+/// and adds no time. `step`: forecast for one GPU; `weights`: number of dense weights; `keys`: as for forecast_step().
 ExchangeForecast forecast_exchange(const Config&, int64_t ranks, const KnownGpu&, const StepForecast& step,
                                    int64_t weights, const std::vector<std::vector<SlotKeys>>& keys);
 

@@ -6,7 +6,7 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks(500);
-constexpr size_t kFirstFiles = 8;  // number of files that provide the first rows
+constexpr size_t kFirstFiles = 8;  // maximum number of files that first_followed_files() returns
 
 }  // namespace
 

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kLongestWaitOfHps = 20;  // maximum seconds in which the broker accepts no message
+constexpr double kLongestWaitOfHps = 20;  // maximum seconds to wait for the broker to accept a message
 
 }  // namespace
 

@@ -100,8 +100,8 @@ struct KeysAndVectors {
   double keys = 0, vectors = 0;
 };
 
-/// Bytes of the messages between hosts and of their lists. The rank sends `own`, gathers equally much for its host, and
-/// receives `owned`.
+/// Bytes of the messages between hosts and of their lists. The rank sends the keys and vectors of `own`, gathers as
+/// many from the other ranks of its host, and receives those of `owned`.
 double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, double of_vector, double ring) {
   const double vectors = of_vector * (3 * own.vectors + owned.vectors),
                lists = 4 * ring * (3 * own.vectors + own.keys + owned.vectors + owned.keys),
@@ -247,7 +247,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                                        rows * (bytes_of_row(spec) - number_bytes_of_row(spec)),
                                        rows * bytes_of_moving_row(is_direct)};
       if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(ranks))
-        // Capacity counts pieces of cut vectors; `rows` counts whole rows.
+        // If vectors are split, the capacity is a number of pieces, but `rows` is a number of whole rows.
         room_for_rows += problem.tables[e].row_bytes *
                          (rows_with_memory(rows, section.stated_rows(rank, placements[e]) / placements[e].pieces,
                                            more.keys / placements[e].pieces, StepPipeline::kBuffers + 1) -

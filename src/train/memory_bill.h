@@ -31,8 +31,8 @@ struct MemoryBill {
     RowMemory::Tiers shared{};
   };
   std::vector<Budget> budgets{};  ///< the solver's budget, then the budgets of tables with their own
-  /// Bytes of all rows of a table. `numbers`: vectors and optimizer states. The other fields count memory of each row
-  /// that is not on disk: keys, index, statistics and, on a GPU, buffers for moving rows.
+  /// Bytes of all rows of a table. `numbers`: vectors and optimizer states. The other fields are the memory of rows
+  /// that are not on disk: keys, index, statistics and, on a GPU, buffers for moving rows.
   struct Rows {
     int64_t numbers = 0, besides = 0, to_move = 0;
     Rows& operator+=(const Rows& other);

@@ -89,8 +89,8 @@ class ModelSaver {
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }
-  /// On rank 0: removes the model that this run saved after an iteration, and its final_* links in the run folder.
-  /// Keeps a model that the config asked for.
+  /// On rank 0: removes the model that this run saved at an iteration, and the final_* links to its files in the run
+  /// folder. Keeps a model that the config asked for.
   void remove(int64_t iteration, bool asked_for) const;
   /// For a resumed run: sets its best saved model.
   void go_on_with_best(Saved saved) { best_ = std::move(saved); }

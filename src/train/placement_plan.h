@@ -24,7 +24,7 @@ std::vector<Placement> make_placements(const Config&, Runtime&, Communicator&, c
 /// plan with the problem's speeds. Errors: Error(config) if placement_file does not fit.
 std::vector<Placement> expected_placements(const Config&, const PlanProblem&);
 
-/// Memory of a GPU that a plan may count on. 0: unknown.
+/// The memory of a GPU that a plan may use; 0: unknown.
 int64_t memory_for_plan(double gpu_bytes);
 
 /// The plan that --check prints, made without data and with assumed speeds; empty on one rank. `gpu_bytes`: memory of

@@ -37,7 +37,7 @@ std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string&
   ops::describe_product_library(ctx, library);
   if (path.empty()) path = product_cache_path(library, environment);
   ops::ProductAlgorithms kept, known, refused, found;
-  std::error_code unreadable;  // an unreadable file counts as absent; writing it later logs a warning
+  std::error_code unreadable;  // an unreadable file is treated as absent; writing it later logs a warning
   if (!path.empty() && fs::exists(path, unreadable))
     kept = read_or_warn(log, cat("the algorithm file '", path.string(), "' is"),
                         [&] { return products_of_text(read_text(path, "the file of algorithms"), library); });

@@ -63,8 +63,8 @@ double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes 
 struct PartGroup {
   std::string type;
   double share = 0;
-  double products = 0, copies = 0;  // seconds at peak rates for the GEMMs and copies that count in `share`
-  double launches = 0;              // kernel launches that count in `share`
+  double products = 0, copies = 0;  // seconds at peak rates for the GEMMs and copies within `share`
+  double launches = 0;              // kernel launches within `share`
 };
 
 std::vector<PartGroup> groups_of(const StepTimes& step) {
@@ -73,7 +73,7 @@ std::vector<PartGroup> groups_of(const StepTimes& step) {
     PartGroup& group = by_type[part.type];
     group.type = part.type;
     const double products = product_seconds(part.work, step.ceilings), copies = copy_seconds(part.work, step.ceilings);
-    // the fraction of the part's time that counts in its share; in the rest, other parts count
+    // the fraction of the part's time that is attributed to the part; the rest is attributed to other parts
     const double seen = part.seconds > 0 ? part.share / part.seconds : 0;
     group.share += part.share;
     group.products += seen * products;
@@ -107,7 +107,8 @@ std::string limit_of(const PartGroup& group) {
   return cat(", at only ", at, ": limited by the code, not by the machine");
 }
 
-/// The priority of streams that run at the same instant: the instant counts for the lowest value.
+/// The priority of a stream. If several streams run at an instant, the instant is attributed to the stream with the
+/// lowest value.
 int rank_of(Span::On on) {
   return on == Span::On::compute ? 0 : on == Span::On::prepare ? 2 : on == Span::On::host ? 3 : 1;
 }
@@ -126,7 +127,8 @@ std::string about_seconds(const StepTimes& step) {
 
 /// Caveats for the reader of the figures.
 std::vector<std::string> lines_about_tracing(const StepTimes& step) {
-  constexpr double kFar = 0.05;  // largest unreported difference, as a fraction of the step
+  // largest difference between traced and untraced steps that is not reported, as a fraction of the step
+  constexpr double kFar = 0.05;
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
     lines.push_back(cat("Kernels were not traced: ", step.not_traced,

@@ -15,7 +15,7 @@ namespace hctr {
 struct PartTime {
   Span::On on = Span::On::compute;
   std::string part, type, name;
-  double seconds = 0;  ///< from the begin of the part to its end
+  double seconds = 0;  ///< from the start of the part to its end
   double share = 0;    ///< seconds of the step attributed to the part (time_shares.h)
   Work work{};
   struct Beside {
@@ -47,7 +47,7 @@ struct StepTimes {
   double idle = 0;                ///< time in which no part runs
   int cores = 1;                  ///< cores that this process may use
   double busy_cores = 0;          ///< processor time of the process divided by elapsed time
-  std::vector<PartTime> parts;    ///< ordered by the begin of the first span
+  std::vector<PartTime> parts;    ///< ordered by the start of the first span
   struct Stream {
     Span::On on;
     double seconds, hidden;  ///< seconds of the stream's spans; seconds in which these spans overlap the compute stream
@@ -62,9 +62,9 @@ struct StepTimes {
 /// Adds up the spans of `steps` steps with a total duration of `seconds`. Time starts at 0. Sets steps, seconds, idle,
 /// parts and streams.
 ///
-/// On a GPU, each instant counts for one part. The compute stream has the first priority, because the step waits for
-/// it. The streams of tables and weights follow, then the preparation of the next batch, then the host's work. A part
-/// that always overlaps parts of higher priority has no share. Removing a part would shorten the step by about its
+/// On a GPU, each instant is attributed to one part. The compute stream has the first priority, because the step waits
+/// for it. The streams of tables and weights follow, then the preparation of the next batch, then the host's work. A
+/// part that always overlaps parts of higher priority has no share. Removing a part would shorten the step by about its
 /// share.
 void add_up(const std::vector<Span>& spans, int64_t steps, double seconds, StepTimes&);
 

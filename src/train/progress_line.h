@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// The numbers of a display.
+/// The values that a display shows.
 struct DisplayFigures {
   int64_t iteration = 0;
   std::optional<double> epoch;         ///< passes over the data so far; none if the size of the set is unknown

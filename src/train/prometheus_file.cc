@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-/// A number of a metrics line, and its Prometheus name.
+/// A field of a metrics line, and its Prometheus name.
 struct Exported {
   const char *kind, *field, *name, *help;
 };

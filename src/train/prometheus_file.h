@@ -1,4 +1,4 @@
-// --metrics-file: the latest numbers of a run in Prometheus' text format, for the textfile collector of node_exporter.
+// --metrics-file: the latest metrics of a run in Prometheus' text format, for the textfile collector of node_exporter.
 #pragma once
 
 #include <filesystem>
@@ -14,9 +14,9 @@ namespace hctr {
 /// after that, the first failure logs a warning.
 class PrometheusFile {
  public:
-  /// `run`: the id of the run, which labels every number.
+  /// `run`: the id of the run, which labels every metric.
   PrometheusFile(std::filesystem::path, std::string run, const Log&);
-  /// Adds the numbers of a line. Errors, in the first call only: Error(io).
+  /// Adds the metrics of a line. Errors, in the first call only: Error(io).
   void add(const Json& line, double unix_seconds);
   /// The contents of the file.
   std::string text() const;

@@ -210,7 +210,8 @@ void expect_one_program(const std::vector<RankAbout>& ranks) {
 std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {
   std::vector<std::string> sentences;
   for (const auto& here : by_host(ranks)) {
-    // largest clock difference of the host's ranks, because hosts in containers may share a name
+    // the largest clock difference of all ranks with this host name, because several hosts in containers may share a
+    // name
     int64_t difference = 0;
     for (const int r : here) {
       const int64_t of_rank = ranks[static_cast<size_t>(r)].clock_ms - ranks[0].clock_ms;

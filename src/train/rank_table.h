@@ -21,7 +21,7 @@ struct RankAbout {
   /// version of the GPU driver, empty on a CPU; version of this program
   std::string driver, version;
   std::string gpu_id;  ///< id of the GPU, from gpu_links(); empty on a CPU
-  /// GPUs of the same host: joined by NVLink; without peer access
+  /// GPUs of the same host: those joined to this GPU by NVLink; those without peer access to it
   std::vector<std::string> nvlink = {}, unreachable = {};
   int64_t clock_ms = 0;      ///< since 1970
   std::string host_id = {};  ///< NCCL_HOSTID, if it differs from the host's name

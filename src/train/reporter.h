@@ -23,7 +23,7 @@ namespace hctr {
 
 /// The consumers of metrics in addition to metrics.jsonl.
 struct ReporterOptions {
-  /// Receives each line of metrics.jsonl without its newline. If set, the numbers are not logged.
+  /// Receives each line of metrics.jsonl without its newline. If set, the metrics are not logged.
   std::function<void(std::string_view line)> lines{};
   bool tensorboard = false;            ///< whether to write event files in the run folder
   std::filesystem::path prometheus{};  ///< path of the Prometheus text file; empty: none
@@ -31,7 +31,7 @@ struct ReporterOptions {
   bool silent = false;                 ///< true: reports nothing, for ranks other than 0
 };
 
-/// The trainer's numbers at a display.
+/// The trainer's metrics at a display.
 struct TrainedFigures {
   int64_t iteration = 0, samples = 0;
   double loss = 0, mean_loss = 0;  ///< loss: of the last step; mean_loss: over the samples since the last display
@@ -85,7 +85,7 @@ class Reporter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Logs a line. Does nothing if a callback receives the numbers.
+  /// Logs a line. Does nothing if a callback receives the metrics.
   void display(const std::string& line) {
     if (!options_.lines) event(line);
   }

@@ -16,7 +16,7 @@
 namespace hctr {
 namespace {
 
-/// The GEMM dtype for the log line on activations, if the two dtypes differ.
+/// The part of a log line that states for how many weights the GEMMs run in FP8; empty if for none.
 std::string products_text(const Graph& graph) {
   const size_t products = fp8_products(graph);
   return products == 0 ? "" : cat(", products of ", products, products == 1 ? " weight" : " weights", " in FP8");
@@ -58,7 +58,7 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   peers_ = rank.peers;
   pipeline_ = make_pipeline(read_progress());
   resolve_schedule(schedule_, steps_of_run());
-  if (model_->loss_scale()) most_not_finite_ = kMostSkipped;  // loss scaling skips such steps
+  if (model_->loss_scale()) most_not_finite_ = kMostSkipped;  // the model skips steps with NaN or infinite gradients
   if (!config.data.eval_source.empty())
     evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm_, *model_, eval_layout_, log, now_.eval_reader);
   else
@@ -74,7 +74,7 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   if (runtime_.device().is_cuda()) model_->hold_memory_to_save();
   every_ = {config.solver.display, config.solver.eval_interval, config.solver.snapshot};
   end_ = end_of_config();
-  comm_.barrier();  // waits for the slowest rank's set-up, which must not count against the time limit of a step
+  comm_.barrier();  // waits for the slowest rank's set-up, so that the time limit of a step excludes it
 }
 
 std::unique_ptr<Replica> Run::make_model() {

@@ -34,7 +34,7 @@ struct RankPlace {
 
 /// Callbacks for displays and evaluations. Every rank has the same callbacks; rank 0 calls them.
 struct RunHooks {
-  /// Each returns whether training continues. May be null.
+  /// Each callback returns whether training continues. May be null.
   std::function<bool(const TrainerState&)> displayed{}, evaluated{};
 };
 
@@ -178,9 +178,9 @@ class Run {
   /// Checks that all ranks found the same number of samples: each rank opens the files itself.
   void expect_one_data_set();
   // Defined in run_not_finite.cc:
-  static constexpr int64_t kMostSkipped = 100;  // maximum of consecutive steps that "on_nan": "skip" skips
+  static constexpr int64_t kMostSkipped = 100;  // maximum number of consecutive skipped steps ("on_nan": "skip")
   /// Throws if the loss of the last step is not finite, or if an earlier loss that was not finite has stopped the
-  /// model. Steps that the model skips do not count. All ranks have the same loss. Call with no step queued.
+  /// model. Ignores steps that the model skips. All ranks have the same loss. Call with no step queued.
   void check_finite(double loss);
   /// Collective.
   [[noreturn]] void throw_diverged();
@@ -292,7 +292,7 @@ class Run {
   std::string device_;
   std::string algorithms_;  // GEMM algorithms as text; empty without a search
   RunProgress now_;
-  std::vector<SlotMatches> matches_;  // matches of each slot in the last evaluation
+  std::vector<SlotMatches> matches_;  // [slot] how many keys and values matched nothing in the last evaluation
   End end_;                           // end of the current call
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;
@@ -314,7 +314,7 @@ class Run {
   struct DiskReads {
     int64_t rows = 0, from_disk = 0;
   } disk_reads_;                 // totals at the last display
-  int64_t most_not_finite_ = 0;  // maximum of consecutive steps whose loss may be NaN or infinite
+  int64_t most_not_finite_ = 0;  // maximum number of consecutive steps whose loss may be NaN or infinite
   // size of metrics.jsonl at the end of the run, without the "end" line
   std::optional<int64_t> metrics_bytes_;
   std::optional<ReaderPosition> left_evaluation_;  // start position of an evaluation that a stop has interrupted

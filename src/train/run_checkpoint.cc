@@ -70,8 +70,8 @@ void Run::expect_one_key_rule() const {
 void Run::load_checkpoint() {
   model_->load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
   now_ = from_->progress;
-  // Rank 0 decides, because saving is collective and the files are on rank 0's host. Files of other runs do not count:
-  // the run links and removes its own models only.
+  // Rank 0 decides, because saving is collective and the files are on rank 0's host. Files of other runs are ignored,
+  // because the run links and removes only its own models.
   const auto are_own = [&](const std::vector<std::string>& names, int64_t iteration) {
     const std::vector<fs::path> files(names.begin(), names.end());
     const auto exists = [](const fs::path& file) { return fs::exists(file); };
@@ -116,7 +116,7 @@ void Run::choose_algorithms() {
   if (!config_.solver.algorithm_search) return;
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
   algorithms_ = before && before->string() ? *before->string() : "";
-  if (!pipeline_->records()) return;  // the next checkpoint stores the same algorithms again
+  if (!pipeline_->records()) return;  // steps are not recorded: only pass the algorithms on to the next checkpoint
   algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_,
                                           options_.surroundings.environment, log_);
   pipeline_->record_again();

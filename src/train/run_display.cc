@@ -146,8 +146,8 @@ bool Run::note_best() {
     return false;
   }
   if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) {
-    // Only regular evaluations count. An extra evaluation at the end does not: a run with a larger max_iter would not
-    // make it.
+    // Counts only regular evaluations. An extra evaluation at the end is excluded, because a run with a larger max_iter
+    // would not make it.
     if (every_.eval > 0 && now_.iterations % every_.eval == 0) ++now_.evaluations_since_best;
     return false;
   }

@@ -5,7 +5,7 @@
 //   summary.json    the fields of TrainSummary, with "schema"
 //   config.json     the config with every default filled in
 //   run.json        command line, host, device, driver, versions, data and times of each start (run_about.h)
-//   events.out...   with "tensorboard": the numbers of metrics.jsonl for TensorBoard
+//   events.out...   with "tensorboard": the values of metrics.jsonl for TensorBoard
 //   profile.json    with --profile: the time of each part of a step, with "schema"
 //   plan.json       on several ranks: the owner rank of each embedding row
 //   final_*.model   the final model, in the classic layouts

@@ -24,7 +24,7 @@ NewFiles new_files(const std::string& text) {
 void Run::start_following() {
   if (!config_.data.follow) return;
   if (from_) {
-    now_.epochs = 0;  // resets the passes: newly arrived files may be read
+    now_.epochs = 0;  // a finished pass does not end the resumed run, because new files may have arrived
     expect_same_followed_file();
   }
   feed_ = std::make_shared<FileFeed>(now_.followed);

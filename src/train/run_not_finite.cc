@@ -116,7 +116,7 @@ void Run::check_finite(double loss) {
 
 void Run::throw_diverged() {
   diverged_ = true;
-  // waits for queued steps, so that the failing step is known; rank 0's answer is used on all ranks
+  // waits for queued steps, so that the failing step is known; all ranks use the step that rank 0 has found
   pipeline_->finish_and_read_loss();
   const bool spoiled = comm_.any(pipeline_->spoiled());
   int64_t step = std::stoll(comm_.broadcast(cat(pipeline_->step_not_finite()), 0));

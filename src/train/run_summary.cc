@@ -1,4 +1,4 @@
-// Builds summary.json, the numbers of a run.
+// Builds summary.json, the results of a run.
 #include <map>
 #include <string>
 

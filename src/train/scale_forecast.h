@@ -26,8 +26,8 @@ struct Cluster {
 };
 
 /// Parses "hosts=16,gpus=8,network=8xib400,links=nvlink". "network": the adapters with their nominal Gb/s, of which
-/// nine tenths count; or GB/s of a host and microseconds, as in network=45:20. "links": "nvlink", "pcie", or GB/s of a
-/// GPU and microseconds. Errors: Error(usage) with the invalid word and the valid values.
+/// nine tenths are assumed to carry data; or GB/s of a host and microseconds, as in network=45:20. "links": "nvlink",
+/// "pcie", or GB/s of a GPU and microseconds. Errors: Error(usage) with the invalid word and the valid values.
 Cluster cluster_from(const std::string& text);
 
 /// A measured step on one GPU.

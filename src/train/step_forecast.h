@@ -21,7 +21,7 @@ struct StepForecast {
 
 /// Predicts a step of `samples` samples on one GPU. The time of a part is its kernel start plus the larger of copy time
 /// and GEMM time. Table rows are accessed at random, which is slower than a copy. The look-up of the next batch runs
-/// concurrently and does not count. Errors: those of work_of_dense_layers().
+/// concurrently and adds no time. Errors: those of work_of_dense_layers().
 StepForecast forecast_step(const Config&, int64_t samples, const Ceilings&,
                            const std::vector<std::vector<SlotKeys>>& keys);
 

@@ -75,12 +75,12 @@ class StepPipeline {
   void replay(int64_t step, double learning_rate, Replay);
   /// The number of consecutive most recent steps with a NaN or infinite loss, or skipped because of such a gradient.
   /// Covers finished steps only, without the last few, and does not wait. If the model does not skip bad steps, the
-  /// first bad step and all later steps change no weight or row, and all of them count.
+  /// first bad step and all later steps change no weight or row, and all of them are counted.
   int64_t steps_not_finite() const { return steps_not_finite_; }
   /// The step at which steps_not_finite() begins, or the last such step if the model skips bad steps; -1 if there is
   /// none.
   int64_t step_not_finite() const { return step_not_finite_; }
-  /// True if the loss of step_not_finite() was infinite or NaN. False if only a gradient was.
+  /// True if the loss of step_not_finite() was infinite or NaN. False if only a gradient was infinite or NaN.
   bool loss_not_finite() const { return loss_not_finite_; }
   /// Whether an update on this rank in step_not_finite() made a weight or row infinite or NaN although losses were
   /// finite.
@@ -144,7 +144,8 @@ class StepPipeline {
   BatchView fetched_batch() const { return ring_.on_host(*fetched_buffer_); }
 
   int64_t skipped_records() const { return progress_.skipped_records; }
-  // Facts about the source, also while given samples replace it. If the config has no source, those of an empty one.
+  // Facts about the source, also while given samples replace it. If the config has no source, the facts of an empty
+  // source.
   int64_t samples_in_set() const { return reader_ ? reader_->samples() : parked_.samples; }
   bool samples_estimated() const { return reader_ ? reader_->samples_estimated() : parked_.estimated; }
   int64_t rows_left_over() const { return reader_ ? reader_->rows_left_over() : parked_.left_over; }
@@ -152,8 +153,8 @@ class StepPipeline {
   const CountedSamples& counted() const { return counted_; }
   /// The key width that fits all batches so far: 4 or 8 bytes.
   int key_bytes() const { return progress_.key_bytes > 0 ? progress_.key_bytes : reader_ ? reader_->key_bytes() : 8; }
-  /// The position after the last trained batch; at the end of the data, the start of the next pass. Batches that are
-  /// read ahead do not count.
+  /// The position after the last trained batch; at the end of the data, the start of the next pass. Ignores batches
+  /// that are only read ahead.
   const ReadProgress& progress() const { return progress_; }
   /// Number and size of the files, which identify the data set.
   DataFingerprint data_fingerprint() const { return reader_ ? reader_->fingerprint() : parked_.fingerprint; }
@@ -228,7 +229,7 @@ class StepPipeline {
   GivenBatches given_;
   bool gives_ = false;        // whether the next batch comes from given_
   bool tables_grew_ = false;  // whether tables grew for the batch of the last fetch()
-  // left_waiting_: whether the last wait for a batch ended without a batch. Waits for new files do not count.
+  // left_waiting_: whether the last wait for a batch ended without a batch. Ignores waits for new files.
   bool fetched_ = false, left_waiting_ = false;
   std::optional<int> fetched_buffer_;          // result of the last fetch(); none at the end of the data
   std::optional<int> uploading_;               // the buffer whose upload may not have run yet

@@ -12,10 +12,11 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
-// Recorded steps are short, and the first ones take longer because tables grow, so many steps are not measured.
+// Recorded steps are short, and the first ones take longer because tables grow. Therefore the first kWarmUpRecorded
+// steps are not measured.
 constexpr int64_t kWarmUpRecorded = 200;
-// Whole steps are measured for at least kWholeSeconds: filling and draining the queue would distort a few short steps.
-// kMostWholeOfUnknown applies if the end of the run is unknown.
+// Whole steps are measured for at least kWholeSeconds: in a shorter time, filling and draining the queue would distort
+// the result. kMostWholeOfUnknown applies if the end of the run is unknown.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;
 constexpr double kWholeSeconds = 0.1;
 constexpr int kMostAnew = 4;  // maximum restarts of a measurement because tables have grown
@@ -25,7 +26,7 @@ constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 // number of series without a sample after which unrecorded steps are measured instead
 constexpr int64_t kTriesOfSeries = 4;
-// Number of traced steps, and of preceding steps that do not count: the first run of a recording is slower.
+// Number of traced steps, and number of preceding steps that are excluded: the first run of a recording is slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {
@@ -155,7 +156,7 @@ void StepProfile::leave_out_growth() {
   if (phase_ != Phase::whole || anew_ >= kMostAnew) return;
   close();
   ++anew_;
-  steps_ = -1;  // the present step does not count
+  steps_ = -1;  // the present step is not counted
   seconds_ = cpu_seconds_ = 0;
 }
 

@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kRounds = 3;           // number of rounds; each round times each part once
 constexpr size_t kLeastTogether = 2;    // parts
-constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap counts as a kernel start, not as a wait
-constexpr double kEventsOfGap = 2;      // a gap of up to this many event costs counts as no gap
-constexpr double kUnsure = 1e-6;        // tolerance for the cost of events in seconds
+constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap is treated as a kernel start, not as a wait
+constexpr double kEventsOfGap = 2;      // gaps of up to this multiple of an event's cost are treated as no gap
+constexpr double kUnsure = 1e-6;        // tolerance, in seconds, for the cost of an event
 
 bool of_next_batch(const Span& span) { return span.on == Span::On::prepare; }
 bool computes(const Span& span) { return span.on == Span::On::compute; }
@@ -28,7 +28,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// The values of all samples that have one. The first sample's value is used only if no other sample has one.
+/// Returns figure(sample) for the samples in which it has a value. The first sample's value is used only if no other
+/// sample has a value.
 template <class Figure>
 auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
   std::vector<typename decltype(figure(samples[0]))::value_type> out;
@@ -54,7 +55,7 @@ Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional
     if (!next) return Gap{seen, seen};
     int64_t before = 0;
     for (size_t i = 0; i <= part; ++i) before += parts[i].timed && computes(parts[i]);
-    // The first part's events do not count: other streams also wait for that part, and all samples have its events.
+    // The first part is not counted, because other streams also wait for that part, and all samples have its events.
     return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
   });
   std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.least > b.least; });
@@ -131,7 +132,7 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
     })));
-    // events make the step longer: scale the begin to a step without events
+    // events make the step longer: scale the start to a step without events
     begins.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
     })));

@@ -1,8 +1,8 @@
-// Combines samples that each time a few parts of a recorded step into one timeline.
+// Combines samples into one timeline. Each sample is a measured step in which a few parts of a recorded step are timed.
 //
-// The duration of a part is the time between its two events in one step, minus the cost of two events; the median of
-// several steps counts. Times of different steps are never subtracted. Parts of the compute stream run in order. The
-// gap between two such parts is measured in a step in which both were timed.
+// In one step, the duration of a part is the time between its two events, minus the cost of two events. The result is
+// the median of several steps. Times of different steps are never subtracted. Parts of the compute stream run in order.
+// The gap between two such parts is measured in a step in which both were timed.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ struct StepSample {
   /// the parts of the recorded step, in the same order in each sample; only some are timed
   std::vector<Span> recorded;
   std::vector<Span> queued;  ///< other parts, which are queued in each step
-  double period = 0;         ///< seconds from the begin of the step to the begin of the next step
+  double period = 0;         ///< seconds from the start of the step to the start of the next step
 };
 
 /// One step of a repeating sequence.
@@ -33,8 +33,8 @@ struct StepTimeline {
 /// the approximate number of samples of all rounds. With more samples, each sample needs fewer events.
 std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, size_t samples);
 
-/// The first sample times all parts; its values count only for parts that no other sample has timed. `step`: seconds of
-/// a step without events. If parts and gaps add up to less, the difference is added to gaps with a wait, as far as
+/// The first sample times all parts; its values are used only for parts that no other sample has timed. `step`: seconds
+/// of a step without events. If parts and gaps add up to less, the difference is added to gaps with a wait, as far as
 /// events can have hidden a longer wait. Then the cost of an event is adjusted within a microsecond, so that the sum
 /// equals the step. A remaining deficit becomes idle time at the end of the step. A remaining surplus is scaled down.
 StepTimeline timeline_of(const std::vector<StepSample>&, double step, EventCost);

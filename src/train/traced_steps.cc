@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-using Piece = std::pair<double, double>;  // begin and end
+using Piece = std::pair<double, double>;  // start and end
 
 /// Work that belongs to no part.
 constexpr Span kNoPart{.part = "other", .type = "work", .name = "in no part", .on = Span::On::other};
@@ -26,7 +26,7 @@ const Span& part_of(const TracedSeries& series, const TracedWork& work) {
 /// Whether `on` is a single stream of the Runtime, on which kernels run one after another.
 bool is_one_stream(Span::On on) { return on != Span::On::other && on != Span::On::host; }
 
-/// Whether the work belongs to the first part of a recording on the compute stream, which begins a step.
+/// Whether the work begins a step: it belongs to the first part of a recording on the compute stream.
 bool begins_step(const TracedSeries& series, const TracedWork& work) {
   if (!work.mark || work.mark->recording == PartMark::kQueued) return false;
   const std::vector<Span>& parts = parts_of(series, *work.mark);
@@ -45,7 +45,7 @@ std::vector<double> begins_of_steps(const TracedSeries& series) {
   return begins;
 }
 
-/// Appends an interval, and merges it with the last interval if the two touch. Intervals must be sorted by begin.
+/// Appends an interval, and merges it with the last interval if the two touch. Intervals must be sorted by start.
 void add_piece(const Piece& piece, std::vector<Piece>& to) {
   if (!to.empty() && piece.first <= to.back().second)
     to.back().second = std::max(to.back().second, piece.second);
@@ -113,7 +113,7 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
   }
   for (const auto& [key, run] : runs) {
     Span span = run.part;
-    // A part's work counts in the step in which the part begins.
+    // A part's work belongs to the step in which the part begins.
     bool counts = !run.pieces.empty() && run.pieces[0].first >= first && run.pieces[0].first < last;
     for (const Piece& piece : run.pieces) {
       if (!counts) span.work = {};

@@ -2,7 +2,7 @@
 //
 // The time of a part is the time in which at least one of its kernels runs. A kernel may occupy multiprocessors before
 // the preceding kernel on its stream has ended (core/device/launch.cuh). The later kernel's time then begins at that
-// end. Gaps between the first and the last kernel of a step count as kernel starts.
+// end. Gaps between the first and the last kernel of a step are attributed to kernel starts.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace hctr {
 
 /// The driver's records of back-to-back steps.
 struct TracedSeries {
-  std::vector<TracedWork> work;  ///< sorted by begin
+  std::vector<TracedWork> work;  ///< sorted by start
   std::vector<Span> queued;      ///< queued parts; host parts use the time axis of `work`
   /// The parts of a recording.
   std::function<const std::vector<Span>&(size_t recording)> recorded;

@@ -33,8 +33,8 @@ class DiskPlaces {
   void release();
   /// Removes the free places at the end of the file and returns how many were removed.
   int64_t drop_end();
-  /// The segments with the fewest used places: as many as together have `free` free places. Includes only segments that
-  /// are at least a quarter free and not being filled.
+  /// Returns segments in order of their used places, fewest first, until they have `free` free places in total. Omits
+  /// segments of which less than a quarter is free, and the segment that is being filled.
   std::vector<uint32_t> emptiest(int64_t free) const;
 
  private:

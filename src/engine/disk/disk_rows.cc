@@ -165,7 +165,7 @@ void DiskRows::enter(std::span<const Row> rows) {
 
 void DiskRows::add(std::span<Row> rows, const std::byte* records) {
   const Stopwatch stopwatch(traffic_.seconds);
-  settle_all();  // pending writes may go to places that have been freed since
+  settle_all();  // wait for pending writes: their places may have been freed since
   prepare_to_add(rows, records);
   const auto count = static_cast<int64_t>(rows.size());
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },

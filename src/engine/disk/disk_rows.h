@@ -27,8 +27,9 @@ class DiskSnapshot;
 class SnapshotUse;
 
 /// A map from keys to records of a scratch file. The map needs 43 to 86 bytes per row. The map is in host memory, or in
-/// a separate file once the host budget is exhausted. A record contains only the row's data. The record's checksum is
-/// in the map, which detects torn, altered and outdated records. Not thread-safe, except read_ahead().
+/// a separate file once the host budget is exhausted. A record contains only the row's data. The map also stores a
+/// checksum of each record, so that torn, altered and outdated records are detected. Not thread-safe, except
+/// read_ahead().
 class DiskRows : private RowDiskUser {
  public:
   using Row = DiskRow;
@@ -42,7 +43,7 @@ class DiskRows : private RowDiskUser {
   /// The maximum bytes of the map for `rows` rows.
   static constexpr int64_t bytes_in_memory(int64_t rows) { return rows * static_cast<int64_t>(sizeof(Row)) * 8 / 3; }
 
-  /// Bytes of the map that count in the host budget (map_bytes) and in the disk budget (map_bytes_on_disk).
+  /// Bytes of the map that are charged to the host budget (map_bytes) and to the disk budget (map_bytes_on_disk).
   int64_t map_bytes() const { return map_.in_file() ? 0 : map_.bytes(); }
   int64_t map_bytes_on_disk() const { return map_.in_file() ? map_.bytes() : 0; }
   bool map_on_disk() const { return map_.in_file(); }
@@ -51,8 +52,8 @@ class DiskRows : private RowDiskUser {
   int64_t record_bytes() const { return record_bytes_; }
   /// Returns null if the row is not on disk. The result is valid until the next add(), which may move rows.
   const Row* find(int64_t key, int32_t slot) const { return map_.find(key, slot); }
-  /// Prefetches the map entry of a row. The map is larger than the CPU caches; prefetching kAhead calls in advance
-  /// hides memory latency.
+  /// Prefetches the map entry of a row into the CPU caches, because the map is larger than the caches. To hide the
+  /// memory latency, call prefetch() for a row kAhead rows before the row is looked up.
   [[gnu::always_inline]] void prefetch(int64_t key, int32_t slot) const { map_.prefetch(key, slot); }
   static constexpr size_t kAhead = 16;
 
@@ -96,15 +97,15 @@ class DiskRows : private RowDiskUser {
   /// Creates a snapshot of all rows. Any thread can read the snapshot while rows are added and removed, because places
   /// of the snapshot are not reused during its life. The snapshot must not outlive this object. If budget and disk are
   /// exhausted, add() of this table and of other tables waits for the snapshot's end. `never_waits`: reserves the
-  /// budget that this table may need during the snapshot, for evicted rows and for the growth of the map. Returns null
-  /// and sets `why_not` if there is no such capacity, if the snapshot would need more than `memory` bytes of host
-  /// memory, or if another snapshot exists.
+  /// budget that this table may need during the snapshot, for evicted rows and for the growth of the map, so that add()
+  /// never waits. Returns null and sets `why_not` if that budget is not available, if the snapshot would need more than
+  /// `memory` bytes of host memory, or if another snapshot exists.
   std::shared_ptr<DiskSnapshot> snapshot(int64_t memory, bool never_waits, std::string& why_not);
   /// Host memory in bytes that the snapshot uses now in addition to the map, plus the bytes reserved for the map's
   /// growth.
   int64_t snapshot_bytes() const { return snapshot_bytes_ + promised_host_; }
 
-  /// Traffic since construction, and the time that this thread has waited for the disk.
+  /// Traffic since construction, and the time for which callers of this object have waited for the disk.
   struct Traffic {
     int64_t rows_written = 0, rows_read = 0;
     int64_t rows_read_ahead = 0;  ///< the part of rows_read that read_ahead() had read before
@@ -117,7 +118,7 @@ class DiskRows : private RowDiskUser {
   /// Bytes read from the disk device because of page cache misses; 0 if the system does not count them.
   struct Fetched {
     int64_t ahead = 0;  ///< by read_ahead()
-    int64_t again = 0;  ///< by read(): the system had dropped pages after read_ahead()
+    int64_t again = 0;  ///< by read(), for pages that the system dropped after read_ahead()
   };
   /// Thread-safe.
   Fetched fetched() const { return {fetched_ahead_, fetched_again_}; }
@@ -175,7 +176,7 @@ class DiskRows : private RowDiskUser {
   void prepare_to_add(std::span<Row> rows, const std::byte* records);
   /// Whether new rows now get contiguous places.
   bool adds_in_order() const;
-  /// Inserts rows with places into the map.
+  /// Inserts rows into the map. Their places must be set.
   void enter(std::span<const Row> rows);
   /// Writes the records of failed writes again, to other free places. Errors: the error of the first failed write if
   /// there are not enough places; then nothing has changed.
@@ -196,7 +197,7 @@ class DiskRows : private RowDiskUser {
   void read_run(const Run&, std::span<const Row> rows, const std::vector<uint32_t>& order,
                 const std::vector<bool>& asked, std::byte* records) const;
 
-  /// Reads the records of rows that still exist into fetched_, in groups.
+  /// Reads the records of `rows` into fetched_, in groups. Skips rows that are no longer on disk.
   void fetch(std::span<const Row> rows) const;
   /// Copies records that are in memory, and removes their rows from `order`.
   void read_from_memory(std::span<const Row> rows, std::vector<uint32_t>& order, std::byte* records) const;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostFetchThreads = 8;
 constexpr size_t kFoundAtATime = 256;    // keys searched per lock of the map
-constexpr size_t kFetchedAtATime = 512;  // small groups: the first records are usable before all are read
+constexpr size_t kFetchedAtATime = 512;  // small, so that the first records are usable before all are read
 constexpr int64_t kFetchedByAThread = 16;
 constexpr int64_t kCopiedAtATime = 32;
 

@@ -8,7 +8,8 @@
 namespace hctr {
 namespace {
 
-// A compaction frees at least 1/kShareMovedTogether of the file, because it scans the whole map.
+// A compaction scans the whole map. So that the scan pays, a compaction frees at least 1/kShareMovedTogether of the
+// file.
 constexpr int64_t kShareMovedTogether = 16;
 constexpr int64_t kMovedBytes = int64_t{16} << 20;  // bytes per move
 

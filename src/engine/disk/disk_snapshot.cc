@@ -59,7 +59,7 @@ void DiskSnapshot::read(std::span<const DiskRows::Row> rows, std::byte* records)
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rows[a].place < rows[b].place; });
   const auto place = [&](size_t i) { return int64_t{rows[order[i]].place}; };
-  std::vector<size_t> begins;  // begin of each request, an index of `order`
+  std::vector<size_t> begins;  // index in `order` of each request's first row
   for (size_t i = 0; i < order.size(); ++i)
     if (begins.empty() || place(i) - place(i - 1) > 1 + int64_t{kMostGap} ||
         (place(i) + 1 - place(begins.back())) * record_bytes_ > kMostRequestBytes)

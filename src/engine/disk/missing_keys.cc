@@ -15,7 +15,8 @@ void MissingKeys::start(Context& ctx, const ops::HashIndex& index, const ops::Ke
   if (scratch_.bytes() < scratch) scratch_ = Buffer(ctx.device(), scratch);
   if (!list_ || list_->bytes() < bytes) list_.emplace(ctx.device(), bytes);
   auto* const keys = reinterpret_cast<ops::MissingKey*>(list_->data());
-  // Use a state that includes rows of earlier batches whose steps are still running.
+  // Search with a copy of the index state in which the rows of all batches exist, including batches whose steps are
+  // still running.
   if (!all_) all_.emplace(ctx.device(), sizeof(ops::IndexState));
   ops::HashIndex all = index;
   all.state = reinterpret_cast<ops::IndexState*>(all_->data());

@@ -2,7 +2,7 @@
 //
 // A row number is free as soon as its row is evicted. No queued step uses the row: either the rows of all queued steps
 // stay in memory, or the host has waited for all steps. No key maps to the row, because index_remove() has replaced its
-// index entry by a mark.
+// index entry by a tombstone.
 //
 // Rows are evicted on the prepare stream, concurrently with queued steps: the step of the previous batch, and earlier
 // steps within the ring of buffers. Rows of older batches have their final values, because the prepare stream has

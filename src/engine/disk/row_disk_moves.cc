@@ -11,7 +11,8 @@
 namespace hctr {
 namespace {
 
-/// Does nothing on a CPU, where the piece is the block itself.
+/// Copies one piece of a block of records between host and device. On a CPU, does nothing: the piece is the block
+/// itself.
 void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
   if (to != from) copy_bytes(stream, to, from, bytes);
 }
@@ -107,7 +108,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   const RecordBlocks::Block block = records_.coming();
   std::copy(rows.begin(), rows.end(), block.entries);
   if (from == From::disk) disk_->read(rows, block.records);
-  if (arrays_.base_places())  // copy both values to the fields from which scatter_records() sets base_places and marks
+  if (arrays_.base_places())  // scatter_records() sets base_places and marks from the fields `place` and `crc`
     for (DiskRows::Row& row : std::span(block.entries, rows.size())) {
       row.place = row.base;
       row.crc = row.marks;
@@ -123,7 +124,8 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
                 before.rows, " rows and ", rows.size(), " rows from disk exceed the capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
-  // The rows can be written now: running steps use neither free row numbers nor row numbers after their own rows.
+  // Rows can be written while steps are running: these steps use neither free row numbers nor numbers above those of
+  // their own rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     const auto some = static_cast<int64_t>(count);
@@ -140,8 +142,8 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   if (from == From::disk) disk_->remove(rows);  // the rows are no longer on disk
   ctx.stream().synchronize();
   if (to == To::places) return;
-  // Make the rows visible only behind the queued steps, because each of those uses only the rows that existed at its
-  // preparation.
+  // Make the new rows visible in stream order after the queued steps, because each queued step uses only the rows that
+  // existed when it was prepared.
   const auto last = before.rows + static_cast<uint32_t>(rows.size());
   Context behind(runtime_, runtime_.compute_stream());
   ops::index_finish_rows(behind, index_.view(), last);

@@ -35,7 +35,7 @@ class RowDiskTier {
     int64_t batch_keys = 0;      ///< maximum keys of one batch
     size_t batches_ahead = 0;    ///< batches that may be queued
     bool all_exist = false;      ///< every key has a row from the start
-    /// New keys get free row numbers. False: an admission gate decides later which new keys get rows.
+    /// True: new keys get free row numbers. False: an admission gate decides later which new keys get rows.
     bool places_for_new = true;
   };
   /// `budget` and the RowsInMemory must outlive this object.
@@ -50,7 +50,7 @@ class RowDiskTier {
   void set_capacity(int64_t rows) { disk_->set_room_ahead(records_.most_ahead(rows)); }
   DiskUse use() const;
 
-  // Calls for a batch before its lookup.
+  // Called for each batch, before its lookup:
   /// Sets the step number of the next batch. Call forget_steps() if step numbers restart.
   void begin_step(uint32_t step);
   void forget_steps() { recent_steps_.clear(); }
@@ -69,7 +69,7 @@ class RowDiskTier {
   std::optional<Arrivals> find_arrivals(Context&, const ops::KeyBatch&, int32_t* rows, NewKeys);
   /// Searches the disk map again, because rows on disk may have moved.
   void find_again(Arrivals&) const;
-  /// The number of arrivals without a free row number; these get row numbers after all rows.
+  /// The number of arrivals for which no row number is free. They get new row numbers after the last row.
   int64_t rows_at_end(const Arrivals&) const;
   /// Whether bring() has work: some arrivals are on disk, or are new and get a free row number.
   bool has_work(const Arrivals&) const;
@@ -96,7 +96,7 @@ class RowDiskTier {
   /// chosen rows on disk, and returns the number of the chosen rows in memory.
   int64_t remove_lowest(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
 
-  /// Adds to the statistics: a removal has moved `moved` rows to lower row numbers, which closed all gaps.
+  /// Adds to the statistics a removal that has closed all gaps by moving `moved` rows to lower row numbers.
   void note_closed(int64_t moved) { moved_up_ += moved; }
 
   /// Asks the system to read the records of these keys, if they are on disk, into its cache. Does not wait. Thread-safe

@@ -175,7 +175,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
     const std::string stride =
-        std::to_string(shape_.y->row_stride());  // owners compute the addresses of vectors with their own stride
+        // the strides must be equal, because owners use their own stride to compute addresses in y
+        std::to_string(shape_.y->row_stride());
     HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "the stride of vectors is ", stride,
                 " elements, and differs from that of rank 0");
     to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
@@ -192,7 +193,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    // all owners, including this rank, get the same message, which begins at 0
+    // all owners, including this rank, get the same message, from the start of the buffer on
     of_owners.begin.assign(of_owners.begin.size(), 0);
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
@@ -239,7 +240,7 @@ void Exchange::list_addresses(Runtime& runtime) {
     return remote_columns;
   };
   const auto received_from = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;  // then only `present` is used, not the addresses
+    if (straight_) return nullptr;  // if owners write to y, only `present` is used
     return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
   const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
@@ -280,7 +281,7 @@ void Exchange::list_addresses(Runtime& runtime) {
   });
   for (Batch& batch : batches_) {
     batch.split = split;
-    // `present` stays null for a single message to all owners, which has every vector
+    // `present` stays null if one message goes to all owners, because that message has every vector
     if (!one_message) batch.split.present = batch.joined.present;
   }
 }

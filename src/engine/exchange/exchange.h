@@ -58,7 +58,7 @@ class Exchange {
   // Send keys to the owners of their rows in three calls. Between hosts (UniqueExchange) these calls cannot be recorded
   // and begin a new piece of a recording.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys with a
-  /// nonzero local row are not sent, but count in the mean of a bag.
+  /// nonzero local row are not sent, but are counted in the number of keys by which a bag's mean is divided.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   void gather_keys(Context&, Recording*, int buffer);
   void receive_keys(Context&, Recording*, int buffer);
@@ -89,8 +89,8 @@ class Exchange {
   /// (ops::add_joined_vectors). Shape: y [samples, columns, dim].
   void receive_vectors(Context&, int buffer, Tensor y);
   void add_received_vectors(Context&, int buffer, Tensor y);
-  /// Describes the vectors that owners write directly to y. Null if owners do not: add_received_vectors() then adds the
-  /// vectors.
+  /// Describes the vectors that owners write directly to y. Null if owners write no vectors; add_received_vectors()
+  /// then adds the received vectors.
   const ops::OwnerVectors* writers(int buffer) const {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
@@ -100,9 +100,9 @@ class Exchange {
   bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
   /// Call before send_gradients(): signals that owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
-  /// receive_gradients() waits for owned_gradients(), in the exchange dtype. Without key_gradients() these are
-  /// gradients of bags, [owned_samples, owned_slots, dim / pieces]. If key_gradients() maps keys to gradients, their
-  /// shape is [number of gradients, 1, dim / pieces].
+  /// receive_gradients() waits for owned_gradients(), which have the exchange dtype. If key_gradients() is null, they
+  /// are the gradients of bags, [owned_samples, owned_slots, dim / pieces]. Otherwise key_gradients() maps each key to
+  /// its gradient, and their shape is [number of gradients, 1, dim / pieces].
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context&, int buffer);
   Tensor owned_gradients() const;

@@ -50,8 +50,8 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement
       most_rows_(most_rows(spec, named)),
       have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {
   if (named.keys.empty()) return;
-  // Keys of a file count as having occurred if they are direct keys, because all rows of direct keys exist from the
-  // start.
+  // Keys of a file are treated as having occurred if they are direct keys, because all rows of direct keys exist from
+  // the start.
   const bool seen = !spec.direct.empty();
   for (size_t i = 0; seen && i < named.keys.size(); ++i)
     if (const int64_t slot = spec.identity_by_slot ? named.slots[i] : 0; !spec.direct.has(named.keys[i], slot))

@@ -42,7 +42,8 @@ class HybridEmbedding : public PartlyReplicated {
                   FrequentKeys);
   /// Replicates the most frequent rows of all ranks for which replication pays.
   void find_frequent();
-  /// The number of occurrences in a batch (of all ranks) from which a row needs less communication if it is replicated.
+  /// The smallest number of occurrences in a batch of all ranks for which a replicated row needs less communication
+  /// than an exchanged row.
   int64_t least_occurrences() const;
   /// On rank 0: the replicated rows whose keys have occurred, sorted by (slot, key). Empty on other ranks.
   RowCopies frequent_rows(RowsToExport wanted);
@@ -50,7 +51,7 @@ class HybridEmbedding : public PartlyReplicated {
   int64_t steps_left_;  // steps until the search for frequent keys; -1: no search
   bool changed_ = false;
   int64_t most_rows_;  // maximum number of replicated rows
-  bool have_owners_;   // whether others_ has a row, now outdated, for each replicated row
+  bool have_owners_;   // whether others_ also has an (outdated) row for each replicated row
 };
 
 }  // namespace hctr

@@ -88,7 +88,7 @@ class Embedding {
   /// Calls EmbeddingTable::freeze() for all rows. `frozen` must be the same on every rank.
   virtual void freeze(bool frozen) { table().freeze(frozen); }
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
-  /// Creates a reader with its own memory, for lookups in a table that no longer changes. Only on one rank.
+  /// Creates a reader with its own memory, for lookups in a table that no longer changes. Requires a single rank.
   std::unique_ptr<TableReader> reader(Runtime& runtime, int64_t samples, int64_t key_capacity) {
     return table().reader(runtime, samples, key_capacity);
   }
@@ -124,7 +124,8 @@ class Embedding {
   void continue_access_stats(int64_t steps) { table().continue_access_stats(steps); }
   /// Passes the rows of all ranks to `sink` on rank 0, sorted by (slot, key). Does not call `sink` on other ranks.
   virtual void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) = 0;
-  /// The maximum bytes of host memory that export_rows() needs on this rank, for all rows with memory. Not collective.
+  /// The maximum bytes of host memory that export_rows() needs on this rank, for all rows with allocated memory. Not
+  /// collective.
   virtual int64_t bytes_to_export(bool with_states, int ranks) { return table().bytes_to_export(with_states, ranks); }
   /// The maximum device memory in bytes that export_rows() needs on this rank. Not collective.
   int64_t device_bytes_to_export(bool with_states) { return table().device_bytes_to_export(with_states); }

@@ -47,7 +47,7 @@ class ReplicatedRows {
   }
 
   /// Assigns rows to these keys, sorted by (slot, key). `slots` is empty if rows do not depend on slots. `seen`:
-  /// whether the keys count as having occurred. Called once, when no work is queued.
+  /// whether the keys are treated as having occurred. Called once, when no work is queued.
   void assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
   bool has_rows() const { return !keys_.empty(); }
   bool has(int64_t key, int32_t slot) const { return index_of(key, slot).has_value(); }
@@ -56,7 +56,7 @@ class ReplicatedRows {
   /// The number of rows whose key has occurred. Waits for queued steps.
   int64_t rows_seen();
   /// Overwrites the replicated rows that `block` contains; `block` must be the same on every rank. The keys of these
-  /// rows count as having occurred.
+  /// rows are then treated as having occurred.
   void import_rows(const RowBlock&);
   /// Passes the rows whose key has occurred, with their states, to `sink`. Waits for queued steps.
   void export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed = false);

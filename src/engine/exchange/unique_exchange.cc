@@ -152,8 +152,9 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
   return messages;
 }
 
-/// Plans the messages of keys that this rank sends, one for each owner: first to itself, for its own columns, then to
-/// the owners on other hosts for which this rank gathers keys, for their columns.
+/// Plans the messages in which this rank sends keys, one message for each owner. The first message is for this rank
+/// itself and has the columns that this rank owns. The further messages are for the owners on other hosts for which
+/// this rank gathers keys; each has the columns of its owner.
 void UniqueExchange::plan_asked(Runtime& runtime) {
   const std::vector<int>& owners = groups_.owners_through(comm_.rank());
   std::vector<ops::HostColumn> columns;

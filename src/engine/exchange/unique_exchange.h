@@ -110,17 +110,18 @@ class UniqueExchange {
     size_t offsets = 0, keys = 0, first = 0, places = 0, bag_numbers = 0, columns = 0, sizes = 0, refused = 0,
            words = 0;
   };
-  /// The sizes of a batch in vectors, by rank. `bags`: the bags of this rank. Rank r of this host owns the rows of
-  /// bags[r], or gathers for their owners. `items`: items[r] are the bags of rank r of this host whose rows this rank
-  /// owns, or for whose owners it gathers. `own`: those bags of `items` whose rows this rank owns; they come first and
-  /// are not sent to another host. The other ranges count the vectors and gradients of sent and received messages.
+  /// The sizes of a batch's messages, counted in vectors, by rank. `bags`, range r: this rank's bags whose rows are
+  /// owned by rank r of this host, or by an owner for which rank r gathers. `items`, range r: the bags of rank r of
+  /// this host whose rows are owned by this rank, or by an owner for which this rank gathers. `own`: the bags of
+  /// `items` whose rows this rank owns; they come first and are not sent to another host. The other ranges count the
+  /// vectors and gradients of sent and received messages.
   struct Sizes {
     RankRanges bags, items;
     std::vector<int64_t> own;  // [rank of this host]: bags of its `items` that this rank owns
     int64_t own_bags = 0;
     RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
     int64_t listed = 0;  // keys whose rows are sent
-    int64_t summed = 0;  // summands of gradient sums: the gradient of a bag counts once per key of the bag
+    int64_t summed = 0;  // summands of all gradient sums; a bag's gradient is one summand for each key of the bag
   };
   /// Arena tickets of ops::RowGroups.
   struct Groups {
@@ -208,8 +209,8 @@ class UniqueExchange {
   Event on_host_;  // recorded after the counts or sizes of the current batch were copied to the host
   HostBuffer host_counts_, host_first_, host_sizes_, host_summed_, host_refused_;
   // Arena tickets used on the exchange stream. bags_: vectors of this rank's bags. through_: vectors of bags for which
-  // this rank gathers. asked_vectors_: vectors of the messages that this rank sends as gathering rank; the first vector
-  // stays free. owned_vectors_: vectors that this rank returns as owner.
+  // this rank gathers. asked_vectors_: vectors of the messages that this rank exchanges with owners as gathering rank;
+  // vector 0 is not part of a message. owned_vectors_: vectors that this rank returns as owner.
   size_t bags_, through_, asked_vectors_, owned_vectors_, answered_rows_, sums_ = 0, piece_sums_ = 0;
 
   BytesBetweenHosts bytes_;

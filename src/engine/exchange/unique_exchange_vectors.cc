@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// Shifts the ranges by one vector, because the first vector stays free.
+/// Shifts the ranges by one vector, because vector 0 of asked_vectors_ is not part of a message.
 RankRanges after_one(RankRanges ranges) {
   for (int64_t& begin : ranges.begin) ++begin;
   return ranges;
@@ -96,7 +96,8 @@ void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memor
        without_own(at.sizes.bags, at.sizes.own_bags));
 }
 
-/// Sends gradients within the host to the gathering ranks, which sum them, and then to owners on other hosts.
+/// Sends gradients in two stages. Within the host, the gathering ranks receive the gradients, and sum them if
+/// layout_.sums_gradients(). Then the gathering ranks send the results to owners on other hosts.
 void UniqueExchange::send_gradients(Context& ctx, int buffer, const Memory& memory, const ops::OverflowSearch& search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   copy_bags(ctx, at, memory.of_samples, true);

@@ -39,7 +39,7 @@ struct Placement {
     return placement;
   }
 
-  /// Whether all rows are replicated on `of_ranks` ranks, where `of_ranks` is above 1.
+  /// Whether all rows are replicated on each of `of_ranks` ranks; false if `of_ranks` is 1.
   bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
   /// Whether the rows of the slot (replicated) or of any slot (some_replicated) are replicated: such rows have no owner
   /// and are not exchanged.

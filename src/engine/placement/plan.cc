@@ -223,7 +223,7 @@ class Search {
       if (table.dim % (4 * pieces) != 0) continue;
       cut.push_back({.on_every_rank = now, .pieces = pieces});
       if (cheaper != now)
-        // replicating slots may pay once cutting has balanced the others
+        // replicating the slots of `cheaper` may pay once the other slots are split and so balance the ranks
         cut.push_back({.on_every_rank = cheaper, .pieces = pieces});
     }
     try_all(t, cut);

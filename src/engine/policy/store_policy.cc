@@ -8,9 +8,9 @@
 namespace hctr {
 namespace {
 
-/// The maximum number of rows. With eviction, the rows of a batch are inserted before other rows are evicted, and the
-/// shared row counts as one more. With a disk, the rows of a batch are also inserted before rows in memory and on disk
-/// are counted.
+/// The maximum number of rows at any time. With eviction, a batch first inserts its rows, and then other rows are
+/// evicted; the shared row is an additional row. With a disk, too, a batch inserts its rows before the rows in memory
+/// and on disk are counted.
 int64_t most_rows_of(const TableSpec& spec, int64_t limit, int64_t batch_keys, bool on_disk) {
   if (limit == 0) return kMostRows;
   if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(limit, kMostRows);

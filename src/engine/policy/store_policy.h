@@ -32,7 +32,7 @@ class StorePolicy {
   /// Whether rows are removed when the limit is exceeded. If false, exceeding the limit is an error.
   bool rows_may_leave() const { return rules_.when_full != WhenFull::error; }
 
-  // Calls before a batch.
+  // Called before each batch:
   /// The maximum number of rows after a batch of `batch_keys` keys. `at_most`: the maximum if no row is removed. If a
   /// full table removes rows, at most the limit plus `batch_keys` rows can exist.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
@@ -40,10 +40,10 @@ class StorePolicy {
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }
   /// Rows last seen before the returned step expire at `step`; 0: no row expires at `step`.
   int64_t expired_before(int64_t step) const { return rules_.expired_before(step); }
-  /// Whether a full table accepts new keys again.
+  /// Whether a table that was full accepts new keys again, if it now has `rows` rows.
   bool reopens(int64_t rows) const { return rows < limit_; }
 
-  // Calls after a batch.
+  // Called after each batch:
   /// Whether the batch may have exceeded the limit. If false, the rows need not be counted.
   bool near_limit() const { return near_limit_; }
   bool exceeded(int64_t rows) const { return near_limit_ && beyond(rows); }

@@ -62,10 +62,11 @@ class RowArrays {
   const int32_t* places() const { return data_.identity.direct.places; }
   /// The inverse of places(): the row number at each position.
   const int32_t* numbers() const { return data_.identity.direct.numbers; }
-  /// Sets on the device how many steps access statistics counted before the first step of this run, modulo 2^32.
+  /// Sets on the device the number of steps, modulo 2^32, that the access statistics have counted before the first step
+  /// of this run.
   void set_steps_before(uint32_t steps);
 
-  /// most_rows(): rows with reserved addresses. capacity(): rows with memory.
+  /// most_rows(): rows with reserved addresses. capacity(): rows with allocated memory.
   int64_t most_rows() const { return most_rows_; }
   int64_t capacity() const { return capacity_; }
   /// grow_numbers() allocates vectors and optimizer states, of which the first `on_device` rows are on the device.

@@ -14,7 +14,7 @@ struct DiskUse {
   int64_t ahead = 0;           ///< rows that look_ahead() found on disk
   int64_t read_ahead = 0;      ///< rows of `read` that look_ahead() had read in advance
   int64_t moved = 0;           ///< rows moved within the file by compaction
-  double seconds = 0;          ///< time for which steps, evaluations and files waited
+  double seconds = 0;          ///< seconds that steps, evaluations and saves waited for the disk
   bool unwritten = false;      ///< whether record writes are pending
   int64_t free_places = 0;     ///< row numbers of evicted rows that are not reused yet
   int64_t into_places = 0;     ///< rows that got the row number of an evicted row, including new rows
@@ -27,7 +27,7 @@ struct DiskUse {
 struct HostRows {
   int64_t rows = 0, bytes = 0;
   int64_t moved = 0;  ///< rows moved from the host to the device because of frequent use
-  /// reads: occurrences of keys in training batches since the first row is in host memory. reads_on_device: how many of
+  /// reads: occurrences of keys in training batches since the first row got host memory. reads_on_device: how many of
   /// these occurrences found their row on the device.
   int64_t reads = 0, reads_on_device = 0;
   HostRows operator+(const HostRows& other) const {
@@ -36,7 +36,7 @@ struct HostRows {
   }
 };
 
-/// Bytes on the device as the budget counts them. numbers: vectors and optimizer states; besides: everything else.
+/// Bytes on the device that are charged to the budget. numbers: vectors and optimizer states; besides: everything else.
 struct DeviceBytes {
   int64_t numbers = 0, besides = 0;
   DeviceBytes operator+(const DeviceBytes& other) const { return {numbers + other.numbers, besides + other.besides}; }

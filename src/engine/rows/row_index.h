@@ -15,8 +15,8 @@ namespace hctr {
 /// that finds rows by arithmetic, the index has no entries but still counts rows.
 class RowIndex {
  public:
-  /// Indexes the rows of `RowArrays`. Reserves addresses for the entries of `most_keys` keys, and at least for
-  /// `most_scratch` bytes of scratch (see reserve_scratch()).
+  /// Indexes the rows of `RowArrays`. Reserves addresses for the entries of `most_keys` keys, and for no less than
+  /// `most_scratch` bytes (see reserve_scratch()).
   RowIndex(const RowArrays&, int64_t most_keys, size_t most_scratch);
 
   /// Pointers for kernels.
@@ -62,7 +62,7 @@ class RowIndex {
   int64_t entries() const { return entry_count_; }
   /// The maximum number of keys for the current entries.
   int64_t most_keys() const { return entry_count_ / 4 * 3; }
-  /// Whether the entries suffice for `keys` keys and the marks of removed keys.
+  /// Whether the entries suffice for `keys` keys and the tombstones of removed keys.
   bool has_room(int64_t keys) const;
   bool has_marks() const { return marks_ > 0; }
   /// Ensures entries for `keys` keys. If there are too few, allocates more and rebuilds the index, and waits.
@@ -72,7 +72,7 @@ class RowIndex {
   void build(StreamRef);
   /// The number of rebuilds so far.
   int64_t builds() const { return builds_; }
-  /// Reads the number of entries with marks. Call after index_remove() is queued on the stream. Waits for the stream.
+  /// Reads the number of tombstones. Call after index_remove() is queued on the stream. Waits for the stream.
   void read_marks(StreamRef);
 
   /// The memory of the entries can serve as scratch before the index is rebuilt. reserve_scratch() allocates `bytes`
@@ -94,7 +94,7 @@ class RowIndex {
   const uint8_t* left_;  // see RowArrays::left()
   int64_t entry_count_ = 0;
   uint32_t batches_ = 0;
-  int64_t marks_ = 0;  // upper bound of entries with marks
+  int64_t marks_ = 0;  // upper bound of the number of tombstones
   int64_t builds_ = 0;
 };
 

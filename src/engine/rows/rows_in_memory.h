@@ -19,7 +19,7 @@
 
 namespace hctr {
 
-/// The prepared batch during which rows are removed. Its row numbers are updated.
+/// A prepared batch that exists while rows are removed. Its row numbers are updated.
 struct RowsOfBatch {
   int32_t* rows = nullptr;  // [count]
   int64_t count = 0;
@@ -88,7 +88,7 @@ class RowsInMemory {
   void grow_besides_numbers(int64_t rows);
   void open(int64_t rows);
 
-  // Create the first rows. Their memory must be allocated.
+  // Functions that create the first rows. The memory of these rows must be allocated.
   /// Creates all rows of direct keys with initial values. Waits for queued work.
   void create_all();
   /// Creates row 1 as the shared row, which all keys without an own row use. `name`: the name of the table.
@@ -99,8 +99,8 @@ class RowsInMemory {
 
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   /// Removes the rows that `choose` marks, and renumbers the remaining rows 1 to n without gaps. Waits for queued work.
-  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows; rows that were
-  /// evicted before do not count.
+  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows, without rows that
+  /// were evicted before.
   int64_t remove(const RowsOfBatch& batch, const Choose& choose, RowFollower&);
 
  private:

@@ -1,4 +1,4 @@
-// A rank of a group of ranks that shares the tables of embedding sets.
+// The state of one rank in a group of ranks that share the tables of embedding sets.
 #pragma once
 
 #include <memory>

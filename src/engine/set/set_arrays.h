@@ -21,8 +21,8 @@ std::vector<size_t> tables_of_features(const EmbeddingOptions&);
 /// Error(data) for a row number that does not exist.
 std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                                            std::span<const FeatureKeys>);
-/// Errors: Error(usage) for vectors without memory or with a stride below `dim`. `counts`: number of keys of each
-/// feature.
+/// Errors: Error(usage) for vectors whose pointer is null, or whose stride is below `dim`. `counts`: number of keys of
+/// each feature.
 void check_vectors(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                    std::span<const int64_t> counts, std::span<const PlacedVectors>);
 

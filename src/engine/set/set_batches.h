@@ -128,7 +128,7 @@ struct EmbeddingSet::State {
   const TableSpec& spec(size_t t) const { return shared ? shared->tables()[t]->spec() : tables[t]->spec(); }
   void export_rows(const std::string& table, RowsToExport, const std::function<void(const TableRows&)>& sink);
   std::vector<TableOnRank> saved_tables();
-  /// A table on one rank. No batch may be in progress.
+  /// Returns a table of a set on a single rank. No batch may be in progress.
   EmbeddingTable& idle_table(const std::string& name) { return tables[idle_number(name)]->table(); }
 
   std::vector<ops::FeatureBags> of_table(const SetTable& table, std::span<const ops::FeatureBags> all) const {

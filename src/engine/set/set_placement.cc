@@ -10,7 +10,7 @@ namespace {
 
 using Where = EmbeddingPlacement::Where;
 
-/// Bytes of the rows whose number is known before any batch.
+/// Bytes of the table's rows, or of its maximum number of rows, whichever is larger; 0 if both numbers are unknown.
 double bytes_known(const EmbeddingTableOptions& table) {
   const int64_t bytes = table.format == EmbeddingTableOptions::Format::f32 ? 4 : 2;
   return static_cast<double>(std::max(table.rows, table.most_rows)) * static_cast<double>(table.dim * bytes);

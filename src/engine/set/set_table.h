@@ -43,7 +43,7 @@ class SetTable {
   /// The number of distinct rows of the batch. Runs on the host and waits.
   int64_t rows_of_batch(int buffer);
   void release(Context& ctx, int buffer) { table_.leave_unchanged(ctx, buffer); }
-  /// reserve_lookup(): reserves memory for lookup(), which returns vectors of keys with rows, without a batch.
+  /// lookup() returns the vectors of keys that have rows, and needs no batch. reserve_lookup() reserves memory for it.
   void reserve_lookup(int64_t samples, int64_t keys);
   bool lookup_reserved(int64_t samples, int64_t keys) const;
   /// Keeps memory that is replaced from now on, because recorded work uses its addresses. Runs on the host during

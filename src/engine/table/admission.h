@@ -21,8 +21,8 @@ class Admission {
 
   /// Like RowStore::set_steps_before(), for the candidates.
   void set_steps_before(int64_t steps);
-  /// Reserves capacity for the candidates of the batch of step `step`. `step` counts steps as access statistics do.
-  /// Runs on the host between steps; synchronizes as RowStore does.
+  /// Reserves capacity for the candidates of the batch of step `step`. `step` is the step number in the access
+  /// statistics. Runs on the host between steps; synchronizes as RowStore does.
   void reserve_rows(int64_t step);
   /// Like EmbeddingTable::reserve_batch(), for every buffer. No work may be queued.
   void reserve_batch(const TableSpec&, int64_t keys);

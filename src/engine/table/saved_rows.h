@@ -39,7 +39,7 @@ std::vector<T> read_rows(const StateReader& table, const StateArray& array, int6
 class SavedRows {
  public:
   using Sink = std::function<void(const RowBlock&)>;
-  /// `spec`: of the whole embedding in this run.
+  /// `spec`: the spec of the whole embedding in this run.
   SavedRows(const TableSpec& spec, Sink sink) : spec_(spec), sink_(std::move(sink)) {}
 
   /// Reads a table saved by EmbeddingTable::save_state(). `seen`: for each row from row 0 on, whether to use the row;

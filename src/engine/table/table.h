@@ -132,9 +132,9 @@ class EmbeddingTable {
   void freeze(bool frozen) { frozen_ = frozen; }
   bool frozen() const { return frozen_; }
 
-  /// Lookup for evaluation, on the compute stream. Keys that no finished step has seen contribute nothing, but count in
-  /// the mean of their bag. With direct keys they contribute the initial values of their rows. Shapes: as prepare() and
-  /// forward(), with eval_samples and eval_key_capacity.
+  /// Lookup for evaluation, on the compute stream. Keys that no finished step has seen contribute nothing, but are
+  /// counted in the number of keys by which their bag's mean is divided. With direct keys they contribute the initial
+  /// values of their rows. Shapes: as prepare() and forward(), with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
   /// Allocates memory for find() and lookup() of `keys` keys, if batches grow. Runs on the host. Waits for queued work
   /// if memory was insufficient. Errors: Error(device).
@@ -206,20 +206,21 @@ class EmbeddingTable {
   /// independent of its own step number.
   void continue_access_stats(int64_t steps);
 
-  /// The bytes in fp32 of the vectors of all rows with memory, plus the bytes of their optimizer states if requested.
+  /// The bytes in fp32 of the vectors of all rows with allocated memory, plus the bytes of their optimizer states if
+  /// requested.
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
-  /// Maximum host memory of the next export_rows() for all rows with memory, including the gathering of rows from
-  /// `ranks` ranks.
+  /// Maximum host memory of the next export_rows() for all rows with allocated memory, including the gathering of rows
+  /// from `ranks` ranks.
   int64_t bytes_to_export(bool with_states, int ranks) const;
   /// Maximum device memory of the next export_rows(), for blocks gathered on the device.
   int64_t device_bytes_to_export(bool with_states) const;
-  /// Loads the code of the kernels that exports use, which needs device memory. Rows must have memory.
+  /// Loads the code of the kernels that exports use, which needs device memory. Memory for rows must be allocated.
   void load_export_kernels();
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
-  /// Records that a model contains all rows. Later changes count as changes since that model.
+  /// Records that a model contains all rows. Later changes are tracked as changes since that model.
   void note_model();
   /// The keys whose rows were in the last model and no longer exist, sorted. Waits for queued steps.
   std::vector<SlotKey> removed_keys();

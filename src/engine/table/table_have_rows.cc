@@ -27,7 +27,8 @@ void EmbeddingTable::find_on_host(std::span<const SlotKey> keys, std::span<uint8
   const auto number_of = [&](size_t place) {
     return spec_.batch_slots ? (*spec_.batch_slots)[place] : static_cast<int32_t>(place);
   };
-  // [slot]: index of the slot in a batch; one piece per slot suffices
+  // [slot]: index of the slot in a batch. If rows are split, the index of one of the slot's pieces, because all pieces
+  // exist together.
   std::vector<std::optional<size_t>> places(static_cast<size_t>(spec_.slots / spec_.pieces));
   for (size_t place = slots; place-- > 0;) places[static_cast<size_t>(number_of(place) / spec_.pieces)] = place;
   const auto place_of = [&](int32_t slot) {

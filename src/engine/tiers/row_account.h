@@ -13,10 +13,10 @@
 
 namespace hctr {
 
-/// Computes only: moves no row and allocates nothing. Vectors and optimizer states ("numbers") are counted in the
+/// Computes only: moves no row and allocates nothing. Vectors and optimizer states ("numbers") are charged to the
 /// budget when they are allocated. All other memory of a store (keys, index, statistics, marks, swap buffers,
-/// in-transit blocks) is counted here, for all rows with memory. On a CPU without a device budget, device and host
-/// share one memory, and all of this counts as host memory.
+/// in-transit blocks) is charged here, for all rows with allocated memory. On a CPU without a device budget, device and
+/// host share one memory, and all of this is charged as host memory.
 class RowAccount {
  public:
   struct Rules {
@@ -40,12 +40,12 @@ class RowAccount {
   /// Declares that uses are counted from now on, with buffers of `bytes` bytes.
   void set_uses(int64_t bytes) { uses_ = bytes; }
 
-  /// Updates the budget's byte counts for the rows with memory.
+  /// Updates the budget's byte counts for the rows with allocated memory.
   void count();
   DeviceBytes device_bytes() const { return {arrays_.number_bytes_on_device(), counted_.on_device}; }
 
-  // `moving`: uses are counted, because some rows are in host memory.
-  /// How many of `rows` rows can have their vectors and states on the device.
+  // `moving`: whether uses are counted, because some rows are in host memory.
+  /// Returns how many of `rows` rows can have their vectors and states on the device.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
   /// The largest number of rows in [least, most] whose vectors and states all fit on the device. `least` may be

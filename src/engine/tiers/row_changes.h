@@ -15,7 +15,7 @@
 namespace hctr {
 
 /// Batches mark the rows that they may change in RowArrays::marks(). The last full checkpoint is the base of later
-/// increments. Rows of the base are identified by row number, and a row that gets another number counts as changed.
+/// increments. Rows of the base are identified by row number, and a row that gets another number is treated as changed.
 /// With a disk tier row numbers change often, so each row stores its place in the base instead. `DiskRows` arguments:
 /// the rows on disk; null without a disk tier.
 class RowChanges {
@@ -30,8 +30,8 @@ class RowChanges {
 
   /// The base of increments. nullopt: the next checkpoint must be full.
   const std::optional<BaseCheckpoint>& base() const { return base_; }
-  /// Call when rows have changed other than by batches. All rows then count as changed until the next full checkpoint,
-  /// and until the next model.
+  /// Call when rows have changed other than by batches. All rows are then treated as changed until the next full
+  /// checkpoint, and until the next model.
   void forget();
   /// Makes the current rows the base.
   void set_base(const BaseCheckpoint&, DiskRows*);

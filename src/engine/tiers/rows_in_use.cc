@@ -53,7 +53,7 @@ void RowsInUse::number_by_key() {
   if (!direct_) return;
   auto* const places = reinterpret_cast<int32_t*>(places_.data());
   constexpr int64_t kBlock = int64_t{1} << 20;
-  const int64_t all = arrays_.most_rows() + 1;  // a table without an index has all its rows
+  const int64_t all = arrays_.most_rows() + 1;  // in a table without an index, all rows exist
   const StreamRef stream = arrays_.runtime().compute_stream();
   std::vector<int32_t> numbers(static_cast<size_t>(std::min(kBlock, all)));
   for (int64_t first = 0; first < all; first += kBlock) {

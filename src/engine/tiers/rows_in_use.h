@@ -16,7 +16,8 @@ namespace hctr {
 
 /// The maximum number of swaps per call, for a table with addresses for `rows` rows. A swap reads and writes one row in
 /// host memory. At 30 million reads and writes per second, 2^17 swaps take 9 ms per array of rows. That is a few
-/// percent of the 128 steps between two calls, until rows have settled.
+/// percent of the time of the 128 steps between two calls. Fewer rows are swapped once the frequently used rows are on
+/// the device.
 constexpr int64_t most_swaps(int64_t rows) { return std::min(int64_t{1} << 17, rows); }
 
 /// Swaps frequently used rows in host memory with rarely used rows on the device.

@@ -77,7 +77,8 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
   if (text.empty()) return;
   try {
     const File file = open_to_append(section_.path);
-    // Without a buffer, all lines are one write(), which writes of other processes cannot interleave.
+    // Disable buffering, so that a single write() writes all lines. Lines of other processes then cannot come between
+    // these lines.
     std::setvbuf(file.get(), nullptr, _IONBF, 0);
     if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
       throw Error(Kind::io, cat("cannot write \"bad_records_file\" '", section_.path, "': ", std::strerror(errno)));

@@ -82,7 +82,7 @@ std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
                                       "training data, which do not exist here"));
       rule.mean = learned->mean;
       rule.std = learned->std;
-      if (!rule.fallback) rule.fallback = 0.0f;  // the mean, as standardized
+      if (!rule.fallback) rule.fallback = 0.0f;  // 0 is the mean after "standardize"
     }
   return rules;
 }

@@ -1,4 +1,4 @@
-// The rules that map values of a slot to keys, where they depend on column types.
+// The rules that map values to keys, for slots whose rule depends on column types.
 #pragma once
 
 #include <string>

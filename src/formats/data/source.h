@@ -26,7 +26,7 @@ struct Source {
   std::vector<fs::path> files{};          ///< if not empty: the subset of the files of `path` to read
   std::vector<std::string> keep{};        ///< columns whose cells are returned as text in SampleBlock::kept
 };
-/// Marks a missing label. Any value below -0.5 counts as missing.
+/// Marks a missing label. Any value below -0.5 is treated as missing.
 inline constexpr float kNoLabel = -1;
 
 /// The training source. For followed data, only the files that existed at the start.

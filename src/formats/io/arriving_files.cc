@@ -98,7 +98,7 @@ std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std:
 fs::path path_of_arrived(const fs::path& source, const std::string& name) {
   if (is_topic_source(source)) return file_of_range(topic_source(source), name);
   const fs::path entry = name, beside = fs::is_directory(source) ? source / entry : source.parent_path() / entry;
-  std::error_code none;  // an invalid name, such as an overlong one, counts as missing
+  std::error_code none;  // an invalid name, such as an overlong one, is treated as missing
   if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;
   if (fs::exists(beside, none)) return beside;
   throw Error(Kind::io, cat("'", source.string(), "' named the file '", name.substr(0, kMostShown),

@@ -52,7 +52,7 @@ std::optional<fs::path> find_entry(const fs::path& list, const std::string& entr
 fs::path locate(const fs::path& list, size_t line, const std::string& entry, const Log& log) {
   const std::optional<fs::path> found = find_entry(list, entry);
   const fs::path here = entry, in_folder = list.parent_path() / here;
-  std::error_code none;  // an invalid name, such as an overlong one, counts as missing
+  std::error_code none;  // an invalid name, such as an overlong one, is treated as missing
   if (found == here && here.is_relative() && source_exists(in_folder) && !fs::equivalent(here, in_folder, none) &&
       fs::weakly_canonical(here, none) != fs::weakly_canonical(in_folder, none))
     log.warning("'", list.string(), "' line ", line, ": '", entry,

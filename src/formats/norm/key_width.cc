@@ -14,7 +14,7 @@ constexpr size_t kLastLook = 64 << 20;   // maximum bytes to examine; few files 
 struct Reading {
   int64_t records = 0;  ///< number of valid records
   bool alive = true;    ///< no invalid record so far
-  bool keys = false;    ///< some record has a key; without keys both widths read alike
+  bool keys = false;    ///< some record has a key; without keys, both widths give the same records
   std::string problem{};
 };
 

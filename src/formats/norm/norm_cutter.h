@@ -12,9 +12,9 @@
 
 namespace hctr {
 
-/// Cuts one file, starting at `from`. A chunk is a byte range and contains the records that start in the range; long
-/// records may leave a range without any. The last chunk is an empty range at the end of the file. For this chunk,
-/// find_norm_records() checks that the last record ends at the end of the file.
+/// Cuts one file, starting at `from`. A chunk is a byte range and contains the records that start in the range. A range
+/// that lies within one long record contains no record. The last chunk is an empty range at the end of the file. For
+/// this chunk, find_norm_records() checks that the last record ends at the end of the file.
 class NormCutter : public Cutter {
  public:
   /// `range`: bytes per chunk. Chunks start at multiples of `range`.

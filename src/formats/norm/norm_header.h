@@ -15,7 +15,7 @@ namespace hctr {
 /// What a config requires of each Norm file.
 struct NormDemands {
   RecordShape shape;
-  std::optional<Check> check;  ///< if set, files must agree
+  std::optional<Check> check;  ///< if set, every file must have this check
   /// The key width that every file must have. If the records of a file fit both widths, this width is used. detect: any
   /// width.
   KeyWidth key_width = KeyWidth::detect;

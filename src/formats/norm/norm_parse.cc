@@ -184,7 +184,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
                       all_one(slots, sizes.slots, sizes.slot_stride);
     if (!ones || !one_hot) {
       const size_t inputs = info.shape.inputs.size();
-      if (one_hot) {  // first record that is not one-hot: sets counts and inputs of the records before
+      if (one_hot) {  // at the first record that is not one-hot: sets counts and inputs of the records before it
         grow(scratch.nnz, most * sizes.slots);
         std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
         grow(scratch.inputs, most * static_cast<int64_t>(inputs));

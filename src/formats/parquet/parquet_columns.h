@@ -39,7 +39,7 @@ struct ParquetPlan {
   std::vector<ParquetSlot> slots;
   std::vector<std::string> kept;     ///< Source::keep
   bool trim = false;                 ///< strip blanks around texts
-  std::vector<std::string> missing;  ///< texts that count as null
+  std::vector<std::string> missing;  ///< texts that are read as null
   uint64_t most_key = 0;             ///< largest allowed key
   bool sized = false;                ///< slot_size_array gives each slot a key range
 

@@ -19,7 +19,7 @@ struct ParquetOptions {
   std::optional<double> default_dense;
   std::optional<std::string> default_key;
   bool trim = false;                 ///< strip blanks around texts
-  std::vector<std::string> missing;  ///< texts that count as null
+  std::vector<std::string> missing;  ///< texts that are read as null
   int64_t hash_seed = 0;
   std::optional<NumberFormat> number_format{};  ///< number format of text columns
   std::vector<SlotKeyRule> known_rules;         ///< not in the config: key rules of the model's training data.

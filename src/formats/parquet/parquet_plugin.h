@@ -34,7 +34,7 @@ enum class ParquetType : int32_t {
 /// The form in which decimals, dates and times are returned, because C++ has no such types. Other types are returned as
 /// stored.
 enum class ParquetForm : int32_t {
-  number,   ///< f64: nearest to a decimal; seconds since 1970-01-01 00:00 UTC or since midnight
+  number,   ///< f64: of a decimal, the nearest double; of a time, the seconds since 1970-01-01 00:00 UTC or midnight
   integer,  ///< i64, for whole_decimal
   value,    ///< normalized text, equal for equal values: "12.5", "2024-01-31 07:05:00"
   text      ///< text with the column's precision: "12.50", "2024-01-31 07:05:00Z"

@@ -1,4 +1,4 @@
-// Parses Raw records: converts numbers and transposes keys from record order to slot order.
+// Parses Raw records: converts labels and dense values, and transposes keys from record order to slot order.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -68,7 +68,7 @@ struct BadRecordReport {
   std::shared_ptr<BadRecordsFile> aside = {};  ///< file to which bad records are appended; null: none
 };
 
-/// The rule that drops negatives from a stream, and the sizes of its blocks.
+/// The rule by which negatives are dropped from a stream, and the sizes of the stream's blocks.
 struct LeftOutNegatives {
   NegativeSampling rule;
   BatchShape shape;

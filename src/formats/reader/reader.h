@@ -10,10 +10,10 @@
 //         -> next()
 //
 // Chunks are numbered when they are cut. The order of samples therefore depends on the set and, when shuffling, on seed
-// and pass, but not on the number of workers. All queues are bounded: besides the batch buffers, memory holds one chunk
-// and two parsed chunks per worker, and the rows of three batches. If the format supports it, each of several ranks
-// only counts the other ranks' rows and parses its own (rank_slice.h; shuffled_slice.h when shuffling). Otherwise each
-// rank parses all rows and drops those of the other ranks.
+// and pass, but not on the number of workers. All queues are bounded: in addition to the batch buffers, memory holds
+// one chunk and two parsed chunks per worker, and the rows of three batches. If the format supports it, each of several
+// ranks only counts the other ranks' rows and parses its own (rank_slice.h; shuffled_slice.h when shuffling). Otherwise
+// each rank parses all rows and drops those of the other ranks.
 //
 // Reading by rows (reader_rows.cc), if the record of each row is known by arithmetic (row_map.h), without shuffling and
 // without skipping bad records:
@@ -21,7 +21,7 @@
 //   files -> batch buffers   worker threads in parallel, each for a range of rows  row_tasks.h, one_hot_batch.h
 //         -> next()
 //
-// Besides the batch buffers, memory holds the bytes of one such range per worker.
+// In addition to the batch buffers, memory holds the bytes of one such range per worker.
 #pragma once
 
 #include <chrono>
@@ -106,8 +106,8 @@ class Reader {
   /// The PassedOn of the last batch that next() returned. Call at most once per batch.
   PassedOn take_passed_on() { return std::move(passed_on_); }
 
-  /// The position after the last batch that next() returned. A reader of the same set with the same batch, shuffle and
-  /// seed that starts there delivers the same further batches, for any number of ranks and workers.
+  /// The position after the last batch that next() returned. A reader that starts at this position, with the same set,
+  /// batch size, shuffle window and seed, delivers the batches that would follow, for any number of ranks and workers.
   ReaderPosition position() const { return position_; }
   /// The start of the next pass after position(), for epochs with different orders. Resets the sample count to 0.
   ReaderPosition next_pass() const;
@@ -128,7 +128,7 @@ class Reader {
   DataFingerprint fingerprint() const;
   /// Bytes per key, 4 or 8, that suffice for all keys delivered so far.
   int key_bytes() const;
-  /// Number of records skipped up to the last delivered row. A record counts once per pass.
+  /// Number of records skipped up to the last delivered row. A record is counted once per pass.
   int64_t skipped_records() const { return skipped_; }
   /// Number of rows parsed since the start or the last reset(), including batches not delivered yet.
   int64_t parsed_rows() const;

@@ -13,9 +13,10 @@ struct ReaderPosition {
   int64_t pass = 0;
   int64_t file = 0, record = 0, offset = 0;  ///< a chunk boundary at or before the row
   int64_t rows = 0;  ///< good rows from that boundary to the row; when shuffling, to the window's first row
-  int64_t window = 0, taken = 0;  ///< when shuffling: window index in the pass, and its delivered rows
-  int64_t samples = 0;            ///< total delivered samples over all ranks
-  int64_t bad_records = 0;        ///< total records skipped before the chunk boundary
+  /// when shuffling: window index in the pass, and number of rows delivered from that window
+  int64_t window = 0, taken = 0;
+  int64_t samples = 0;      ///< total delivered samples over all ranks
+  int64_t bad_records = 0;  ///< total records skipped before the chunk boundary
 
   bool operator==(const ReaderPosition&) const = default;
 };

@@ -29,7 +29,8 @@ void ShuffledSlice::enter(int64_t pass) {
 
 int64_t ShuffledSlice::rows_of_window(int64_t window) const { return std::min(size_, *pass_rows_ - window * size_); }
 
-/// Rows delivered from the slice's start to the start of the current pass; negative in the pass of the slice's start.
+/// The number of rows delivered between the slice's start and the start of the current pass. Negative in the pass in
+/// which the slice starts.
 int64_t ShuffledSlice::delivered_before_pass() const {
   if (pass_ != from_.pass) return begin_;
   return -from_.window * size_ - std::min(from_.taken, rows_of_window(from_.window));

@@ -17,7 +17,7 @@ class RowMajor {
  public:
   explicit RowMajor(const RecordShape& shape);
 
-  /// Memory for one row's numbers and key counts. Keys are appended in slot order.
+  /// Memory for the labels, dense values and key counts of one row. Keys are appended in slot order.
   struct Row {
     float *label, *dense;
     double* exact;  ///< dense values before rounding, if SampleBlock::wants_exact; else null

@@ -35,9 +35,9 @@ bool puts_two_side_by_side(const Node& concat) {
   return concat.in.size() == 2 && concat.spec.memory == LayerSpec::Memory::columns_of_inputs;
 }
 
-/// Whether a ReduceSum adds up the columns of a matrix with more than one column. With one column and one sample, a sum
-/// over rows has the same shapes. Graphs for training, evaluation and single samples share weights, so the match must
-/// not depend on the batch size.
+/// Whether a ReduceSum adds up the columns of a matrix. Requires more than one column: with one column and one sample,
+/// a sum over rows has the same shapes. The match must not depend on the number of samples, because graphs for
+/// training, evaluation and single samples share weights.
 bool sums_columns(const Graph& graph, const Node& sum) {
   const TensorSpec &x = graph.edges[sum.in[0]].spec, &y = sum.spec.outputs[0];
   return x.shape.rank() == 2 && y.shape == Shape{x.rows(), 1} && x.row_elements() > 1;
@@ -122,9 +122,9 @@ void join_machine(Graph& graph, const Machine& m) {
 }
 
 /// The pattern: a Slice cuts the slots of a table into vectors and single weights. One Reshape puts a sample's vectors
-/// into one row, another its weights. Concats append other columns. An FmOrder2 and a ReduceSum over the vectors
-/// compute the second-order term; a ReduceSum over the weights computes the first-order term. One node replaces all
-/// these layers if no other layer reads the tensors between them.
+/// into one row, another Reshape puts a sample's weights into one row. Concats append other columns. An FmOrder2 and a
+/// ReduceSum over the vectors compute the second-order term; a ReduceSum over the weights computes the first-order
+/// term. One node replaces all these layers if no other layer reads the tensors between them.
 void join_factorization_machines(FusedGraph& fused) {
   Graph& graph = fused.graph;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

@@ -1,4 +1,4 @@
-// The minimum number of bytes that a layer's calls read and write: each tensor counts once.
+// The minimum number of bytes that a layer's calls read and write: each tensor is counted once.
 #pragma once
 
 #include "net/layers/layer.h"
@@ -7,7 +7,7 @@ namespace hctr {
 
 double bytes_forward(const LayerIo&);
 /// Assumes that backward() reads all tensors that forward() read and wrote. For outputs that share the memory of
-/// inputs, only copied bytes count.
+/// inputs, only copied bytes are counted.
 double bytes_backward(const LayerSpec&, const LayerIo&);
 double bytes_backward_weights(const LayerIo&);
 

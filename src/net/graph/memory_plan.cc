@@ -152,7 +152,7 @@ void MemoryPlan::place_values(const Graph& graph) {
 }
 
 void MemoryPlan::place_gradients(const Graph& graph) {
-  const auto settle = [&](TensorId id) {  // all readers of `id` have placed their contributions
+  const auto settle = [&](TensorId id) {  // called once all readers of `id` have placed their contributions
     const Edge& edge = graph.edges[id];
     if (graph.unread(id)) gradients_[id] = own(edge.spec, keep_dense_[id]);
     if (!edge.needs_gradient || edge.readers.empty()) return;

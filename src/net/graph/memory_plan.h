@@ -12,8 +12,8 @@
 namespace hctr {
 
 /// The layout of batches of `samples` rows on a device. On a GPU, dense values have the same dtype and row padding as
-/// other tensors. One kernel can then compute the wgrads of the layers that read them together with other wgrads.
-/// TF32x3 has no such kernel. In TF32x3 and on a CPU, rows of dense values are contiguous, as uploaded.
+/// other tensors, so that one kernel can compute the wgrads of their readers and the wgrads of other layers. TF32x3 has
+/// no such kernel. In TF32x3 and on a CPU, rows of dense values are contiguous, as uploaded.
 BatchLayout batch_layout(const Config&, int64_t samples, Device);
 
 /// The memory of one phase of one graph on one device: values and, for training, gradients.
@@ -25,8 +25,9 @@ class MemoryPlan {
   /// Arena::place().
   void place(Device device) { arena_.place(device); }
 
-  /// Whether a tensor is part of the batch: the label, and usually the dense values. Dense values have memory of the
-  /// plan if activations are not f32, or if a Reshape needs contiguous values, which the batch does not guarantee.
+  /// Whether a tensor is part of the batch: the label, and usually the dense values. The plan has its own memory for
+  /// dense values if activations are not f32, or if a Reshape needs contiguous values, which the batch does not
+  /// guarantee.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }
   /// Whether layers may read `dense` in place. Otherwise the values are copied into the plan's memory.
   bool takes_as_data(const Graph&, const Tensor& dense) const;
@@ -38,7 +39,7 @@ class MemoryPlan {
   Tensor scratch(size_t node, size_t index) const;
   std::vector<Tensor> transient(size_t node) const;
   bool has_gradient(TensorId id) const { return gradients_[id].has_value(); }
-  /// A gradient with several contributions, and the contributions, which are summed once all are written.
+  /// A gradient that is the sum of several contributions. The sum is computed once all contributions are written.
   struct Sum {
     TensorId edge;
     std::vector<Tensor> contributions;

@@ -46,7 +46,7 @@ class BatchNorm : public Layer {
 
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
     const std::string &mean = io.state[0], &var = io.state[1], &weight = io.state[2];
-    // Before the first batch the weight is 0. The graph then uses mean 0 and variance 1.
+    // Before the first batch, the `weight` of the running statistics is 0. The graph then uses mean 0 and variance 1.
     const std::string any = graph.add("Greater", {weight, graph.number(0.0f)}), one = graph.number(1.0f);
     const std::string total = graph.add("Where", {any, weight, one});
     const std::string unbiased_var = graph.add("Where", {any, graph.add("Div", {var, total}), one});

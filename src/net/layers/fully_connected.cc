@@ -200,7 +200,8 @@ void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
     return ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
                             ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()),
                             std::nullopt, false, io.d_w[0]);
-  // The overflow check reads the bias gradient instead of d_sums: it contains the column sums of d_sums.
+  // The overflow check reads the bias gradient instead of d_sums, because the bias gradient contains the column sums of
+  // d_sums.
   ops::weight_gradient(ctx, io.x, d_sums, io.d_w[0], {.x = searches_x(ctx, io), .d_y = use_bias});
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }

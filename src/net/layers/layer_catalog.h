@@ -1,4 +1,4 @@
-// The one list of layer types.
+// The list of all layer types.
 #pragma once
 
 #include <string>

@@ -42,8 +42,8 @@ class MultiCross : public Layer {
       spec.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
     }
     if (vectors()) {
-      // Layers with weight vectors run no GEMMs and need no GEMM workspace, so they can run beside other layers. Above
-      // kMostSamples this gains nothing, because their kernels fill the GPU.
+      // Layers with weight vectors run no GEMMs and need no GEMM workspace, so they can run concurrently with other
+      // layers. With more than kMostSamples samples this saves no time, because their kernels fill the GPU.
       constexpr int64_t kMostSamples = 2048;
       spec.traits.runs_aside = batch <= kMostSamples;
       spec.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
@@ -111,9 +111,9 @@ class MultiCross : public Layer {
       if (low_rank()) ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
       if (l > 0) gradients_of_matrices(ctx, io, l);
       const Tensor& d_of_y = low_rank() ? d_narrow : d_product;
-      // y_l is not read any more, so the gradient of y_l overwrites y_l. The memory of t_0 holds the remainder of the
-      // gradient of x. If the layers are low-rank, the GEMM's epilogue also computes the gate of the layer below.
-      // Otherwise the gradient of that gate's product would overwrite an operand of this GEMM.
+      // The gradient of y_l overwrites y_l, which is not read any more. gates.t[0] holds the other summand of the
+      // gradient of x. In low-rank layers, the epilogue of this GEMM also writes d_product of layer l - 1. In full-rank
+      // layers, d_product is an operand of this GEMM, so the epilogue must not overwrite it.
       gated = l > 0 && low_rank();
       if (gated)
         ops::cross_product_backward(ctx, d_of_y, weight(io.weights, l, 0), gates.d_y[l], x, y, d_product,

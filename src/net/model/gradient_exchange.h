@@ -18,8 +18,8 @@ namespace hctr {
 /// the bucket's all-reduce starts on a side stream. Each element's sum equals that of a single all-reduce of all
 /// buckets. The side stream and the compute stream use one communicator. Before an all-reduce on the compute stream,
 /// join() waits for the buckets in progress, so that calls of the communicator never overlap. On the CPU an all-reduce
-/// is complete when the call returns. Two ranks with peer access each sum one half of each bucket for both ranks. With
-/// peer access buckets are smaller, because the sums need no free multiprocessors.
+/// is complete when the call returns. Two ranks with peer access each sum one half of each bucket for both ranks. These
+/// sums need no free multiprocessors, so with peer access the buckets are smaller and their sums start earlier.
 class GradientExchange {
  public:
   /// Elements [begin, begin + count) of all gradients. The elements are complete once `node` and all later nodes have

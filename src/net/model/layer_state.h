@@ -1,4 +1,4 @@
-// State of one replica's layers besides weights (running statistics), and the state file.
+// State of one replica's layers in addition to weights (running statistics), and the state file.
 #pragma once
 
 #include <filesystem>

@@ -17,7 +17,7 @@ class LossScaler {
   LossScaler(const Precision&, Runtime&);
 
   /// begin() and end() enclose a step. Between the two calls, check every gradient that this rank applies or sends to
-  /// another rank. Inf and NaN count as overflow, also if they arise in the conversion to the exchange dtype.
+  /// another rank. Inf and NaN are treated as overflow, also if they arise in the conversion to the exchange dtype.
   void begin(Context&, StepState*) const;
   /// The overflow check for a gradient that is exchanged in dtype `exchange`.
   ops::OverflowSearch search(DType exchange = DType::f32) const;

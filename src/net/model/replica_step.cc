@@ -72,7 +72,7 @@ void Replica::run_of_table(Context& own, const PlannedCall& call, const StepOf& 
   const auto profiled = [&](Context& ctx, const char* part) {
     return ProfiledPart(ctx, part, kEmbedding, table.spec().name);
   };
-  // On the compute stream, the call only zeroes vectors that are not received, which is too short to profile.
+  // On the compute stream, fill_vectors only zeroes the vectors that no rank sends. That is too short to profile.
   if (call.part == StepPart::fill_vectors && call.stream == StepStream::compute) {
     table.fill_local_vectors(own, step.buffer, vectors);
   } else if (call.part == StepPart::fill_vectors) {

@@ -1,5 +1,5 @@
-// Runs layers that leave most of a GPU idle on a separate stream, concurrently with the layers between them and their
-// readers.
+// Runs some layers on a separate stream: those that leave most of a GPU idle. They run concurrently with the layers
+// between them and their readers.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

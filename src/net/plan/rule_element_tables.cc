@@ -1,4 +1,4 @@
-// Runs tables whose vector size is not a multiple of four on a separate stream.
+// Runs some tables on a separate stream: those whose vector size is not a multiple of four.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

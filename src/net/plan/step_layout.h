@@ -22,7 +22,7 @@ class StepLayout {
 
   // Adding calls.
   PlannedCall& add(Part, On = kCompute, size_t index = 0);
-  // adds a call that is recorded only if exchanges are
+  // adds a call that is recorded only if exchanges are recorded
   PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);
   size_t record(On, bool outside = false);
   void wait(On, size_t event, bool outside = false);

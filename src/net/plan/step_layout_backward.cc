@@ -155,7 +155,7 @@ void StepLayout::update_tables() {
   if (!facts_.may_skip) {
     add_tables(Part::receive_gradients);
     update_rows(false, kCompute);
-    wait_all_reduces();  // not earlier: the last all-reduce overlaps the table updates
+    wait_all_reduces();  // waits here and not earlier, so that the last all-reduce overlaps the table updates
     return end_piece();
   }
   wait_all_reduces();

@@ -114,7 +114,8 @@ void StepLayout::end_forward() {
   if (facts_.penalty) add(Part::penalty);
   wait(kExchange, record(kCompute), choices_.outside);
   if (!facts_.alone()) add_exchange(Part::all_reduce_loss);
-  add_exchange(Part::report_loss);  // queued before the table updates, which run on this stream or later
+  // queued before the table updates, which run on this stream or start later
+  add_exchange(Part::report_loss);
   loss_known_ = record(kExchange, choices_.outside);
 }
 
