@@ -88,7 +88,8 @@ class HCTR_API EmbeddingSet {
   EmbeddingSet& operator=(EmbeddingSet&&) noexcept;
 
   const EmbeddingOptions& options() const;
-  /// Sets the stream for later work. Later work waits for all work on the previous stream.
+  /// Sets the stream for later work. Later work waits for all work on the previous stream, unless one of the streams is
+  /// being captured: then the caller orders them.
   void set_stream(void* stream);
 
   /// Identifies a batch of forward() or prefetch().

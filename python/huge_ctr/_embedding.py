@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Protocol, Sequence
 
 import numpy as np
 
@@ -23,11 +23,12 @@ _ARRAY = np.dtype(
         "itemsize": c.sizeof(s.Array),
     }
 )
+_PARTS = ("keys", "offsets", "weights")
 _KEYS = np.dtype(
     {
-        "names": ["size", "keys", "offsets", "weights"],
+        "names": ["size", *_PARTS],
         "formats": ["u8", _ARRAY, _ARRAY, _ARRAY],
-        "offsets": [getattr(e.FeatureKeys, name).offset for name in ("size", "keys", "offsets", "weights")],
+        "offsets": [getattr(e.FeatureKeys, name).offset for name in ("size", *_PARTS)],
         "itemsize": c.sizeof(e.FeatureKeys),
     }
 )
@@ -82,6 +83,23 @@ def _table(options: TableOptions) -> e.Table:
     return made
 
 
+class Allocator(Protocol):
+    """Device memory for a set. Work on `stream` uses the memory."""
+
+    def allocate(self, size: int, stream: int) -> Optional[int]:
+        """An address aligned to 256 bytes; None if there is no memory."""
+
+    def free(self, memory: int, stream: int) -> None: ...
+
+
+def _callbacks(allocator: Allocator) -> tuple[Any, Any]:
+    """Library functions that call the allocator."""
+    return (
+        e.ALLOCATE(lambda size, stream, _user: allocator.allocate(size, stream or 0)),
+        e.FREE(lambda memory, _size, stream, _user: allocator.free(memory, stream or 0)),
+    )
+
+
 @dataclass
 class Keys:
     """The keys of a batch by feature: addresses, counts, and type constants of _structs."""
@@ -100,7 +118,14 @@ class EmbeddingSet:
     run one after another.
     """
 
-    def __init__(self, tables: Sequence[TableOptions], features: Sequence[FeatureOptions], gpu: int = -1, **words: Any):
+    def __init__(
+        self,
+        tables: Sequence[TableOptions],
+        features: Sequence[FeatureOptions],
+        gpu: int = -1,
+        allocator: Optional[Allocator] = None,
+        **words: Any,
+    ):
         self.tables, self.features, self.gpu = list(tables), list(features), gpu
         dims = {table.name: table.dim for table in tables}
         missing = [one.table for one in features if one.table not in dims]
@@ -127,6 +152,8 @@ class EmbeddingSet:
             ]
         )
         disk = path_bytes(words.pop("disk", None))
+        callbacks = () if allocator is None else _callbacks(allocator)
+        words.update({name: c.cast(one, c.c_void_p) for name, one in zip(("allocate", "free"), callbacks)})
         options = e.EmbeddingOptions(
             tables=table_structs,
             table_count=len(self.tables),
@@ -137,13 +164,14 @@ class EmbeddingSet:
             **words,
         )
         self._handle = make("hctr_embedding_create", "hctr_embedding_destroy", "set of embeddings", c.byref(options))
+        self._handle.kept = callbacks  # destroying the handle calls them
 
     def _prepare_structs(self) -> None:
         count, base = len(self.features), self._numbers.ctypes.data
         row = np.arange(count, dtype=np.uint64) * np.uint64(16)
         numbers = [base + k * count * 16 + row for k in range(6)]
         self._keys["size"] = c.sizeof(e.FeatureKeys)
-        for k, name in enumerate(("keys", "offsets", "weights")):
+        for k, name in enumerate(_PARTS):
             part = self._keys[name]
             part["dims"], part["gpu"], part["shape"] = 1, self.gpu, numbers[k]
         self._keys["weights"]["dtype"] = s.F32
@@ -152,20 +180,27 @@ class EmbeddingSet:
         self._vectors["strides"] = numbers[4]
         self._numbers[4, :, 1] = 1
         self._numbers[3, :, 1] = self.dims
+        # Views of the columns, which the calls of a step assign.
+        self._column = {(part, name): self._keys[part][name] for part in _PARTS for name in ("data", "dtype")}
+        self._key_counts, self._weight_counts = self._numbers[0, :, 0], self._numbers[2, :, 0]
+        self._offset_counts, self._vectors_at = self._numbers[1, :, 0], self._vectors["data"]
+        self._row_counts, self._strides = self._numbers[3, :, 0], self._numbers[4, :, 0]
+        self._keys_at, self._vector_structs_at = self._keys.ctypes.data, self._vectors.ctypes.data
 
     def _give_keys(self, keys: Keys) -> int:
-        self._keys["keys"]["data"], self._keys["keys"]["dtype"] = keys.at, keys.type
-        self._numbers[0, :, 0] = self._numbers[2, :, 0] = keys.counts
-        self._keys["offsets"]["data"] = 0 if keys.offsets_at is None else keys.offsets_at
-        self._keys["offsets"]["dtype"] = keys.offsets_type
-        self._numbers[1, :, 0] = keys.samples + 1
-        self._keys["weights"]["data"] = 0 if keys.weights_at is None else keys.weights_at
-        return self._keys.ctypes.data
+        column = self._column
+        column["keys", "data"][:], column["keys", "dtype"][:] = keys.at, keys.type
+        self._key_counts[:] = self._weight_counts[:] = keys.counts
+        column["offsets", "data"][:] = 0 if keys.offsets_at is None else keys.offsets_at
+        column["offsets", "dtype"][:] = keys.offsets_type
+        self._offset_counts[:] = keys.samples + 1
+        column["weights", "data"][:] = 0 if keys.weights_at is None else keys.weights_at
+        return self._keys_at
 
     def _give_vectors(self, at: np.ndarray, rows: np.ndarray, stride: Any) -> int:
-        self._vectors["data"] = at
-        self._numbers[3, :, 0], self._numbers[4, :, 0] = rows, stride
-        return self._vectors.ctypes.data
+        self._vectors_at[:] = at
+        self._row_counts[:], self._strides[:] = rows, stride
+        return self._vector_structs_at
 
     def rows_of(self, keys: Keys) -> np.ndarray:
         """The number of vectors of each feature."""

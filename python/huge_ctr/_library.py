@@ -215,6 +215,7 @@ class Handle:
     def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
         self._pointer: Optional[c.c_void_p] = pointer
         self._destroy, self._what, self._forks = destroy, what, _forks
+        self.kept: tuple = ()  # callbacks that the handle's destruction may call
 
     @property
     def pointer(self) -> c.c_void_p:

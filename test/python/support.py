@@ -23,6 +23,16 @@ def need(module):
         raise unittest.SkipTest(f"no {module} for this Python: pip install {module}") from None
 
 
+def torch_device():
+    """The device of the PyTorch tests, which becomes PyTorch's default: HCTR_TORCH_DEVICE, or the CPU."""
+    torch, name = need("torch"), os.environ.get("HCTR_TORCH_DEVICE", "cpu")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise unittest.SkipTest("HCTR_TORCH_DEVICE is cuda, and PyTorch finds no GPU")
+    if name != "cpu":
+        torch.set_default_device(name)
+    return name
+
+
 def shop_rows(count, seed):
     """Rows of a shop: texts, numbers with gaps, ids, lists with '|', and labels "yes" and "no"."""
     draw = random.Random(seed)

@@ -13,8 +13,9 @@ import torch  # noqa: E402
 from huge_ctr import UsageError  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+DEVICE = support.torch_device()
 torch.set_num_threads(1)
-ROWS = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
+ROWS = torch.randn(40, 4, generator=torch.Generator(DEVICE).manual_seed(1))
 
 
 def bag(**words):
@@ -22,7 +23,7 @@ def bag(**words):
 
 
 def batches(count=4, seed=2):
-    draw = torch.Generator().manual_seed(seed)
+    draw = torch.Generator(DEVICE).manual_seed(seed)
     return [torch.randint(0, 40, (6, 3), generator=draw) for _ in range(count)]
 
 
@@ -81,7 +82,7 @@ class Graphs(unittest.TestCase):
         ours, theirs = make(), make()
         compiled = torch.compile(step(ours), backend="aot_eager", fullgraph=True)
         for seed in range(3):
-            draw = torch.Generator().manual_seed(seed)
+            draw = torch.Generator(DEVICE).manual_seed(seed)
             lengths = torch.randint(0, 3, (10,), generator=draw)
             keys = torch.randint(0, 9, (int(lengths.sum()),), generator=draw)
             kjt = hct.KeyedJaggedTensor.from_lengths_sync(["y", "x"], keys, lengths)
@@ -256,7 +257,7 @@ class SecondMode(unittest.TestCase):
     def test_a_scaler_skips_steps_with_infinite_gradients(self):
         pair = self.pair(torch.optim.SGD, lr=0.1)
         for model, steps in pair:
-            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
+            scaler = torch.amp.GradScaler(DEVICE, init_scale=2.0**10, growth_interval=2)
             for number, keys in enumerate(batches(6)):
                 for step in steps:
                     step.zero_grad()
@@ -273,7 +274,7 @@ class SecondMode(unittest.TestCase):
         for told in (False, True):
             ours = bag()
             step = hct.optimizer(ours, "sgd", lr=0.1)
-            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+            scaler = torch.amp.GradScaler(DEVICE, init_scale=2.0**10)
             if told:
                 ours.scaler = scaler
             scaler.scale(ours(keys).sum()).backward()
@@ -358,7 +359,7 @@ class Wrappers(unittest.TestCase):
 
     def test_autocast_leaves_rows_alone(self):
         model = bag(optimizer="sgd", lr=0.1)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16):
             out = model(batches(1)[0])
         self.assertEqual(out.dtype, torch.float32)
         out.sum().backward()

@@ -42,10 +42,10 @@ class Samples(unittest.TestCase):
     def test_the_comparison_with_torchrec(self):
         said = self.run_script(
             "tools/bench/compare_torchrec.py",
-            *("--device", "cpu", "--shapes", "dlrm", "new", "--optimizers", "sgd", "--batches", "64", "--steps", "2"),
+            *("--device", "cpu", "--cases", "small", "model", "--optimizers", "sgd", "--groups", "1"),
         )
-        self.assertRegex(said, r"\| dlrm 64 \| 1664 \| sgd \| [\d.]+ \| [\d.]+ \|")
-        self.assertRegex(said, r"\| new 64 \| 1664 \| sgd \|  \| [\d.]+ \|")
+        self.assertRegex(said, r"\| 26 tables, 256 \| 6,656 \| sgd \| [\d.]+ \| [\d.]+ \|")
+        self.assertRegex(said, r"\| its dense part alone \| [\d,]+ \| sgd \| [\d.]+ \|")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import huge_ctr.torch as hct  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
+DEVICE = support.torch_device()
 torch.set_num_threads(1)
 
 
@@ -39,7 +40,7 @@ class Model(torch.nn.Module):
 
 def steps(model, optimizers, first, last):
     for number in range(first, last):
-        draw = torch.Generator().manual_seed(number)
+        draw = torch.Generator(DEVICE).manual_seed(number)
         keys = hct.KeyedJaggedTensor(["x"], torch.randint(0, 20, (8,), generator=draw), lengths=torch.full((4,), 2))
         for one in optimizers:
             one.zero_grad()

@@ -9,6 +9,7 @@ support.need("torch")
 import huge_ctr.torch as hct  # noqa: E402
 import torch  # noqa: E402
 
+DEVICE = support.torch_device()
 torch.set_num_threads(1)  # the operators are small: synchronizing threads costs more than computing
 ROWS, DIM, STEPS = 30, 5, 100
 # Our optimizer, the torch optimizer, and its arguments. With dense gradients, torch also updates rows that are not in
@@ -39,12 +40,12 @@ class Steps(unittest.TestCase):
     def bags(self, draw, weighted, dtype):
         lengths = torch.randint(0, 5, (8,), generator=draw)
         keys = torch.randint(0, ROWS, (int(lengths.sum()),), generator=draw).to(dtype)
-        offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         weights = torch.rand(len(keys), generator=draw) if weighted else None
         return keys, offsets, weights
 
     def run_both(self, kind, torch_kind, words, mode, weighted, update, dtype, steps=STEPS):
-        draw = torch.Generator().manual_seed(len(kind) * 10 + len(mode))
+        draw = torch.Generator(DEVICE).manual_seed(len(kind) * 10 + len(mode))
         rows = torch.randn(ROWS, DIM, generator=draw)
         ours = hct.EmbeddingBag(ROWS, DIM, mode=mode, include_last_offset=True, _weight=rows)
         step = hct.optimizer(ours, kind, update=update, **words)
@@ -85,11 +86,11 @@ class Steps(unittest.TestCase):
         print("largest differences:", {kind: f"{value:.1e}" for kind, value in worst.items()})
 
     def test_row_wise_adagrad_is_its_formula(self):
-        rows = torch.randn(ROWS, DIM, generator=torch.Generator().manual_seed(1))
+        rows = torch.randn(ROWS, DIM, generator=torch.Generator(DEVICE).manual_seed(1))
         ours = hct.EmbeddingBag(ROWS, DIM, mode="sum", _weight=rows, optimizer="rowwise_adagrad", lr=0.1)
         want, sums = rows.clone(), torch.zeros(ROWS)
         for step in range(20):
-            keys = torch.randint(0, ROWS, (6, 3), generator=torch.Generator().manual_seed(step))
+            keys = torch.randint(0, ROWS, (6, 3), generator=torch.Generator(DEVICE).manual_seed(step))
             ours(keys).square().sum().backward()
             weight = want.clone().requires_grad_()
             torch.nn.functional.embedding_bag(keys, weight, mode="sum").square().sum().backward()
@@ -99,7 +100,7 @@ class Steps(unittest.TestCase):
 
     def test_embedding_is_that_of_torch(self):
         for update, padding in itertools.product(("backward", "step"), (None, 3, -1)):
-            draw = torch.Generator().manual_seed(5)
+            draw = torch.Generator(DEVICE).manual_seed(5)
             rows = torch.randn(ROWS, DIM, generator=draw)
             ours = hct.Embedding(ROWS, DIM, padding_idx=padding, _weight=rows)
             theirs = torch.nn.Embedding(ROWS, DIM, padding_idx=padding, _weight=rows.clone())
@@ -121,13 +122,13 @@ class Steps(unittest.TestCase):
 
     def test_two_byte_rows_stay_near(self):
         for dtype, near in ((torch.float16, 2e-2), (torch.bfloat16, 0.15)):
-            rows = torch.randn(ROWS, DIM, generator=torch.Generator().manual_seed(2))
+            rows = torch.randn(ROWS, DIM, generator=torch.Generator(DEVICE).manual_seed(2))
             ours = hct.EmbeddingBag(
                 ROWS, DIM, mode="sum", dtype=dtype, _weight=rows.to(dtype), optimizer="sgd", lr=0.01
             )
             full = hct.EmbeddingBag(ROWS, DIM, mode="sum", _weight=rows, optimizer="sgd", lr=0.01)
             for step in range(20):
-                keys = torch.randint(0, ROWS, (6, 3), generator=torch.Generator().manual_seed(step))
+                keys = torch.randint(0, ROWS, (6, 3), generator=torch.Generator(DEVICE).manual_seed(step))
                 for model in (ours, full):
                     model(keys).float().square().mean().backward()
             self.assertEqual(ours(keys).dtype, dtype)
@@ -137,7 +138,7 @@ class Steps(unittest.TestCase):
         def run():
             tables = [hct.EmbeddingBagConfig(name="t", embedding_dim=4, feature_names=["a", "b"])]
             bags = hct.EmbeddingBagCollection(tables, optimizer="adam", lr=0.1, seed=3)
-            draw = torch.Generator().manual_seed(9)
+            draw = torch.Generator(DEVICE).manual_seed(9)
             for _ in range(10):
                 lengths = torch.randint(0, 4, (16,), generator=draw)
                 keys = torch.randint(-(2**62), 2**62, (int(lengths.sum()),), generator=draw) % 50

@@ -1,42 +1,55 @@
 #!/usr/bin/env python3
-"""Times embedding steps in PyTorch: huge_ctr.torch, FBGEMM's TBE and torch.nn, on the same keys.
+"""Times embedding steps of huge_ctr.torch beside FBGEMM's TBE, which TorchRec runs on, on the same keys.
 
-    tools/bench/compare_torchrec.py                       # this machine's GPU, or its CPU with smaller shapes
-    tools/bench/compare_torchrec.py --shapes dlrm --optimizers sgd adam --batches 2048
+    tools/bench/compare_torchrec.py                              # every case on this machine's GPU
+    tools/bench/compare_torchrec.py --cases uniform graph        # some cases
+    tools/bench/compare_torchrec.py --device cpu                 # smaller shapes
 
-A step is forward, backward and update, with a given gradient. Prints the median step time of each library in
-milliseconds, one line per shape and optimizer, with the number of keys per batch. Shapes:
+A step is forward, backward and update, with a given gradient. The time of a step is the median of groups of steps that
+are queued without waiting, by CUDA events, in milliseconds; on a CPU, by the clock. Each case uses eight batches in
+turn, and all of their keys have rows before the time is taken. Cases:
 
-rows      1.7 M uniform keys, 2^24 rows, one table, no pooling
-dlrm      26 tables of DLRM, power-law keys (exponent 1.05), one key per bag
-bags      20 tables with 10 keys per bag, dim 64
-mixed     100 tables, dims 1 to 256
-new       26 tables; half of the keys of each batch are new
+uniform   1.7 M uniform keys, 2^24 rows, one table, dim 128 and 16
+dlrm      26 tables of DLRM, power-law keys (exponent 1.05), one key per bag, dim 128, 65,536 samples
+small     the same with 2,048 samples
+graph     the same, each step in a CUDA graph
+bags      20 tables of 1 M rows, dim 64, 10 keys per bag, 16,384 samples
+mixed     100 tables, dims 1 to 256, beside one table with as many keys and elements
+tier      one table with a sixteenth of its rows on the GPU, and all keys among those, beside all rows on the GPU
+model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples, and its dense part alone
 
-Columns: `numbers` uses row numbers as keys; `hashed` uses arbitrary 64-bit keys in growing tables. TBE needs
-fbgemm_gpu, which fits one version of PyTorch; its CPU kernels have no Adam. A case that cannot be measured prints "-",
-with the reason below the table. Before `numbers` is measured, its vectors are compared with those of
-torch.nn.functional.
+Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
+one version of PyTorch. Without it, or where it takes too long, the column has the time in brackets that was measured on
+an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is the time that ROADMAP.md asks for. A case that cannot be measured
+prints "-", with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first.
 """
 
 import argparse
+import gc
+import importlib.util
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import huge_ctr.torch as hct
 import torch
 
 MIX = 0x1E3779B97F4A7C15  # hashed tables: key = row * MIX modulo 2^64
-TORCH = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.SparseAdam}
+OPTIMIZERS = {"sgd": "sgd", "row-wise": "row_wise_adagrad", "adam": "sparse_adam"}
+DLRM_ROWS = (
+    39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155, 4, 976, 14,
+    39979771, 25641295, 39664984, 585935, 12972, 108, 36,
+)  # fmt: skip
+BATCHES = 8
 
 
 class Shape:
     """Tables of (rows, dim), with `hotness` keys per bag."""
 
-    def __init__(self, name, tables, samples, hotness=1, power=0.0, new=0.0):
-        self.name, self.tables, self.samples = name, tables, samples
-        self.hotness, self.power, self.new = hotness, power, new
+    def __init__(self, name, tables, samples, hotness=1, power=0.0, most=None):
+        self.name, self.tables, self.samples, self.hotness, self.power = name, tables, samples, hotness, power
+        self.most = most  # keys are drawn from this many rows
 
     @property
     def keys(self):
@@ -47,6 +60,7 @@ class Shape:
         draw = torch.Generator(device=device).manual_seed(seed)
         parts = []
         for rows, _ in self.tables:
+            rows = min(rows, self.most or rows)
             u = torch.rand(self.samples * self.hotness, generator=draw, device=device, dtype=torch.float64)
             if self.power:
                 e = 1 - self.power
@@ -55,36 +69,8 @@ class Shape:
         return torch.stack(parts)
 
 
-def shapes(names, batches, device):
-    small = device == "cpu"
-    rows = 1 << (16 if small else 24)
-    dlrm = [(min(rows, r), 128 if not small else 16) for r in DLRM_ROWS]
-    made = []
-    for name in names:
-        if name == "rows":
-            for dim in (16, 128):
-                made.append(Shape(f"rows dim {dim}", [(rows, dim)], 53_248 if small else 1_703_936))
-        for samples in batches or ([2048] if small else [65_536, 16_384, 2048]):
-            if name == "dlrm":
-                made.append(Shape(f"dlrm {samples}", dlrm, samples, power=1.05))
-            if name == "bags":
-                made.append(Shape(f"bags {samples}", [(rows >> 4, 64)] * 20, samples // (8 if small else 1), 10))
-            if name == "mixed":
-                dims = [1 + 255 * i // 99 for i in range(100)]
-                made.append(Shape(f"mixed {samples}", [(rows >> 6, dim) for dim in dims], samples, power=1.05))
-            if name == "new":
-                made.append(Shape(f"new {samples}", dlrm, samples, power=1.05, new=0.5))
-    return made
-
-
-DLRM_ROWS = (
-    39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155, 4, 976, 14,
-    39979771, 25641295, 39664984, 585935, 12972, 108, 36,
-)  # fmt: skip
-
-
 class Ours:
-    def __init__(self, shape, optimizer, device, hashed):
+    def __init__(self, shape, optimizer, device, hashed, **words):
         self.shape, self.hashed = shape, hashed
         self.names = [f"f{i}" for i in range(len(shape.tables))]
         tables = [
@@ -96,21 +82,13 @@ class Ours:
             )
             for i, (rows, dim) in enumerate(shape.tables)
         ]
-        self.bags = hct.EmbeddingBagCollection(tables, device=device, optimizer=optimizer, lr=0.01)
-        if not hashed:
-            self.rows = [self.bags.weight_of(f"t{i}") for i in range(min(2, len(tables)))]
+        self.bags = hct.EmbeddingBagCollection(tables, device=device, optimizer=optimizer, lr=0.01, **words)
         lengths = torch.full((len(tables) * shape.samples,), shape.hotness, dtype=torch.int64, device=device)
         self.offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         self.lengths = lengths
 
-    def prepare(self, numbers, seed):
-        values = numbers
-        if self.hashed:
-            values = values * MIX
-            if self.shape.new:
-                fresh = torch.rand(values.shape, device=values.device) < self.shape.new
-                own = torch.arange(values.numel(), device=values.device).view(values.shape)
-                values = torch.where(fresh, (own + (seed + 1) * values.numel() + (1 << 40)) * MIX, values)
+    def prepare(self, numbers):
+        values = numbers * MIX if self.hashed else numbers
         keys = hct.KeyedJaggedTensor(self.names, values.flatten(), lengths=self.lengths, offsets=self.offsets)
         keys._length_per_key = [values.shape[1]] * len(self.names)
         return keys
@@ -120,24 +98,18 @@ class Ours:
         out.backward(gradient)
         return out
 
-
-class Nn:
-    """torch.nn.EmbeddingBag with sparse gradients, one module per table."""
-
-    def __init__(self, shape, optimizer, device):
-        self.shape = shape
-        self.bags = [torch.nn.EmbeddingBag(r, d, mode="sum", sparse=True, device=device) for r, d in shape.tables]
-        self.optimizer = TORCH[optimizer]([p for bag in self.bags for p in bag.parameters()], lr=0.01)
-
-    def prepare(self, numbers, seed):
-        return numbers.view(len(self.bags), self.shape.samples, self.shape.hotness)
-
-    def step(self, keys, gradient):
-        self.optimizer.zero_grad()
-        out = torch.cat([bag(one) for bag, one in zip(self.bags, keys)], 1)
-        out.backward(gradient)
-        self.optimizer.step()
-        return out
+    def check(self, device):
+        """Compares the vectors of the smallest table with torch.nn.functional, if its rows are copied fast."""
+        shape = self.shape
+        i = min(range(len(shape.tables)), key=lambda one: shape.tables[one][0])
+        if shape.tables[i][0] * shape.tables[i][1] > 1 << 25:
+            return
+        numbers, column = shape.batch(1, device), sum(dim for _, dim in shape.tables[:i])
+        rows = self.bags.weight_of(f"t{i}")
+        found = self.bags(self.prepare(numbers)).values().detach()[:, column : column + shape.tables[i][1]]
+        want = torch.nn.functional.embedding_bag(numbers[i].view(shape.samples, -1), rows, mode="sum")
+        if not torch.allclose(found, want, atol=1e-5):
+            sys.exit(f"{shape.name}: vectors of table {i} differ by {float((found - want).abs().max())}")
 
 
 class Tbe:
@@ -151,104 +123,275 @@ class Tbe:
             SplitTableBatchedEmbeddingBagsCodegen,
         )
 
-        kinds = {"sgd": EmbOptimType.EXACT_SGD, "adagrad": EmbOptimType.EXACT_ADAGRAD, "adam": EmbOptimType.ADAM}
+        kinds = {
+            "sgd": EmbOptimType.EXACT_SGD,
+            "row_wise_adagrad": EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+            "sparse_adam": EmbOptimType.ADAM,
+        }
         cuda = device != "cpu"
         place = EmbeddingLocation.DEVICE if cuda else EmbeddingLocation.HOST
         compute = ComputeDevice.CUDA if cuda else ComputeDevice.CPU
-        self.shape = shape
         self.bags = SplitTableBatchedEmbeddingBagsCodegen(
-            [(rows, dim, place, compute) for rows, dim in shape.tables], optimizer=kinds[optimizer], learning_rate=0.01
+            [(rows, max(4, dim + -dim % 4), place, compute) for rows, dim in shape.tables],
+            optimizer=kinds[optimizer],
+            learning_rate=0.01,
+            device=torch.device(device if not cuda else torch.cuda.current_device()),
         )
         count = len(shape.tables) * shape.samples
         self.offsets = torch.arange(count + 1, device=device) * shape.hotness
 
-    def prepare(self, numbers, seed):
+    def prepare(self, numbers):
         return numbers.flatten()
 
     def step(self, keys, gradient):
         out = self.bags(keys, self.offsets)
-        out.backward(gradient)
+        out.backward(gradient if gradient.shape == out.shape else torch.ones_like(out))
         return out
 
 
-def check(peer, shape, device):
-    """Compares the vectors of the first tables with torch.nn.functional."""
-    numbers = shape.batch(1, device)
-    out = peer.bags(peer.prepare(numbers, 0)).values().detach()
-    column = 0
-    for i, rows in enumerate(peer.rows):
-        want = torch.nn.functional.embedding_bag(numbers[i].view(shape.samples, -1), rows, mode="sum")
-        found = out[:, column : column + rows.shape[1]]
-        if not torch.allclose(found, want, atol=1e-5):
-            sys.exit(f"{shape.name}: vectors of table {i} differ by {float((found - want).abs().max())}")
-        column += rows.shape[1]
-    peer.rows = []
+class Clock:
+    """Median time of a step in milliseconds, over groups of steps that are queued without waiting."""
+
+    def __init__(self, device, groups=10, steps=8):
+        self.cuda, self.groups, self.steps = device != "cpu", groups, steps
+
+    def __call__(self, step):
+        """step(i): queues step number i."""
+        for i in range(BATCHES + 2):
+            step(i)
+        times = []
+        for group in range(self.groups):
+            if self.cuda:
+                marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+                marks[0].record()
+            start = time.perf_counter()
+            for i in range(self.steps):
+                step(group * self.steps + i)
+            if self.cuda:
+                marks[1].record()
+                marks[1].synchronize()
+                times.append(marks[0].elapsed_time(marks[1]) / self.steps)
+            else:
+                times.append(1e3 * (time.perf_counter() - start) / self.steps)
+        return statistics.median(times)
 
 
-def measure(peer, shape, device, steps):
-    width = sum(dim for _, dim in shape.tables)
-    gradient = torch.randn(shape.samples, width, device=device) / shape.samples
-    batches = [peer.prepare(shape.batch(seed, device), seed) for seed in range(steps + 3)]
-    times = []
-    for keys in batches:
+def gradient_of(shape, device):
+    draw = torch.Generator(device=device).manual_seed(7)
+    return torch.randn(shape.samples, sum(dim for _, dim in shape.tables), device=device, generator=draw) / 1024
+
+
+def time_steps(peer, shape, device, clock):
+    gradient = gradient_of(shape, device)
+    batches = [peer.prepare(shape.batch(seed, device)) for seed in range(BATCHES)]
+    return clock(lambda i: peer.step(batches[i % BATCHES], gradient))
+
+
+def time_graph(ours, shape, device, clock):
+    """Steps that replay a CUDA graph, with the keys copied into its input and memory reserved before each."""
+    gradient = gradient_of(shape, device)
+    batches = [ours.prepare(shape.batch(seed, device)).values() for seed in range(BATCHES)]
+    keys = ours.prepare(shape.batch(0, device))
+    most = [shape.samples * shape.hotness] * len(shape.tables)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for values in batches:
+            keys.values().copy_(values)
+            ours.step(keys, gradient)
+    torch.cuda.current_stream().wait_stream(side)
+    ours.bags.anchor.grad = None
+    graph = torch.cuda.CUDAGraph()
+    ours.bags.reserve(shape.samples, most)
+    with torch.cuda.graph(graph):
+        ours.step(keys, gradient)
+
+    def step(i):
+        keys.values().copy_(batches[i % BATCHES])
+        ours.bags.reserve(shape.samples, most)
+        graph.replay()
+
+    return clock(step)
+
+
+class Model(torch.nn.Module):
+    """DLRM: 13 numbers through the bottom layers, products of all pairs of vectors, and the top layers."""
+
+    def __init__(self, tables, dim):
+        super().__init__()
+        self.bottom, self.tables = layers(13, 512, 256, dim), tables
+        self.top = layers(dim + tables * (tables + 1) // 2, 1024, 1024, 512, 256, 1)
+        self.register_buffer("pairs", torch.tril_indices(tables + 1, tables + 1, -1), persistent=False)
+
+    def forward(self, numbers, vectors):
+        bottom = self.bottom(numbers)
+        all_vectors = torch.cat([bottom.unsqueeze(1), vectors.view(len(numbers), self.tables, -1)], 1)
+        dots = torch.bmm(all_vectors, all_vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
+        return self.top(torch.cat([bottom, dots], 1)).squeeze(1)
+
+
+def layers(*sizes):
+    parts = []
+    for before, after in zip(sizes, sizes[1:]):
+        parts += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return torch.nn.Sequential(*parts[:-1])
+
+
+def time_model(peer, shape, device, clock):
+    """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone."""
+    torch.manual_seed(2)
+    torch.set_float32_matmul_precision("high")
+    model = Model(len(shape.tables), shape.tables[0][1]).to(device)
+    dense = torch.optim.SGD(model.parameters(), lr=0.01)
+    numbers = torch.randn(shape.samples, 13, device=device)
+    labels = (torch.rand(shape.samples, device=device) < 0.3).float()
+    batches = [peer.prepare(shape.batch(seed, device)) for seed in range(BATCHES)] if peer else []
+    constant = gradient_of(shape, device).requires_grad_()
+
+    def step(i):
+        dense.zero_grad()
+        constant.grad = None
+        vectors = constant
+        if isinstance(peer, Ours):
+            vectors = peer.bags(batches[i % BATCHES]).values()
+        elif peer:
+            vectors = peer.bags(batches[i % BATCHES], peer.offsets)
+        torch.nn.functional.binary_cross_entropy_with_logits(model(numbers, vectors), labels).backward()
+        dense.step()
+
+    return clock(step)
+
+
+class Case:
+    """A line of the table. `aim`: milliseconds; `tbe`: its time on an H200. `of`: how to measure, and for which peer."""
+
+    def __init__(self, group, shape, optimizer, aim=None, tbe=None, kind=time_steps, words=None, peers=None):
+        self.group, self.shape, self.optimizer, self.aim, self.tbe = group, shape, optimizer, aim, tbe
+        self.kind, self.words, self.peers = kind, words or {}, peers
+
+
+def cases(device):
+    small = device == "cpu"
+    size = lambda full, tiny: tiny if small else full  # noqa: E731
+    rows, wide = size(1 << 24, 1 << 16), size(128, 16)
+    made = []
+    for dim, of in ((128, ((1.62, 2.08), (2.55, 3.50))), (16, ((0.54, 1.20), (0.78, 2.94)))):
+        for optimizer, (aim, tbe) in zip(("sgd", "adam"), of):
+            shape = Shape(f"uniform, dim {dim}", [(rows, dim)], size(1_703_936, 53_248))
+            made.append(Case("uniform", shape, optimizer, aim, tbe))
+
+    def dlrm(samples, most):
+        tables = [(min(size(most, 1 << 16), one), wide) for one in DLRM_ROWS]
+        return Shape(f"26 tables, {samples:,}", tables, samples, power=1.05)
+
+    most_rows = {"sgd": 10_000_000, "row-wise": 10_000_000, "adam": 4_000_000}
+    for optimizer, aim, tbe in (("sgd", 1.1, 1.59), ("row-wise", 1.15, 1.64), ("adam", 1.4, 2.03)):
+        made.append(Case("dlrm", dlrm(size(65_536, 4096), most_rows[optimizer]), optimizer, aim, tbe))
+    few = size(2048, 256)
+    for optimizer, tbe in (("sgd", 1.06), ("row-wise", 1.02), ("adam", 1.12)):
+        shape = dlrm(few, most_rows[optimizer])
+        made.append(Case("small", shape, optimizer, 0.30, tbe))
+        shape = dlrm(few, most_rows[optimizer])
+        shape.name += ", graph"
+        made.append(Case("graph", shape, optimizer, 0.10, tbe, time_graph, peers=("hashed",)))
+    bags = Shape("20 tables, 10 keys a bag", [(size(1_000_000, 1 << 14), 64)] * 20, size(16_384, 512), 10)
+    for optimizer, aim, tbe in (("sgd", 0.8, 1.01), ("row-wise", 0.85, 1.13), ("adam", 1.3, 2.38)):
+        made.append(Case("bags", bags, optimizer, aim, tbe))
+    dims, count = [1 + 255 * i // 99 for i in range(100)], size(8192, 256)
+    mixed = Shape("100 tables, dims 1 to 256", [(size(1 << 18, 1 << 12), dim) for dim in dims], count, power=1.05)
+    one = Shape("one table of as many keys", [(size(100 << 18, 100 << 12), 128)], 100 * count, power=1.05)
+    made += [Case("mixed", mixed, "sgd"), Case("mixed", one, "sgd", peers=("hashed", "numbers"))]
+    # The GPU has a sixteenth of the rows, and keys are among half of these.
+    all_rows = size(1 << 22, 1 << 14)
+    tier = lambda name: Shape(name, [(all_rows, 128)], size(65_536, 4096), most=all_rows // 32)  # noqa: E731
+    made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers",)))
+    words = {"device_bytes": all_rows // 16 * 512, "host_bytes": 2 * all_rows * 512}
+    made.append(Case("tier", tier("a sixteenth on the GPU"), "sgd", peers=("numbers",), words=words))
+    model = dlrm(size(16_384, 512), most_rows["sgd"])
+    model.name = f"DLRM, {model.samples:,}"
+    made.append(Case("model", model, "sgd", kind=time_model))
+    alone = dlrm(size(16_384, 512), most_rows["sgd"])
+    alone.name = "its dense part alone"
+    made.append(Case("model", alone, "sgd", kind=time_model, peers=("none",)))
+    return made
+
+
+def measured(case, name, device, clock):
+    if name == "none":
+        return case.kind(None, case.shape, device, clock)
+    optimizer = OPTIMIZERS[case.optimizer]
+    if name == "tbe":
+        if case.kind is time_graph:
+            raise NotImplementedError("TBE is measured without a graph")
+        peer = Tbe(case.shape, optimizer, device)
+    else:
+        peer = Ours(case.shape, optimizer, device, name == "hashed", **case.words)
+        if name == "numbers":
+            peer.check(device)
+    return case.kind(peer, case.shape, device, clock)
+
+
+def run_case(case, peers, device, clock, why):
+    """The cells of a line, by peer."""
+    found = {}
+    for name in (("none",) if case.peers == ("none",) else peers):
+        if case.peers and name not in case.peers:
+            continue
+        try:
+            found[name] = measured(case, name, device, clock)
+        except (ImportError, NotImplementedError, AssertionError, RuntimeError) as error:
+            lines = str(error).strip().splitlines()
+            why.setdefault((name, lines[-1][:200] if lines else repr(error)), case.shape.name)
+        gc.collect()
         if device != "cpu":
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        peer.step(keys, gradient)
-        if device != "cpu":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times[3:])
+            torch.cuda.empty_cache()
+    return found
+
+
+def cell(case, name, found):
+    if name == "tbe" and name not in found:
+        return f"({case.tbe:.2f})" if case.tbe else ""
+    if name in found:
+        return f"{found[name]:.3f}"
+    return "" if case.peers and name not in case.peers else "-"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", nargs="+", default=["rows", "dlrm", "bags", "mixed", "new"])
-    parser.add_argument("--optimizers", nargs="+", default=["sgd", "adagrad", "adam"], choices=TORCH)
-    parser.add_argument("--batches", nargs="+", type=int, default=None)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--peers", nargs="+", default=["numbers", "hashed", "tbe", "nn"])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    groups = list(dict.fromkeys(case.group for case in cases("cpu")))
+    parser.add_argument("--cases", nargs="+", default=None, choices=groups)
+    parser.add_argument("--optimizers", nargs="+", default=list(OPTIMIZERS), choices=OPTIMIZERS)
+    parser.add_argument("--peers", nargs="+", default=["hashed", "numbers", "tbe"])
+    parser.add_argument("--groups", type=int, default=10, help="groups of eight steps")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after this time")
+    parser.add_argument("--device", default=device, choices=("cpu", "cuda"))
     options = parser.parse_args()
-    makers = {
-        "numbers": lambda shape, optimizer: Ours(shape, optimizer, options.device, False),
-        "hashed": lambda shape, optimizer: Ours(shape, optimizer, options.device, True),
-        "tbe": lambda shape, optimizer: Tbe(shape, optimizer, options.device),
-        "nn": lambda shape, optimizer: Nn(shape, optimizer, options.device),
-    }
+    if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers:
+        print("fbgemm_gpu is not installed: times of TBE in brackets are of an earlier run")
     where = torch.cuda.get_device_name() if options.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
-    print(f"{where}, PyTorch {torch.__version__}, median of {options.steps} steps, ms")
-    print("| shape | keys | optimizer | " + " | ".join(options.peers) + " |")
-    print("|---|--:|---|" + "--:|" * len(options.peers))
-    why = {}
-    for shape in shapes(options.shapes, options.batches, options.device):
-        for optimizer in options.optimizers:
-            cells = []
-            for name in options.peers:
-                peer = None
-                if shape.new and name != "hashed":
-                    cells.append("")
-                    continue
-                reason = None
-                try:
-                    peer = makers[name](shape, optimizer)
-                except (ImportError, NotImplementedError, AssertionError, RuntimeError) as error:
-                    reason = error  # the library is not installed, or does not support the case
-                if peer is not None and name == "numbers":
-                    check(peer, shape, options.device)  # wrong numbers end the comparison
-                if peer is not None:
-                    try:
-                        cells.append(f"{measure(peer, shape, options.device, options.steps):.3f}")
-                    except (NotImplementedError, RuntimeError) as error:
-                        reason = error
-                if reason is not None:
-                    lines = str(reason).strip().splitlines()
-                    why[name, lines[-1][:150] if lines else repr(reason)] = shape.name
-                    cells.append("-")
-                peer = None
-            print(f"| {shape.name} | {shape.keys} | {optimizer} | " + " | ".join(cells) + " |", flush=True)
-    for (name, text), where in why.items():
-        print(f"{name}, {where}: {text}")
+    print(f"{where}, PyTorch {torch.__version__}, {Path(__file__).name}, ms a step")
+    heads = options.peers + ["aim"]
+    print("| case | keys | optimizer | " + " | ".join(heads) + " |")
+    print("|---|--:|---|" + "--:|" * len(heads))
+    why, start, clock = {}, time.perf_counter(), Clock(options.device, options.groups)
+    for case in cases(options.device):
+        left_out = case.optimizer not in options.optimizers or (options.cases and case.group not in options.cases)
+        if left_out or (case.kind is time_graph and options.device == "cpu"):
+            continue
+        if time.perf_counter() - start > options.seconds:
+            print(f"{case.shape.name}, {case.optimizer}: not begun after {options.seconds:g} s")
+            continue
+        found = run_case(case, options.peers, options.device, clock, why)
+        cells = [cell(case, name, found) for name in options.peers]
+        if "none" in found:
+            cells[0] = f"{found['none']:.3f}"
+        aim = f"{case.aim:.2f}" if case.aim and options.device != "cpu" else ""
+        print(f"| {case.shape.name} | {case.shape.keys:,} | {case.optimizer} | " + " | ".join([*cells, aim]) + " |",
+              flush=True)
+    for (name, text), first in why.items():
+        print(f"{name}, {first}: {text}")
+    print(f"{time.perf_counter() - start:.0f} s in all")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ class Batches:
         self.tables: list[TableOptions] = tables
         self.features: list[FeatureOptions] = features
         self.dims = np.array([next(t.dim for t in tables if t.name == f.table) for f in features], np.int64)
-        self.columns = np.concatenate([[0], np.cumsum(self.dims)[:-1]])
+        self.width = int(self.dims.sum())
+        self._column_bytes = (4 * (np.cumsum(self.dims) - self.dims)).astype(np.uint64)
         self.pooled = features[0].pooling != "none"
         self.most_batches = 1
         self._make = make
@@ -82,6 +83,10 @@ class Batches:
         self._flight.append((ticket, batch, given))
         return batch
 
+    def _given_of(self, ticket: int) -> Optional[Given]:
+        """The keys of a ticket's batch; None if the batch has been released."""
+        return next((given for one, _, given in self._flight if one == ticket), None)
+
     def _end(self) -> None:
         self._flight.popleft()
 
@@ -106,13 +111,13 @@ class Batches:
 
     def empty_vectors(self, given: Given) -> torch.Tensor:
         if self.pooled:
-            return torch.empty(given.samples, int(self.dims.sum()), device=given.values.device)
+            return torch.empty(given.samples, self.width, device=given.values.device)
         return torch.empty(int(given.counts.sum()), int(self.dims[0]), device=given.values.device)
 
     def places(self, given: Given, vectors: torch.Tensor) -> tuple[np.ndarray, int]:
         """The addresses of each feature's vectors, and the elements between the starts of two vectors."""
         if self.pooled:
-            return (vectors.data_ptr() + self.columns * 4).astype(np.uint64), vectors.shape[1]
+            return self._column_bytes + np.uint64(vectors.data_ptr()), self.width
         at = vectors.data_ptr() + given.row_starts * int(self.dims[0]) * 4
         return at.astype(np.uint64), int(self.dims[0])
 

@@ -63,7 +63,7 @@ class Engine(Batches):
 
     # Calls of a training step.
 
-    def _given(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> tuple[Given, Any]:
+    def _given(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> Given:
         anchor = self.anchor()
         if anchor is not None and anchor.device != values.device:
             raise UsageError(f"keys are on {values.device}, and the tables on {anchor.device}")
@@ -73,23 +73,25 @@ class Engine(Batches):
             if not self.pooled:
                 samples = values.numel()
             bounds = None
-        return Given(values, offsets, weights, at, samples, bounds), keep
+        given = Given(values, offsets, weights, at, samples, bounds)
+        given.keep = keep
+        return given
 
     def lookup(
         self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int, trains: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the vectors, and the ticket for their backward pass; 0: no backward pass."""
-        given, keep = self._given(values, offsets, weights, at, bounds, samples)
+        given = self._given(values, offsets, weights, at, bounds, samples)
         out = self.empty_vectors(given)
         ticket = self._forward(given, out) if trains else self._look_up(given, out)
         if trains and self.following is not None and not _inside_backward():
             following, self.following = self.following, None
             following()
-        if keep is not None and not self.pooled:
+        if given.keep is not None and not self.pooled:
             whole = self._row(values, self.padding).expand(values.numel(), -1).clone()
-            whole[keep] = out
+            whole[given.keep] = out
             out = whole
-        return out, torch.tensor([ticket], dtype=torch.int64)
+        return out, torch.tensor([ticket], dtype=torch.int64, device="cpu")
 
     def _row(self, like: torch.Tensor, key: Optional[int]) -> torch.Tensor:
         given = Given(torch.full((1,), key, dtype=like.dtype, device=like.device), None, None, [0], 1)
@@ -131,7 +133,7 @@ class Engine(Batches):
         """Finds the rows of a later batch. Does nothing if only one batch may be in flight."""
         if len(self._flight) >= self.most_batches:
             return
-        given, _ = self._given(values, offsets, weights, at, bounds, samples)
+        given = self._given(values, offsets, weights, at, bounds, samples)
         self._begin(None, given, lambda: self.set().prefetch(given.keys))
         self._early.append(given)
 
@@ -155,12 +157,12 @@ class Engine(Batches):
             )
         if updates and self.in_step and not self.has_optimizer():
             raise UsageError('tables of update="step" are trained, and no huge_ctr.torch.optimizer(model) has them')
-        given, keep = self._given(values, offsets, weights, at, bounds, samples)
-        if keep is not None and not self.pooled:
-            dy = dy[keep]
+        given = self._given_of(ticket) or self._given(values, offsets, weights, at, bounds, samples)
+        if given.keep is not None and not self.pooled:
+            dy = dy[given.keep]
         dy = dy.to(torch.float32).contiguous()
         batch = self.at_front(ticket, given)
-        of_weights = self._weight_gradients(batch, given, dy, weights, keep) if wants_weights else dy.new_empty(0)
+        of_weights = self._weight_gradients(batch, given, dy, weights) if wants_weights else dy.new_empty(0)
         grad = dy.new_zeros(1)
         # rows are not updated: only the weights of keys have gradients, and the backward pass may be repeated
         if not updates:
@@ -172,16 +174,16 @@ class Engine(Batches):
         del self._open[ticket]
         return grad, of_weights
 
-    def _weight_gradients(self, batch: int, given: Given, dy: Any, weights: Any, keep: Any) -> torch.Tensor:
+    def _weight_gradients(self, batch: int, given: Given, dy: Any, weights: Any) -> torch.Tensor:
         parts = torch.zeros(int(given.counts.sum()), device=dy.device)
         at = [parts.data_ptr() + int(at) * 4 if f.weighted else 0 for f, at in zip(self.features, given.row_starts)]
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
         to = torch.zeros(given.values.numel(), device=dy.device)
         for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
             to[start : start + count] += parts[at_part : at_part + count]  # several tables may share a list of keys
-        if keep is not None:
-            whole = torch.zeros(keep.shape, device=dy.device)
-            whole[keep] = to
+        if given.keep is not None:
+            whole = torch.zeros(given.keep.shape, device=dy.device)
+            whole[given.keep] = to
             to = whole
         return to.to(weights.dtype)
 
@@ -190,16 +192,19 @@ class Engine(Batches):
         scaler = self.scaler()
         if scaler is None:
             return self.apply(batch, given, dy, 1.0)
-        finite = torch.isfinite(dy).all().float().view(1)
+        # The scale and the flag stay on the device: the host does not wait.
+        scale = scaler.scale(dy.new_ones(1))
+        skip = torch.isfinite(dy).all().logical_not().float().view(1)
         if self.ranks > 1:
-            torch.distributed.all_reduce(finite, torch.distributed.ReduceOp.MIN)
-        if float(finite) == 1:
-            return self.apply(batch, given, dy, 1.0 / scaler.get_scale())
-        self.set().release(batch)
-        self._end()
+            torch.distributed.all_reduce(skip, torch.distributed.ReduceOp.MAX)
+        self.apply(batch, given, dy / scale, 1.0, skip)
 
-    def apply(self, batch: int, given: Given, dy: torch.Tensor, factor: float) -> None:
-        """Updates the rows of the first batch in flight with `factor` times its gradients, and ends the batch."""
+    def apply(
+        self, batch: int, given: Given, dy: torch.Tensor, factor: float, skip: Optional[torch.Tensor] = None
+    ) -> None:
+        """Updates the rows of the first batch in flight with `factor` times its gradients, and ends the batch. A
+        nonzero value of `skip` [1] leaves the rows.
+        """
         if not self.has_rule:
             raise UsageError(
                 "tables without an optimizer are trained: give their module optimizer= and lr=, or call "
@@ -208,6 +213,8 @@ class Engine(Batches):
         rate, words = self.rate(), {}
         if isinstance(rate, torch.Tensor) and rate.is_cuda and rate.dtype == torch.float32:
             words["rate_on_device"], rate = rate.data_ptr(), 0.0
+        if skip is not None:
+            words["skip"] = skip.data_ptr()
         scale = (self.ranks if self.averages else 1) / factor if factor != 0 else float("inf")
         vectors = self.places(given, dy)
         self.set().update(batch, self.rows_of(given), *vectors, float(rate), loss_scale=scale, **words)

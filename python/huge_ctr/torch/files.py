@@ -116,8 +116,8 @@ def save_dynamicemb(module: Tables, table: str, folder: Any) -> None:
 
 
 def to_torch(module: Tables, table: Optional[str] = None) -> tuple[torch.nn.Module, torch.Tensor]:
-    """Returns (torch.nn.EmbeddingBag or Embedding, keys): the module's row i has keys[i]. For a table with
-    num_embeddings the keys are the row numbers.
+    """Returns (torch.nn.EmbeddingBag or Embedding on the module's device, keys): the module's row i has keys[i]. For a
+    table with num_embeddings the keys are the row numbers.
     """
     table = module.table_names()[0] if table is None else table
     keys, vectors = module.export(table)
@@ -126,7 +126,7 @@ def to_torch(module: Tables, table: Optional[str] = None) -> tuple[torch.nn.Modu
     poolings = {feature.pooling for feature in module._features if feature.table == table}
     if len(poolings) > 1 or poolings - {"none", "sum", "mean", "max"}:
         raise UsageError(f"table '{table}' is pooled by {', '.join(sorted(poolings))}, which torch.nn does not have")
-    padding = getattr(module, "padding_idx", None)
+    padding, vectors = getattr(module, "padding_idx", None), vectors.to(module.anchor.device)
     if poolings == {"none"}:
         return torch.nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=padding), keys
     mode = poolings.pop()

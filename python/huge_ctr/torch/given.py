@@ -42,6 +42,7 @@ class Given:
         self.offsets = None if offsets is None else offsets.contiguous()
         self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()
         self.at, self.samples = np.asarray(at, np.int64), samples
+        self.keep: Optional[torch.Tensor] = None  # of the caller's keys, those that are not padding
         if self.offsets is None:
             self.starts, self.counts = self.at * samples, np.full(len(self.at), samples, np.int64)
         else:

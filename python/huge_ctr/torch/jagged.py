@@ -10,7 +10,7 @@ from .keyed import KeyedTensor
 
 
 def _offsets_of(lengths: torch.Tensor) -> torch.Tensor:
-    return torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0).to(lengths.dtype)])
+    return torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0, dtype=lengths.dtype)])
 
 
 class JaggedTensor:
@@ -242,9 +242,14 @@ class KeyedJaggedTensor:
         parts = [
             None if one is None else fn(one) for one in (self._values, self._weights, self._lengths, self._offsets)
         ]
-        return KeyedJaggedTensor(self._keys, *parts, stride=self._stride)
+        made = KeyedJaggedTensor(self._keys, *parts, stride=self._stride)
+        made._length_per_key = self._length_per_key
+        return made
 
     def to(self, device: Any, non_blocking: bool = False, dtype: Any = None) -> "KeyedJaggedTensor":
+        """Lists that leave host memory keep their length_per_key(), so that a look-up on the GPU need not wait for it."""
+        if torch.device(device).type != "cpu" and self.lengths().device.type == "cpu":
+            self.length_per_key()
         return self._map(lambda one: one.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> "KeyedJaggedTensor":

@@ -53,13 +53,13 @@ class Optimizer(torch.optim.Optimizer):
                     'a GradScaler with tables of update="backward": rows have had gradients of a multiplied loss: '
                     'use update="step", or say module.scaler = scaler before the first step'
                 )
-        if found is not None and float(found) != 0:
+        in_step = [module for module in self._modules if module._engine.in_step]
+        if in_step and found is not None and float(found) != 0:
             return loss
-        for module in self._modules:
-            if module._engine.in_step:
-                if scale is not None and module.anchor.grad is not None:
-                    module.anchor.grad.div_(scale)
-                module._engine.pending.apply()
+        for module in in_step:
+            if scale is not None and module.anchor.grad is not None:
+                module.anchor.grad.div_(scale)
+            module._engine.pending.apply()
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:

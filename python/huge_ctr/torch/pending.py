@@ -97,7 +97,7 @@ class Pending:
     def _norm_of_all(self) -> float:
         squares = float(sum(float(sums.double().square().sum()) for _, sums in self._sums))
         if self._engine.ranks > 1:
-            total: Any = torch.tensor([squares], dtype=torch.float64)
+            total: Any = torch.tensor([squares], dtype=torch.float64, device=self._parts[-1][2].device)
             torch.distributed.all_reduce(total)
             squares = float(total)
         divisor = self._engine.ranks if self._engine.averages else 1

@@ -12,6 +12,7 @@ from .._embedding import EmbeddingSet, FeatureOptions, TableOptions
 from ..errors import UsageError
 from . import ops
 from .engine import Engine
+from .memory import allocator_of
 from .rows import RowsOfTables
 from .rules import checked_words, default_rate, plain_name, rule_of
 
@@ -116,7 +117,7 @@ class Tables(RowsOfTables):
         if rank is not None:
             words["rank"] = rank.pointer
             engine.ranks, engine.averages = rank.size, self._average
-        made = EmbeddingSet(self._tables, self._features, gpu, **words)
+        made = EmbeddingSet(self._tables, self._features, gpu, allocator_of(gpu), **words)
         if rank is not None:
             rank.close()
         policies = ("most_rows", "min_count", "admit_probability", "expire_after")

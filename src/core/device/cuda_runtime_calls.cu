@@ -211,6 +211,7 @@ void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaS
 void synchronize(StreamRef stream) { HCTR_CHECK(cudaStreamSynchronize(stream_of(stream))); }
 
 bool is_capturing(StreamRef stream) {
+  if (!stream.handle) return false;  // the legacy stream is never captured, and must not be asked during a capture
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   HCTR_CHECK(cudaStreamIsCapturing(stream_of(stream), &status));
   return status != cudaStreamCaptureStatusNone;
@@ -219,6 +220,7 @@ bool is_capturing(StreamRef stream) {
 namespace {
 
 bool is_recorded(StreamRef stream) noexcept {
+  if (!stream.handle) return false;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaStreamIsCapturing(stream_of(stream), &status);  // the next call reports an error
   return status != cudaStreamCaptureStatusNone;

@@ -1,0 +1,35 @@
+"""GPU memory of tables from PyTorch's caching allocator."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Optional
+
+import torch
+
+
+class CachingAllocator:
+    """Gives a set memory of PyTorch's caching allocator, so that neither keeps free memory which the other needs."""
+
+    def __init__(self, gpu: int):
+        self._gpu = gpu
+        self._streams: dict[int, int] = {}  # by address: the stream of the allocation
+
+    def allocate(self, size: int, stream: int) -> Optional[int]:
+        try:
+            memory = torch.cuda.caching_allocator_alloc(size, self._gpu, stream)
+        except torch.cuda.OutOfMemoryError:
+            return None  # the library's error says how much was needed for what
+        self._streams[memory] = stream
+        return memory
+
+    def free(self, memory: int, stream: int) -> None:
+        if sys.is_finalizing():  # PyTorch's allocator is gone
+            return
+        if self._streams.pop(memory) != stream:  # PyTorch may reuse the memory before the work of this stream has run
+            torch.cuda.ExternalStream(stream, device=self._gpu).synchronize()
+        torch.cuda.caching_allocator_delete(memory)
+
+
+def allocator_of(gpu: int) -> Any:
+    return CachingAllocator(gpu) if gpu >= 0 else None

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Counts what a step of huge_ctr.torch does on a GPU: kernels, copies and waits, and the host's time.
+
+    tools/bench/torch_step_profile.py [--samples 2048]
+
+The tables are those of `compare_torchrec.py --cases small`. Prints PyTorch's profile of one step, and the host's time
+of forward and backward. On a CPU it prints the time alone.
+"""
+
+import argparse
+import cProfile
+import pstats
+import time
+
+import compare_torchrec as bench
+import torch
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", default="small")
+    parser.add_argument("--python", action="store_true", help="also print Python's profile of 200 steps")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+    case = next(one for one in bench.cases(options.device) if one.group == options.case)
+    ours = bench.Ours(case.shape, "sgd", options.device, True)
+    gradient = bench.gradient_of(case.shape, options.device)
+    keys = ours.prepare(case.shape.batch(0, options.device))
+    for _ in range(10):
+        ours.step(keys, gradient)
+    parts = [[], []]
+    wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
+    for _ in range(50):
+        wait()
+        marks = [time.perf_counter()]
+        out = ours.bags(keys).values()
+        marks.append(time.perf_counter())
+        out.backward(gradient)
+        marks.append(time.perf_counter())
+        for part, before, after in zip(parts, marks, marks[1:]):
+            part.append(after - before)
+    forward, backward = (1e6 * sorted(part)[25] for part in parts)
+    print(f"host: forward {forward:.0f} us, backward {backward:.0f} us")
+    if options.python:
+        profile = cProfile.Profile()
+        profile.enable()
+        for _ in range(200):
+            ours.step(keys, gradient)
+        profile.disable()
+        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+    if options.device == "cuda":
+        kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        with torch.profiler.profile(activities=kinds) as profile:
+            ours.step(keys, gradient)
+            wait()
+        events = profile.events()
+        kernels = [one for one in events if one.device_type == torch.autograd.DeviceType.CUDA]
+        waits = [one for one in events if "Synchronize" in one.name]
+        print(f"a step: {len(kernels)} kernels and copies, {len(waits) - 1} waits of the host")
+        print(profile.key_averages().table(sort_by="device_time_total", row_limit=40, max_name_column_width=60))
+
+
+if __name__ == "__main__":
+    main()
