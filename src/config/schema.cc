@@ -154,7 +154,8 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       // equal values are allowed, because several versions may read the file
       else if (found[i].first->text() != value->text())
         problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
-                                                  "\" mean the same and differ; keep one"));
+                                                  "\" are names of the same field and have different values; keep "
+                                                  "one"));
     }
     if (!found[i].first) unset.insert(unset.end(), spellings.begin(), spellings.end());
   }

@@ -190,7 +190,8 @@ class Search {
   }
 
   std::string spoiled(DType dtype) const {
-    return cat(step_.updates > 0 ? cat(": caused by an update up to iteration ", step_.updates) : "", limit_of(dtype));
+    return cat(step_.updates > 0 ? cat(": caused by an update at or before iteration ", step_.updates) : "",
+               limit_of(dtype));
   }
 
   /// Explains why a layer's output is not finite while its inputs and weights are finite.

@@ -98,7 +98,7 @@ TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
   const std::string infinite = with_change(sgd(small_config()), "\"learning_rate\": 0.3", "\"learning_rate\": 3e38");
   const std::string weighted = with_change(infinite, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 1e6");
   expect_said(weighted,
-              {"the loss is not a number at iteration 2: ", "holds ", "caused by an update up to iteration 1"});
+              {"the loss is not a number at iteration 2: ", "holds ", "caused by an update at or before iteration 1"});
 }
 
 /// Rows become infinite, but no later batch contains them, so losses stay finite.
@@ -113,7 +113,8 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
         with_change(small, R"("bottom": "wide_data", "top": "wide_emb",)",
                     cat(R"("bottom": "wide_data", "top": "wide_emb", "optimizer": )", optimizer, ","));
     const std::vector<std::string> pieces = {"an update made the model infinite or NaN at iteration 1: the ",
-                                             " of embedding 'wide_emb' holds ", "caused by an update up to iteration 1",
+                                             " of embedding 'wide_emb' holds ",
+                                             "caused by an update at or before iteration 1",
                                              "The model is not saved"};
     expect_said(wide, pieces);
     // The check runs before the first evaluation, before a checkpoint and before a snapshot, and at the last step.

@@ -245,8 +245,8 @@ Schema<DataSection> data_schema() {
            "minutes without a new file after which training ends; default: no limit",
            Range{.low = 0, .high = 1e6, .low_open = true})
       .opt("check", &DataSection::check,
-           "whether records have check sums; default: detected from the files. Files that differ from a set value "
-           "are an error")
+           "whether records have check sums; default: detected from the files. If the field is set, files that "
+           "contradict it are an error")
       .part("label", &DataSection::label, label_schema(), "the labels of a sample")
       .part("sample_weight", &DataSection::sample_weight, sample_weight_schema(),
             "the weight of each sample in the losses that read it", false)

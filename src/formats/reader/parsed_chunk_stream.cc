@@ -40,7 +40,7 @@ ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options,
       source_(set, options, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
   HCTR_EXPECT((slice_ || shuffled_) + negatives_.has_value() <= 1,
-              "negative sampling excludes slices and shuffling of the stored order");
+              "negative sampling cannot be combined with a slice or with shuffling of the stored order");
   HCTR_EXPECT(!slice_ || !shuffled_, "a slice of a set cannot be shuffled");
 }
 
