@@ -206,8 +206,8 @@ class Search {
     }
     for (const Tensor& weight : io.weights)
       weights = std::max(weights, scan(step_.stream, weight, 0, weight.rows()).largest);
-    return cat(": an overflow of inputs up to ", inputs, io.weights.empty() ? "" : cat(" and weights up to ", weights),
-               limit_of(out.dtype()));
+    return cat(": an overflow, with inputs up to ", inputs,
+               io.weights.empty() ? "" : cat(" and weights up to ", weights), limit_of(out.dtype()));
   }
 
   void backward(size_t n) {
