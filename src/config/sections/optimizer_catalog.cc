@@ -22,7 +22,7 @@ void add_moments(Fields& fields) {
 void add_weight_decay(Fields& fields) {
   add_moments(fields);
   fields.opt("weight_decay", &H::weight_decay,
-             "weight decay of all dense weights, including biases, in each step, and of the table rows that "
+             "weight decay, applied in each step to all dense weights, including biases, and to the table rows that "
              "update_type selects",
              at_least(0));
 }

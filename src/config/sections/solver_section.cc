@@ -206,8 +206,8 @@ Schema<SolverSection> solver_schema() {
       .opt("snapshot_prefix", &S::snapshot_prefix,
            "prefix of the names of model files; default: models/ in the run folder")
       .opt("replace_models", &S::replace_models,
-           "true: models of other runs at snapshot_prefix may be overwritten even if their run folders have no "
-           "copy; false: an error")
+           "true: models of other runs at snapshot_prefix may be overwritten even if their run folders have no copy; "
+           "false: overwriting them is an error")
       .opt("final_snapshot", &S::final_snapshot,
            "save the model at the end; false: for runs that only measure "
            "speed or metrics")
@@ -241,7 +241,7 @@ Schema<SolverSection> solver_schema() {
            "layers to load from dense_model_file, named by their first top; the file may come from another "
            "network; default: all layers")
       .opt("combine_models", &S::combine_models,
-           "true: the files to start from may belong to different models; false: an error")
+           "true: the files to start from may belong to different models; false: different models are an error")
       .list("pretrained", &S::pretrained, pretrained_schema(), "pretrained vectors for rows of tables", false)
       .opt("frozen", &S::frozen,
            "layers, named by their first top, and embeddings that are not trained: their weights and rows keep the "
