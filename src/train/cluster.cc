@@ -32,8 +32,8 @@ int64_t whole_number_in(const std::string& text, const std::string& where, int64
 Cluster::Links links_in(const std::string& text, const std::string& where) {
   const size_t colon = text.find(':');
   if (colon == text.npos)
-    throw Error(Kind::usage, cat(where, ": '", text, "' lacks the latency in microseconds: expected GB/s:us, as in "
-                                                     "45:20"));
+    throw Error(Kind::usage,
+                cat(where, ": '", text, "' lacks the latency in microseconds: expected GB/s:us, as in 45:20"));
   return {number_in(text.substr(0, colon), where) * 1e9, number_in(text.substr(colon + 1), where) * 1e-6};
 }
 

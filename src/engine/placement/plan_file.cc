@@ -57,8 +57,8 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
     refuse(file, cat("splits the rows of table '", table.name, "' into ", pieces, " pieces, and ",
                      pieces > 0 && table.may_be_cut
-                         ? cat("its ", table.dim, " elements per row do not divide into that many pieces of a multiple "
-                                                  "of 4 elements")
+                         ? cat("its ", table.dim,
+                               " elements per row do not divide into that many pieces of a multiple of 4 elements")
                          : "these rows cannot be split"));
   const Json::Array& owners = part(json, "owners", &Json::array, file);
   if (const size_t wanted = table.slots.size() * static_cast<size_t>(pieces); owners.size() != wanted)
