@@ -62,7 +62,7 @@ OutputView output_of(const hctr_model& model, const hctr_model_output& from, int
   if (!tensor) return to;
   const Matrix matrix = matrix_of(from.scores, what);
   if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
-    throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
+    throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], expected [", samples,
                                  ", ", columns_of(*tensor), "]"));
   to.data = matrix.data;
   to.stride = matrix.stride;
