@@ -151,8 +151,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--whole", action="store_true", help="everything in one wheel, also of a CUDA build")
-    parser.add_argument("--test", action="store_true", help="the same, made fast")
+    parser.add_argument("--whole", action="store_true", help="put everything into one wheel, even for a CUDA build")
+    parser.add_argument("--test", action="store_true", help="like --whole, but with fast compression")
     options = parser.parse_args()
     bin_folder = options.build.resolve() / "bin"
     about = run(str(bin_folder / "huge_ctr"), "--version")

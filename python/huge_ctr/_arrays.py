@@ -31,7 +31,7 @@ def keys_array(keys: Any) -> np.ndarray:
     if keys.size == 0:
         keys = keys.astype(np.int64)
     if keys.dtype.kind not in "iu" or keys.ndim != 1:
-        raise UsageError(f"keys of {keys.dtype} in shape {keys.shape}: integers of one dimension are taken")
+        raise UsageError(f"keys: expected integers of one dimension, found {keys.dtype} of shape {keys.shape}")
     if keys.dtype.itemsize < 4:
         keys = keys.astype(np.int64)
     return np.ascontiguousarray(keys)
@@ -41,7 +41,7 @@ def rows_array(rows: Any) -> np.ndarray:
     """Returns rows as a contiguous float32 array with two dimensions. Raises UsageError."""
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     if rows.ndim != 2:
-        raise UsageError(f"rows in shape {rows.shape}: they have two dimensions")
+        raise UsageError(f"rows have shape {rows.shape}, expected two dimensions")
     return rows
 
 
@@ -62,7 +62,7 @@ class Inputs:
         self.count = 0
         for name, value in given.items():
             if name not in tensors:
-                raise UsageError(f"no input is named '{name}'; there are {', '.join(repr(one) for one in tensors)}")
+                raise UsageError(f"no input is named '{name}'; inputs are {', '.join(repr(one) for one in tensors)}")
             role, columns = tensors[name]
             one = self.structs[self.count]
             one.size, one.name = c.sizeof(s.Input), name.encode()
@@ -70,7 +70,7 @@ class Inputs:
                 one.data, rows = self._on_gpu(name, value, role, columns)
             elif role == s.KEYS and isinstance(value, tuple):
                 if any(is_on_gpu(part) for part in value):
-                    raise UsageError(f"input '{name}' has bags on a GPU: bring keys and offsets to the host: .cpu()")
+                    raise UsageError(f"input '{name}' has bags on a GPU: copy keys and offsets to the host with .cpu()")
                 keys, offsets = (_host(part) for part in value)
                 one.data, one.offsets = self._struct(_keys(name, keys)), self._struct(_offsets(name, offsets))
                 rows = (len(offsets) - 1) // max(columns, 1)
@@ -86,10 +86,10 @@ class Inputs:
         self._keep.append(tensor)
         if (tensor.dtype == "float32") != (role != s.KEYS):
             wanted = "integers of 32 or 64 bits" if role == s.KEYS else "float32"
-            raise UsageError(f"input '{name}' is on a GPU as {tensor.dtype}, and needs {wanted}: convert it there")
+            raise UsageError(f"input '{name}' is on a GPU as {tensor.dtype}, expected {wanted}: convert it on the GPU")
         matrix = tensor.matrix()
         if matrix.dims != 2 or matrix.shape[1] != columns:
-            raise UsageError(f"input '{name}' has shape {tensor.shape}, and needs (samples, {columns})")
+            raise UsageError(f"input '{name}' has shape {tensor.shape}, expected (samples, {columns})")
         return matrix, matrix.shape[0]
 
     def _struct(self, values: np.ndarray) -> s.Array:
@@ -113,24 +113,24 @@ def _matrix(name: str, values: np.ndarray, role: int, columns: int) -> np.ndarra
         values = values.reshape(-1, 1)
     if values.ndim == 2 and values.shape[1] == columns:
         return np.ascontiguousarray(values)
-    raise UsageError(f"input '{name}' has shape {values.shape}, and needs (samples, {columns})")
+    raise UsageError(f"input '{name}' has shape {values.shape}, expected (samples, {columns})")
 
 
 def _floats(name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "biuf":
-        raise UsageError(f"input '{name}' has values of {values.dtype}: numbers are taken")
+        raise UsageError(f"input '{name}' has values of {values.dtype}, expected numbers")
     return values if values.dtype == np.float32 else values.astype(np.float32)
 
 
 def _keys(name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "iu":
-        raise UsageError(f"input '{name}' has keys of {values.dtype}: integers are taken")
+        raise UsageError(f"input '{name}' has keys of {values.dtype}, expected integers")
     return values if values.dtype.name in _DTYPES else values.astype(np.int64)
 
 
 def _offsets(name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "iu":
-        raise UsageError(f"offsets of '{name}' are of {values.dtype}: integers are taken")
+        raise UsageError(f"offsets of '{name}' are of {values.dtype}, expected integers")
     return values if values.dtype.name in ("int32", "int64") else values.astype(np.int64)
 
 
@@ -152,7 +152,7 @@ class Outputs:
             out = {next(iter(outputs)): out}
         for name in out or {}:
             if name not in outputs:
-                raise UsageError(f"out: no output is named '{name}'; there are {', '.join(map(repr, outputs))}")
+                raise UsageError(f"out: no output is named '{name}'; outputs are {', '.join(map(repr, outputs))}")
         wanted = outputs if out is None else {name: outputs[name] for name in out}
         self.structs, self.count = (s.Output * max(len(wanted), 1))(), len(wanted)
         for one, (name, (_, columns)) in zip(self.structs, wanted.items()):
@@ -166,13 +166,13 @@ class Outputs:
 
     def _given(self, name: str, values: Any, rows: int, columns: int) -> s.Array:
         if not hasattr(values, "__dlpack__"):
-            raise UsageError(f"out '{name}' is of {type(values).__name__}: NumPy arrays and DLPack's tensors are taken")
+            raise UsageError(f"out '{name}' is of {type(values).__name__}, expected a NumPy array or a DLPack tensor")
         tensor = Borrowed(values, f"out '{name}'", written=True)
         self._keep.append(tensor)
         matrix = tensor.matrix()
         if tensor.dtype != "float32" or matrix.dims != 2 or (matrix.shape[0], matrix.shape[1]) != (rows, columns):
             shape = f"({rows},) or ({rows}, 1)" if columns == 1 else f"({rows}, {columns})"
-            raise UsageError(f"out '{name}' is {tensor.dtype} of shape {tensor.shape}, and needs float32 of {shape}")
+            raise UsageError(f"out '{name}' is {tensor.dtype} of shape {tensor.shape}, expected float32 of {shape}")
         return matrix
 
     def arguments(self) -> tuple:

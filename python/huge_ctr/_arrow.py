@@ -57,7 +57,7 @@ def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
         values = values.astype(values.dtype.newbyteorder("="))
     format = _FORMATS.get(values.dtype.name)
     if format is None:
-        raise UsageError(f"columns of {values.dtype} are not read: numbers, booleans and texts are")
+        raise UsageError(f"columns of {values.dtype} are not supported: expected numbers, booleans or texts")
     return Column(len(values), format, [*_bitmap(valid), np.ascontiguousarray(values)], _nulls(valid))
 
 

@@ -18,7 +18,7 @@ def config_dict(config: Any) -> tuple[dict, str]:
         return json.loads(_dumped(config)), "config"
     text = os.fspath(config) if isinstance(config, (str, os.PathLike)) else None
     if text is None:
-        raise ConfigError(f"a config of type {type(config).__name__}: a dict, a path or JSON text is taken")
+        raise ConfigError(f"a config has type {type(config).__name__}, expected a dict, a path or JSON text")
     if text.lstrip().startswith("{"):
         return _parsed(text, "config"), "config"
     try:
@@ -31,7 +31,7 @@ def _dumped(config: Mapping) -> str:
     try:
         return json.dumps(config, default=_plain)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"the config is no JSON: {error}") from error
+        raise ConfigError(f"the config is not JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -49,7 +49,7 @@ def is_on_gpu(values: Any) -> bool:
     if device is None or device in HOST_DEVICES:
         return False
     if device not in GPU_DEVICES:
-        raise UsageError(f"a tensor on a device of DLPack's type {device}: the host and CUDA devices are taken")
+        raise UsageError(f"a tensor is on a device of DLPack's type {device}, expected the host or a CUDA device")
     return True
 
 

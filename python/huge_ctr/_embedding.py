@@ -66,7 +66,7 @@ def optimizer_of(rule: str, formula: str = "torch", **values: Any) -> e.Optimize
 
 def _number(names: dict, name: str, what: str) -> int:
     if name not in names:
-        raise UsageError(f"{what} '{name}': there are {', '.join(names)}")
+        raise UsageError(f"{what} '{name}' does not exist: expected one of {', '.join(names)}")
     return names[name]
 
 
@@ -78,7 +78,7 @@ def _table(options: TableOptions) -> e.Table:
     known = [name for name, _ in e.Table._fields_]
     for name, value in options.words.items():
         if name not in known:
-            raise UsageError(f"table '{options.name}' has no option '{name}': there are {', '.join(known[4:])}")
+            raise UsageError(f"table '{options.name}' has no option '{name}'; options are {', '.join(known[4:])}")
         setattr(made, name, _number(numbers[name], value, name) if name in numbers else value)
     return made
 
@@ -130,7 +130,7 @@ class EmbeddingSet:
         dims = {table.name: table.dim for table in tables}
         missing = [one.table for one in features if one.table not in dims]
         if missing:
-            raise UsageError(f"there is no table '{missing[0]}': there are {', '.join(dims)}")
+            raise UsageError(f"there is no table '{missing[0]}'; tables are {', '.join(dims)}")
         self.dims = np.array([dims[one.table] for one in features], np.int64)
         self.pooled = np.array([one.pooling != "none" for one in features])
         self._lock = threading.RLock()
@@ -272,7 +272,7 @@ class EmbeddingSet:
         """Reserves memory for the next batch: at most this many samples, and keys of each feature."""
         counts = np.ascontiguousarray(keys, np.int64)
         if counts.shape != (len(self.features),):
-            raise UsageError(f"keys of {counts.size} features, and there are {len(self.features)}")
+            raise UsageError(f"keys of {counts.size} features were passed, but there are {len(self.features)} features")
         with self._lock:
             call("hctr_embedding_reserve", self._handle.pointer, samples, counts.ctypes.data_as(e._i64))
 

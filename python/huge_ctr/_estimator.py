@@ -90,7 +90,7 @@ class CTREstimator(BaseEstimator):
         if sample_weight is not None:
             weights = column_or_1d(np.asarray(sample_weight, np.float64))
             if len(weights) != len(y):
-                raise ValueError(f"sample_weight has {len(weights)} values, and y {len(y)}")
+                raise ValueError(f"sample_weight has {len(weights)} values, but y has {len(y)}")
             if not weights.any():
                 raise ValueError("every sample_weight is zero: there is nothing to learn from")
             table[_WEIGHT] = weights
@@ -139,7 +139,7 @@ class CTREstimator(BaseEstimator):
         for one in categorical:
             name = names[int(one)] if isinstance(one, (int, np.integer)) and not isinstance(one, bool) else str(one)
             if name not in names:
-                raise ValueError(f"categorical_feature names '{name}', and X has {', '.join(names)}")
+                raise ValueError(f"categorical_feature names '{name}', but the columns of X are {', '.join(names)}")
             found.append(name)
         return {"categorical": found}
 
@@ -245,7 +245,7 @@ def _column_of_array(values: np.ndarray) -> np.ndarray:
     except (TypeError, ValueError):
         for one in values:
             if isinstance(one, (dict, set)):
-                raise TypeError(f"argument must be a string or a number, and X has {one!r}") from None
+                raise TypeError(f"argument must be a string or a number, but X has {one!r}") from None
         return values
 
 

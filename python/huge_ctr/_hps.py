@@ -129,7 +129,7 @@ class InferenceParams:
             fields[name] = value
         for name in fields:
             if name not in _NAMES:
-                raise UsageError(f"InferenceParams has no argument {name!r}; there are {', '.join(names)}")
+                raise UsageError(f"InferenceParams has no argument {name!r}; arguments are {', '.join(names)}")
         for needed in ("model_name", "sparse_model_files"):
             if needed not in fields:
                 raise UsageError(f"InferenceParams needs {needed!r}")
@@ -163,7 +163,7 @@ class ParameterServerConfig:
         databases = {"volatile_db": volatile_db, "persistent_db": persistent_db, "update_source": update_source}
         wide = [params.fields.get("i64_input_key", True) for params in inference_params_array]
         if len(set(wide)) > 1:
-            raise ConfigError("i64_input_key differs between models: keys of all models are of one kind")
+            raise ConfigError("i64_input_key differs between models: set the same value for all models")
         self.json: dict[str, Any] = {"supportlonglong": bool(wide[0]) if wide else True, "models": []}
         for params in inference_params_array:
             model = params.section()
@@ -220,11 +220,11 @@ class _Borrowed:
         try:
             pointer = get(self._capsule, b"dltensor")
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{type(given).__name__} is no DLPack tensor that has not been used: {error}") from error
+            raise UsageError(f"{type(given).__name__} is not a DLPack tensor, or was already used: {error}") from error
         self.array = s.Array()
         _library.call("hctr_array_from_dlpack", pointer, c.byref(self.array))
         if self.array.gpu >= 0:
-            raise UsageError("a tensor on a GPU: bring it to the host first")
+            raise UsageError("a tensor is on a GPU: copy it to the host first")
 
 
 def _plain(value: Any) -> Any:

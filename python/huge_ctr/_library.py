@@ -47,7 +47,7 @@ def library_path() -> Path:
             return folder / _FILE
     raise LibraryMissing(
         f"there is no {_FILE} in {' or '.join(map(str, folders))}: install the wheel (pip install huge-ctr), or name "
-        f"one that you have built with the variable HUGE_CTR_LIBRARY"
+        f"a library that you have built in the variable HUGE_CTR_LIBRARY"
     )
 
 

@@ -52,7 +52,7 @@ class Columns:
         out = set(leave_out)
         for name in {label, weight or label, *out, *(one for these in stated.values() for one in these)}:
             if name not in names:
-                raise UsageError(f"there is no column '{name}'; there are {', '.join(map(repr, names))}")
+                raise UsageError(f"there is no column '{name}'; columns are {', '.join(map(repr, names))}")
         found = Columns(label, rows, weight=weight)
         for name in names:
             if name in (label, weight):
@@ -94,18 +94,16 @@ class Columns:
             return self._leave(name, "one value")
         kind = values.dtype.kind
         if kind == "O" or kind in "US":
-            return (
-                self._leave(name, "nearly every row has its own text") if count > 0.9 * len(values) else {"categorical"}
-            )
+            return self._leave(name, "id: nearly all distinct texts") if count > 0.9 * len(values) else {"categorical"}
         if kind == "b":
             return {"categorical"}
         if kind == "M":
             return {"numeric"}
         whole = kind in "iu" or bool(np.all(values[~np.isnan(values)] == np.floor(values[~np.isnan(values)])))
         if whole and _ID_NAME.search(name):
-            return self._leave(name, "an id of its own for each row") if count > 0.9 * len(values) else {"categorical"}
+            return self._leave(name, "id: nearly all distinct") if count > 0.9 * len(values) else {"categorical"}
         if kind in "iu" and count == len(values) and count > 2 and np.all(np.diff(values) > 0):
-            return self._leave(name, "it counts the rows")
+            return self._leave(name, "id: integers that number the rows")
         # A float column of whole numbers may have fractions in other rows, unless missing values turned integers into
         # floats.
         names_things = kind in "iu" or (whole and bool(np.isnan(values).any()))
@@ -141,7 +139,7 @@ def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
         return list(table.columns), len(table), lambda name: _plain(table[name].head(_LOOKED_AT).to_list())
     if isinstance(table, dict):
         return list(table), len(next(iter(table.values()), ())), lambda name: _plain(table[name][:_LOOKED_AT])
-    raise UsageError(f"{type(table).__name__} is no table: give a DataFrame, a PyArrow Table or a dict of columns")
+    raise UsageError(f"{type(table).__name__} is not a table: pass a DataFrame, a PyArrow Table or a dict of columns")
 
 
 def _plain(values: Any) -> np.ndarray:

@@ -80,12 +80,12 @@ def source_of(data: Any, columns: Optional[Iterable[str]] = None, read_parquet: 
         try:
             import pyarrow.parquet
         except ImportError as error:
-            raise DataError(f"'{path}' is a Parquet file, and PyArrow reads those here: pip install pyarrow") from error
+            raise DataError(f"'{path}' is a Parquet file, which needs PyArrow: pip install pyarrow") from error
         data = pyarrow.parquet.read_table(path)
     if not is_table(data):
         raise UsageError(
-            f"data of type {type(data).__name__}: a path, a DataFrame (pandas, Polars), a PyArrow Table or a dict of "
-            f"columns is taken"
+            f"data has type {type(data).__name__}, expected a path, a DataFrame (pandas, Polars), a PyArrow Table or "
+            f"a dict of columns"
         )
     frame = as_frame(data, columns)
     return frame.source, frame
@@ -102,7 +102,7 @@ def _vectors(data: Any) -> Iterable[tuple[str, Any]]:
         return ((name, data[name]) for name in data.columns)
     if isinstance(data, np.ndarray) and data.dtype.names:
         return ((name, data[name]) for name in data.dtype.names)
-    raise UsageError(f"{type(data).__name__} is no table: give a DataFrame, a PyArrow Table or a dict of columns")
+    raise UsageError(f"{type(data).__name__} is not a table: pass a DataFrame, a PyArrow Table or a dict of columns")
 
 
 def _equal_lengths(columns: dict) -> int:
@@ -112,7 +112,7 @@ def _equal_lengths(columns: dict) -> int:
     if len(set(lengths.values())) > 1:
         name, other = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
         raise UsageError(
-            f"column '{name}' has {lengths[name]} rows, and '{other}' {lengths[other]}: all need equally many"
+            f"column '{name}' has {lengths[name]} rows, but '{other}' has {lengths[other]}: expected equally many"
         )
     return next(iter(lengths.values()))
 
@@ -141,7 +141,7 @@ def _column_of(values: Any) -> _arrow.Column:
         width = values.shape[1]
         return _arrow.lists(np.full(len(values), width), _of_array(np.ascontiguousarray(values).reshape(-1)))
     if values.ndim != 1:
-        raise UsageError(f"an array of shape {values.shape}: columns have one dimension, or two as lists")
+        raise UsageError(f"a column has shape {values.shape}, expected one dimension, or two for lists")
     return _of_array(values)
 
 
@@ -149,7 +149,7 @@ def host_array(values: Any) -> np.ndarray:
     """A NumPy array that shares the memory of a tensor. Raises UsageError for tensors on a GPU."""
     device = values.__dlpack_device__()[0] if hasattr(values, "__dlpack_device__") else 1
     if int(device) not in (1, 3):
-        raise UsageError("a tensor on a GPU: bring it to the host first, as with .cpu()")
+        raise UsageError("a tensor is on a GPU: copy it to the host first, for example with .cpu()")
     if getattr(values, "requires_grad", False):
         values = values.detach()
     try:
@@ -177,7 +177,7 @@ def _of_array(values: np.ndarray) -> _arrow.Column:
         return _arrow.texts(values.tolist())
     if values.dtype.kind == "O":
         return _of_objects(values)
-    raise UsageError(f"columns of {values.dtype} are not read: numbers, booleans, times, texts and lists are")
+    raise UsageError(f"columns of {values.dtype} are not supported: expected numbers, booleans, times, texts or lists")
 
 
 def _missing(value: Any) -> bool:

@@ -70,7 +70,7 @@ def make(type: str, *bottoms: Tensor, name: Optional[str] = None, tops: int = 1,
     """A layer of any type. Returns its top, or a list of several tops."""
     for bottom in bottoms:
         if not isinstance(bottom, Tensor):
-            raise ConfigError(f"{type}: {bottom!r} is no top of a layer")
+            raise ConfigError(f"{type}: {bottom!r} is not the top of a layer")
     inner = _OBJECTS.get(type)
     if inner and inner not in fields:
         outside = {key: value for key, value in fields.items() if key in _OUTSIDE}

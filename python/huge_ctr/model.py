@@ -49,7 +49,7 @@ class Model:
         tables: Any = None,
     ):
         if device not in s.DEVICES:
-            raise UsageError(f"device {device!r}: there are {', '.join(s.DEVICES)}")
+            raise UsageError(f"device {device!r} does not exist: expected one of {', '.join(s.DEVICES)}")
         self.path = os.fspath(path)
         self.device = device
         self.history: Any = None
@@ -94,7 +94,7 @@ class Model:
         if isinstance(data, Mapping) and data and set(data) <= set(self._inputs):
             return self._score(Inputs(data, self._inputs), out)
         if out is not None:
-            raise UsageError("out= goes with a dict of arrays by the names of inputs, whose rows are known")
+            raise UsageError("out= needs samples with a known number of rows: a dict of arrays by input name")
         source, frame = self._source(data)
         # A table's number of rows is known, so rows after the last scored row are bad records.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
@@ -162,7 +162,7 @@ class Model:
         "AUC", the decrease of the first label's AUC; or "scores", the mean change of the scores.
         """
         if by not in ("AUC", "scores"):
-            raise UsageError(f"by {by!r}: there are AUC and scores")
+            raise UsageError(f"by={by!r} is not supported: expected AUC or scores")
         found: dict[str, tuple[float, float]] = {}
         auc = c.c_double()
         collect = s.IMPORTANCE(lambda _user, name, value, moved: found.__setitem__(name.decode(), (value, moved)))
@@ -231,7 +231,7 @@ class Model:
         rows.npz with their scores. Returns the paths of the files.
         """
         if format not in EXPORTS:
-            raise UsageError(f"format {format!r}: there are {', '.join(EXPORTS)}")
+            raise UsageError(f"format {format!r} does not exist: expected one of {', '.join(EXPORTS)}")
         files: list[Path] = []
         collect = s.FILE(lambda _user, one: files.append(Path(os.fsdecode(one))))
         options, keep = self._use_options(data)

@@ -236,7 +236,7 @@ def build(
 ) -> L.Model:
     """Builds a preset by name. fields: fields of the Data layer, such as source and eval_source."""
     if preset not in _NETWORKS:
-        raise UsageError(f"preset {preset!r}: there are {', '.join(_NETWORKS)}")
+        raise UsageError(f"preset {preset!r} does not exist: expected one of {', '.join(_NETWORKS)}")
     if preset == "din" and not (history and item):
         raise UsageError("din needs history= (a column of lists) and item= (a column of the same ids)")
     many_keys = columns.distinct > 0.5 * columns.rows

@@ -68,7 +68,7 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
         y = column_or_1d(np.asarray(y))
         unknown = set(np.unique(y).tolist()) - set(self.classes_.tolist())
         if unknown:
-            raise ValueError(f"y of eval_set has {sorted(unknown)}, and y of fit() {self.classes_.tolist()}")
+            raise ValueError(f"y of eval_set has {sorted(unknown)}, but y of fit() has only {self.classes_.tolist()}")
         return (y == self.classes_[1]).astype(np.float32)
 
     def predict_proba(self, X: Any) -> np.ndarray:

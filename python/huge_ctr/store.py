@@ -99,7 +99,7 @@ class View:
         if out is None:
             out = np.empty((len(keys), dim), np.float32)
         elif out.dtype != np.float32:
-            raise UsageError(f"out is of {out.dtype}, and rows are float32")
+            raise UsageError(f"out is of {out.dtype}, expected float32")
         there = np.zeros(len(keys), np.uint8)
         (wanted, keep), (rows, keep_rows) = array_of(keys), array_of(out)
         self.get_into(number, wanted, rows, slot, there.ctypes.data)
@@ -113,7 +113,7 @@ class View:
     def pooled(self, table: Union[str, int], keys: Any, offsets: Any, combiner: str = "sum", *, slot: int = 0) -> Any:
         """Pools the rows of keys[offsets[b]:offsets[b + 1]] by sum, mean or sqrtn; float32 [bags, dim]."""
         if combiner not in POOLING:
-            raise UsageError(f"combiner {combiner!r}: there are {', '.join(POOLING)}")
+            raise UsageError(f"combiner {combiner!r} does not exist: expected one of {', '.join(POOLING)}")
         number, dim = self._number(table)
         keys, offsets = keys_array(keys), keys_array(offsets)
         out = np.empty((max(len(offsets) - 1, 0), dim), np.float32)
@@ -139,10 +139,10 @@ class View:
         names = list(self._numbers)
         if isinstance(table, int):
             if not 0 <= table < len(names):
-                raise UsageError(f"table {table} of a version with {len(names)}")
+                raise UsageError(f"table {table} does not exist: the version has {len(names)} tables")
             return table, self.tables[names[table]]["dim"]
         if table not in self._numbers:
-            raise UsageError(f"no table is named {table!r}; there are {', '.join(map(repr, names))}")
+            raise UsageError(f"no table is named {table!r}; tables are {', '.join(map(repr, names))}")
         return self._numbers[table], self.tables[table]["dim"]
 
 
@@ -345,7 +345,7 @@ def _fill_source(to: Any, table: str, given: Any, keep: list) -> None:
         given = dict(zip(("keys", "vectors"), given))
     unknown = [name for name in given if name not in fields]
     if unknown:
-        raise UsageError(f"table {table!r}: unknown field {unknown[0]!r}; there are {', '.join(fields)}")
+        raise UsageError(f"table {table!r}: unknown field {unknown[0]!r}; fields are {', '.join(fields)}")
     to.size, to.name = c.sizeof(s.StoreSource), table.encode()
     to.dim, to.default_value = given.get("dim", 0), given.get("default_value", 0)
     to.by_slot = int(given.get("by_slot", False))

@@ -161,7 +161,7 @@ class DeltaProducer:
         sizes = {**(dims or {}), **{table: of.shape[1] for table, of in rows.items()}}
         for table in removed:
             if table not in sizes:
-                raise UsageError(f"table {table!r} has removed keys alone: its dim belongs in dims={{{table!r}: …}}")
+                raise UsageError(f"table {table!r} has only removed keys: state its dim as dims={{{table!r}: …}}")
         with self.delta(iteration, base, sizes, run=run) as delta:
             for table, given in changed.items():
                 delta.rows(table, given[0], rows[table])

@@ -45,7 +45,7 @@ class Table:
         """The keys that the reader makes from values of the column, int64 [values]. Raises UsageError, DataError."""
         if self.column is None:
             raise UsageError(
-                f"table '{self.name}' was not named by a column: values become keys in one, as in "
+                f"table '{self.name}' was not named by a column, whose rules convert values to keys: use "
                 f"model.tables['{self._any_column()}'].keys_of(values)"
             )
         return column_keys(self._model, self.column, values)
@@ -55,7 +55,7 @@ class Table:
         keys = np.asarray(values) if self.column is None else self.keys_of(values)
         slot = self._slot if self._files.slots is not None else None
         if self._files.slots is not None and slot is None:
-            raise UsageError(f"rows of table '{self.name}' belong to slot and key: name it by a column")
+            raise UsageError(f"rows of table '{self.name}' are identified by slot and key: name the table by a column")
         return self._files.vectors_of(keys, slot)
 
     def _any_column(self) -> str:
@@ -78,7 +78,7 @@ class Tables(Mapping):
         slots = column_slots(self._model.config)
         if name not in slots:
             known = ", ".join(repr(one) for one in [*self._files.tables, *slots])
-            raise KeyError(f"no table or column of keys is named '{name}'; there are {known}")
+            raise KeyError(f"no table or column of keys is named '{name}'; expected one of {known}")
         top, slot = slots[name]
         tables = [one for one, bottom in table_bottoms(self._model.config).items() if bottom == top]
         if not tables:
@@ -139,5 +139,7 @@ def column_keys(model: Any, column: str, values: Sequence[Any]) -> np.ndarray:
     begins, ends = offsets[slot:-1:slots], offsets[slot + 1 :: slots]
     if not (ends == begins + 1).all():
         row = int(np.argmax(ends != begins + 1))
-        raise DataError(f"value {row} of column '{column}' ({values[row]!r}) makes {ends[row] - begins[row]} keys")
+        raise DataError(
+            f"value {row} of column '{column}' ({values[row]!r}) has {ends[row] - begins[row]} keys, expected one"
+        )
     return keys[begins]

@@ -62,7 +62,7 @@ class Trainer:
                 lines.append(f"layers.0.{name}={self._source(name, given)}")
         changed, count = _library.texts(lines)
         if device not in s.DEVICES:
-            raise UsageError(f"device {device!r}: there are {', '.join(s.DEVICES)}")
+            raise UsageError(f"device {device!r} does not exist: expected one of {', '.join(s.DEVICES)}")
         options = s.TrainerOptions(
             config=path.encode(),
             config_text=text.encode() if text is not None else None,
@@ -347,13 +347,13 @@ def _named(batch: Any, names: Optional[Sequence[str]]) -> Any:
     """Converts an iterator's item to a table, or a dict of arrays. Raises UsageError."""
     if isinstance(batch, (tuple, list)) and names is not None:
         if len(batch) != len(names):
-            raise UsageError(f"an iterator gave {len(batch)} parts, and names has {len(names)}: {', '.join(names)}")
+            raise UsageError(f"an iterator gave {len(batch)} parts, but names has {len(names)}: {', '.join(names)}")
         return dict(zip(names, batch))
     if is_table(batch):
         return batch
     raise UsageError(
-        f"an iterator gave {type(batch).__name__}: tables, and dicts of arrays by the names of inputs, are taken; and "
-        f"tuples, whose parts names= names"
+        f"an iterator gave {type(batch).__name__}, expected tables, dicts of arrays by input name, or with names= "
+        f"tuples of arrays"
     )
 
 

@@ -29,7 +29,7 @@ void check_store(const std::string& file, bool as_json, const Surroundings& arou
   if (bill.in_memory() > bill.free_memory)
     throw Error(Kind::config, cat(file, ": the tables take ", bill.in_memory(), " bytes of memory, but ",
                                   bill.free_memory, " are free: ",
-                                  config.folder.empty() ? "set \"folder\" for rows in files, and \"most_rows\" to "
+                                  config.folder.empty() ? "set \"folder\" to keep rows in files, and \"most_rows\" to "
                                                           "limit the rows in memory"
                                                         : "set a lower \"most_rows\", or \"memory\": false"));
   if (!as_json) print(file + " is right.\n");

@@ -16,7 +16,8 @@ InitCommand::InitCommand(CommandLine& app) {
                  "starting at 1")
       .type_name("COLUMN");
   app.add_option("--positive", positive_,
-                 "The label's positive value; for a label of more than two numbers, the lowest positive number")
+                 "The label's positive value; if the label has more than two different numbers, the lowest positive "
+                 "number")
       .type_name("VALUE");
   app.add_option("--leave-out", options_.leave_out,
                  "Columns to ignore, such as columns that reveal the label; separate several with commas")
@@ -31,7 +32,8 @@ InitCommand::InitCommand(CommandLine& app) {
   add_role("--number", options_.numbers, "Columns whose values are numbers, even if they look like ids");
   add_role("--list", options_.lists, "Columns whose cells hold several values");
   app.add_option("--number-format", number_format_,
-                 "The table's number format, as an example: 1,234.5 or 1.234,5; needed if a column is ambiguous")
+                 "The table's number format, written as an example number: 1,234.5 or 1.234,5; needed if a column is "
+                 "ambiguous")
       .type_name("FORMAT");
   app.add_word("--template", options_.model,
                {{template_word(InitModel::wide_deep), InitModel::wide_deep},

@@ -40,8 +40,8 @@ ModelCommands::ModelCommands(CommandLine& app) {
                  "from the model. With --train: the model is the one that training starts from")
       .one_of({"model", "config"});
   app.add_option("--unmatched", unmatched_,
-                 "error (default) or allow data of which nothing matches: no key of a slot occurred in training, "
-                 "no value is in its vocabulary, or no label is positive")
+                 "What to do if the data do not match the model at all (no key of a slot occurred in training, no "
+                 "value is in its vocabulary, or no label is positive): error (default) or allow")
       .one_of({"error", "allow"});
   app.add_option("--keep", options_.keep,
                  "Columns of Csv or Criteo data to append to the scores; separate several with commas")

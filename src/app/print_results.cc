@@ -87,7 +87,7 @@ void print_summary(const TrainSummary& summary, bool as_json) {
   print_tiers(summary.tables);
   if (const auto& between = summary.between_hosts)
     print(cat("  embedding data sent to other hosts: ", with_unit_prefix(static_cast<double>(between->sent)),
-              "B; messages of full size would be ", with_unit_prefix(static_cast<double>(between->of_full_size)),
+              "B; messages of the maximum size would be ", with_unit_prefix(static_cast<double>(between->of_full_size)),
               "B\n"));
   for (const auto& file : summary.model_files) print(cat("  model: ", file.string(), "\n"));
   if (!summary.checkpoint.empty()) print(cat("  checkpoint: ", summary.checkpoint.string(), "\n"));

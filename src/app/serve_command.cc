@@ -61,8 +61,8 @@ ServeCommand::ServeCommand(CommandLine& app) {
       .positive_number()
       .show_default();
   app.add_option("--store", store_,
-                 "A store.json or ps.json: models that it has, by their names, take their tables from it, with its "
-                 "updates while the service runs; on a CPU")
+                 "A store.json or ps.json: models whose names the store contains read their tables from the store, "
+                 "including its updates while the service runs; needs the CPU")
       .type_name("FILE");
   app.add_flag("--verify", verify_,
                "Send the evaluation samples of each model's config to the service, compare the answers with the "

@@ -15,8 +15,8 @@ const std::atomic<int>& catch_stop_signals(const char* what = "Stopping after th
 /// 130 after SIGINT; 75 (EX_TEMPFAIL) after the other signals: schedulers requeue the job.
 int exit_code_of_stop(int signal_number);
 
-/// Returns the result of body(). If an Error says that such a signal has stopped body(), prints a message and returns
-/// the signal's exit code.
+/// Returns the result of body(). If body() throws Error(interrupted) after one of these signals, prints the error and
+/// returns the signal's exit code.
 int run_until_stopped(const std::function<int()>& body);
 
 }  // namespace hctr

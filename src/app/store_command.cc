@@ -56,7 +56,7 @@ StoreCommand::StoreCommand(CommandLine& app) {
   app.add_option("--keys", keys_, "With get: the keys whose rows are printed; separate several with commas")
       .type_name("KEY")
       .comma_separated();
-  app.add_option("--slot", slot_, "With get: the slot, if rows belong to slot and key").non_negative();
+  app.add_option("--slot", slot_, "With get: the slot, if rows are identified by slot and key").non_negative();
 }
 
 int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundings& around) {
@@ -64,7 +64,7 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
   const std::vector<std::string> words = {"load", "follow", "get", "stats", "verify", "compact"};
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw Error(Kind::usage,
-                cat("huge_ctr store knows ", one_of(words), ", not '", what, "'", did_you_mean(what, words)));
+                cat("huge_ctr store expects ", one_of(words), ", not '", what, "'", did_you_mean(what, words)));
   std::vector<std::string> notes;
   const StoreConfig config = read_store_config(arguments.at(1), notes);
   for (const std::string& note : notes) print_note(cat(note, "\n"));

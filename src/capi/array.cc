@@ -95,11 +95,12 @@ std::vector<int64_t> keys_of_array(const hctr_array& array, const std::string& w
 RowsOf<void> rows_in(const hctr_array& array, const std::string& what) {
   check_shape(array, what);
   if (array.dims != 2)
-    throw Error(Kind::usage, cat(what, " has shape ", shape_text(array), ", and needs two dimensions"));
+    throw Error(Kind::usage, cat(what, " has shape ", shape_text(array), ", expected two dimensions"));
   if (!contiguous_from(array, 1)) throw Error(Kind::usage, cat(what, ": the elements of a row are not contiguous"));
   const int64_t stride = array.strides && array.shape[0] > 1 ? array.strides[0] : array.shape[1];
   if (stride < array.shape[1])
-    throw Error(Kind::usage, cat(what, ": rows are ", stride, " elements apart, and have ", array.shape[1]));
+    throw Error(Kind::usage, cat(what, ": rows are ", stride, " elements apart, less than the row "
+                                                              "length ", array.shape[1]));
   return {array.data, array.shape[0], array.shape[1], stride};
 }
 

@@ -57,7 +57,8 @@ void hctr_delta_producer_destroy(hctr_delta_producer* producer) { delete produce
 hctr_status hctr_delta_producer_set_wait(hctr_delta_producer* producer, double seconds) {
   return call([&] {
     if (!(seconds >= 0))
-      throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_delta_producer_set_wait(): seconds is ", seconds));
+      throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_delta_producer_set_wait(): expected at least 0 seconds, "
+                                                     "found ", seconds));
     producer_at(producer).producer.wait_at_most(seconds);
   });
 }

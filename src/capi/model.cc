@@ -35,7 +35,8 @@ LoadOptions load_options(const hctr_model_options* given) {
   if (from.change_count > 0) expect_given(from.changes, "hctr_model_options: changes");
   for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
   if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
-    throw Error(Kind::usage, cat("hctr_model_options: device is ", from.device));
+    throw Error(Kind::usage, cat("hctr_model_options: expected HCTR_AUTOMATIC, HCTR_CPU or HCTR_CUDA as device, "
+                                 "found ", from.device));
   to.device = static_cast<DeviceChoice>(from.device);
   if (from.threads != 0) to.threads = from.threads;
   if (from.most_samples != 0) to.most_samples = from.most_samples;
@@ -61,7 +62,7 @@ OutputView output_of(const hctr_model& model, const hctr_model_output& from, int
   if (!tensor) return to;
   const Matrix matrix = matrix_of(from.scores, what);
   if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
-    throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
+    throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], expected [", samples,
                                  ", ", columns_of(*tensor), "]"));
   to.data = matrix.data;
   to.stride = matrix.stride;

@@ -29,7 +29,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   if (tensor->role != ModelTensor::Role::keys) {
     const Matrix matrix = matrix_of(from.data, what);
     if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
-      throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
+      throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], expected [", samples,
                                    ", ", columns_of(*tensor), "]"));
     to.data = matrix.data;
     to.stride = matrix.stride;
@@ -38,7 +38,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   if (!from.offsets.data) {
     const RowsOf<void> rows = rows_in(from.data, what);
     if (rows.rows < samples || rows.columns != columns_of(*tensor))
-      throw Error(Kind::usage, cat(what, " has shape [", rows.rows, ", ", rows.columns, "], and needs [", samples, ", ",
+      throw Error(Kind::usage, cat(what, " has shape [", rows.rows, ", ", rows.columns, "], expected [", samples, ", ",
                                    columns_of(*tensor), "], or offsets"));
     to.data = rows.data;
     to.stride = rows.stride;

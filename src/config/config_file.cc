@@ -18,7 +18,7 @@ namespace hctr {
 namespace {
 
 constexpr const char* kInclude = "include";
-constexpr size_t kMostFiles = 64;  // more files than any config includes; ends circular includes
+constexpr size_t kMostFiles = 64;  // limit, above the number of files of any config; stops circular includes
 
 /// Replaces each "${NAME}" in a text by the variable's value. `where`: location of the text, for messages.
 std::string expand(std::string_view text, const std::string& where, const Environment& environment) {

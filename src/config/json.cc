@@ -28,9 +28,8 @@ std::string position_of(std::string_view text, size_t offset) {
 /// depth.
 constexpr size_t kMaxDepth = 200;
 
-/// Maximum values in a file. Valid files have fewer: this is enough for half a million layers, or for lists with half a
-/// million slots. The limit bounds the memory, because a value takes at least 40 bytes in memory but may be 2 bytes of
-/// text.
+/// Maximum number of values in a file: enough for half a million layers, or for lists with half a million slots. The
+/// limit bounds the memory, because a value takes at least 40 bytes in memory, but its text may have only 2 bytes.
 constexpr size_t kMostValues = size_t{1} << 22;
 
 /// Counts the bytes that the parser has read, because parser events do not report offsets.
@@ -76,7 +75,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
                : put(static_cast<double>(value));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    // an integer beyond 64 bits would be rounded, and no field accepts one
+    // an integer beyond 64 bits is an error: it would be rounded, and no field accepts such a number
     if (text.find_first_not_of("-0123456789") == text.npos)
       fail(read_ - text.size() - 1,
            cat("the integer ", text, " exceeds 64 bits; write larger numbers with an exponent: 1e30"));

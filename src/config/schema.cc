@@ -151,10 +151,11 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       const Json* value = object->find(spelling);
       if (!value) continue;
       if (!found[i].first) found[i] = {value, here + "/" + spelling};
-      // equal values are allowed, because several versions may read the file
+      // equal values are allowed: a file may be written for several versions
       else if (found[i].first->text() != value->text())
         problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
-                                                  "\" mean the same and differ; keep one"));
+                                                  "\" are names of the same field and have different values; keep "
+                                                  "one"));
     }
     if (!found[i].first) unset.insert(unset.end(), spellings.begin(), spellings.end());
   }

@@ -26,7 +26,7 @@ SlotRows rows_of_slots(const TableArrays& table) {
     return !sorted;
   };
   for (size_t row = 1; row < table.keys.size(); ++row)
-    HCTR_EXPECT(!bad(row), "row ", row, " of table '", table.name, "' is not in order");
+    HCTR_EXPECT(!bad(row), "row ", row, " of table '", table.name, "' is not in ascending order");
   if (!table.by_slot) return {{0}, {table.rows()}};
   SlotRows rows;
   for (int64_t s = 0; s < table.slots; ++s) {

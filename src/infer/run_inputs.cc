@@ -30,7 +30,7 @@ void expect_outputs_of_config(const fs::path& config_file, const Config& config,
   expect_no_input(config.solver.algorithm_file.value_or(""), "\"algorithm_file\"", inputs, Kind::config);
   if (const fs::path prefix = config.solver.export_predictions_prefix; !prefix.empty())
     expect_no_input_in(
-        prefix.has_parent_path() ? prefix.parent_path() : ".", "\"export_predictions_prefix\": its file", inputs(),
+        prefix.has_parent_path() ? prefix.parent_path() : ".", "the file of \"export_predictions_prefix\"", inputs(),
         [start = prefix.filename().string()](const std::string& name) {
           const size_t number = name.find_last_not_of("0123456789") + 1;
           const std::string stem = name.substr(0, number);

@@ -35,8 +35,9 @@ class Job {
 
   using Body = std::function<void(Communicator&, Device)>;
   /// Calls body(communicator, device) for every rank of this process, and returns when all ranks have returned. Throws
-  /// the first error of any rank. If a rank has failed and another one does not return in time, ends the other
-  /// processes, and the surroundings end this process. If the surroundings cannot end it, waits for that rank.
+  /// the first error of any rank. If a rank has failed and another rank does not return in time, the function ends the
+  /// other processes, and the surroundings end this process. If the surroundings cannot end this process, the function
+  /// waits for the late rank.
   ///
   /// May be called repeatedly: each rank keeps its communicator and its thread, which is the caller's thread if this
   /// process has one rank. After a rank has failed, later calls throw the same error without calling body.
@@ -79,8 +80,8 @@ class Job {
   const std::function<void()>* for_caller_ = nullptr;
 };
 
-/// After a fatal error of this process: ends all others with its exit code. The surroundings report the error
-/// and end this process; if they cannot, returns.
+/// After a fatal error of this process: ends all other processes with the error's exit code. The surroundings report
+/// the error and end this process; if they cannot, the function returns.
 void end_job(Processes& others, const Error&, const Surroundings&);
 
 }  // namespace hctr

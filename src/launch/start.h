@@ -37,9 +37,9 @@ inline ProcessPlace launched_place_of(const Processes* others) {
                 : ProcessPlace{};
 }
 
-/// The number of threads per rank for `ranks` ranks of a process. `usable`: the cores that this process may use, of the
-/// `all` cores of the host, which `processes` processes share. Cores that the launcher has assigned to this process
-/// alone are not divided again.
+/// The number of threads per rank in a process with `ranks` ranks. `usable`: number of the host's `all` cores that this
+/// process may use. `processes`: number of processes that share the host. Cores that the launcher has assigned to this
+/// process alone are not divided again.
 int threads_of_rank(int usable, int all, int processes, int ranks);
 
 /// The ranks of this process, on the devices chosen by options and config. `doing`: an activity for messages, such as

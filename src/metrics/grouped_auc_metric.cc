@@ -24,9 +24,10 @@ MetricType grouped_auc() {
           .better = MetricType::Better::higher,
           .largest = 1,
           .text =
-              "the mean of the AUCs inside each group of samples, weighted by the group's samples; excludes groups "
-              "with only one label, and samples without a group (H. Zhu et al., KDD 2017, equation 8). `group_by` "
-              "defines the groups. Exact up to 8 million samples, above that computed on randomly chosen groups",
+              "the mean of the AUCs inside each group of samples, weighted by the group's number of samples; excludes "
+              "groups with only one label, and samples without a group (H. Zhu et al., KDD 2017, equation 8). "
+              "`group_by` defines the groups. Exact up to 8 million samples, above that computed on randomly chosen "
+              "groups",
           .of_groups = true,
           .undefined = "no group has labels of both classes",
           .measure = make_measure<GroupedAucMeasure>};

@@ -19,7 +19,7 @@ void BadRowsFound::add(const BadRows& policy, const BadRowsFound& more) {
   count += more.count;
   if (count > policy.most)
     throw Error(Kind::data, cat(count, " bad rows so far, but --max-bad-rows allows ", policy.most,
-                                "; one of the last: ", more.first));
+                                "; one of the last bad rows: ", more.first));
 }
 
 void BadRowsFound::report(const Log& log) const {

@@ -49,7 +49,7 @@ std::string Scores::state() {
 void Scores::merge(std::string_view state) {
   for (SampleFacts& facts : facts_) {
     SampleFacts others;
-    HCTR_EXPECT(state.size() >= sizeof others, "the scores of other losses");
+    HCTR_EXPECT(state.size() >= sizeof others, "the state to merge is too short: its scores are of other losses");
     std::memcpy(&others, state.data(), sizeof others);
     state.remove_prefix(sizeof others);
     facts.merge(others);
@@ -57,7 +57,7 @@ void Scores::merge(std::string_view state) {
   for (auto& [name, of_columns] : measures_)
     for (const auto& measure : of_columns) {
       uint64_t bytes = 0;
-      HCTR_EXPECT(state.size() >= sizeof bytes, "the scores of other losses");
+      HCTR_EXPECT(state.size() >= sizeof bytes, "the state to merge is too short: its scores are of other losses");
       std::memcpy(&bytes, state.data(), sizeof bytes);
       state.remove_prefix(sizeof bytes);
       measure->merge(state.substr(0, bytes));

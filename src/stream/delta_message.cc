@@ -114,7 +114,7 @@ std::string read_delta_message(std::string_view message, DeltaMessageHead& head,
   head.crc = number_at<uint32_t>(message, kCrcAt);
   if (crc_of_message(message) != head.crc) return "the checksum of a message does not match";
   head.kind = static_cast<DeltaMessageKind>(message[6]);
-  if (head.kind < DeltaMessageKind::begin || head.kind > DeltaMessageKind::end) return "a message of unknown kind";
+  if (head.kind < DeltaMessageKind::begin || head.kind > DeltaMessageKind::end) return "a message has an unknown kind";
   head.table = number_at<uint32_t>(message, 12);
   head.stream = number_at<uint64_t>(message, 16);
   head.sequence = number_at<uint64_t>(message, 24);

@@ -45,7 +45,7 @@ bool HpsSource::next(double seconds, std::vector<Rows>& rows) {
     const size_t before = to.keys.size();
     const std::string why =
         message->has_key || !message->has_value
-            ? "a message has a key or no content"
+            ? "a message must have content and no key"
             : read_hps_message({static_cast<const char*>(message->bytes), static_cast<size_t>(message->size)},
                                tables_[table].dim, key_bytes_, to.keys, to.rows);
     if (!why.empty()) {

@@ -41,8 +41,8 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
   const auto& most = report.memory.most_host_rows;
   if (too_much > static_cast<double>(rows) || (most && too_much > static_cast<double>(*most))) return "";
   return cat("\n  With this config about ", gib(too_much), " GiB of rows will be in host memory",
-             most ? "" : ", if the host has as much free memory", ", which makes steps slower; ", gib(of_moving),
-             " GiB of these are access statistics and positions of rows.");
+             most ? "" : ", if the host has as much free memory", ", and steps will be slower; ", gib(of_moving),
+             " GiB of this memory are access statistics and positions of rows.");
 }
 
 struct TiersText {

@@ -32,7 +32,8 @@ int64_t whole_number_in(const std::string& text, const std::string& where, int64
 Cluster::Links links_in(const std::string& text, const std::string& where) {
   const size_t colon = text.find(':');
   if (colon == text.npos)
-    throw Error(Kind::usage, cat(where, ": '", text, "' lacks microseconds: expected GB/s:us, as in 45:20"));
+    throw Error(Kind::usage,
+                cat(where, ": '", text, "' lacks the latency in microseconds: expected GB/s:us, as in 45:20"));
   return {number_in(text.substr(0, colon), where) * 1e9, number_in(text.substr(colon + 1), where) * 1e-6};
 }
 
@@ -44,8 +45,8 @@ Cluster::Links network_in(const std::string& text) {
   const bool infiniband = adapter.starts_with("ib"), ethernet = adapter.starts_with("eth");
   if (!infiniband && !ethernet)
     throw Error(Kind::usage, cat(where, "=", text,
-                                 ": expected ib or eth with Gb/s, as in ib400, eth100 or 8xib400, or GB/s "
-                                 "of a host and microseconds, as in 45:20"));
+                                 ": expected ib or eth with Gb/s, as in ib400, eth100 or 8xib400, or GB/s per host and "
+                                 "latency in microseconds, as in 45:20"));
   const double count = times == text.npos ? 1 : number_in(text.substr(0, times), where);
   const double gigabits = number_in(adapter.substr(infiniband ? 2 : 3), where);
   return {count * gigabits * 1e9 / 8 * kOfNamed, infiniband ? kInfiniBand : kEthernet};

@@ -20,7 +20,7 @@ constexpr int64_t kSchemaOfPublished = 1;
 // maximum seconds per call of the producer; after a timeout the delta is sent from the start
 constexpr double kWaitOfCalls = 20;
 constexpr std::chrono::milliseconds kFirstPause(200), kLongestPause(10'000);
-constexpr const char* kWhatOfPublished = "note of published deltas";
+constexpr const char* kWhatOfPublished = "record of published deltas";
 
 /// Whether a file belongs to the dense part or is the manifest of a model or delta.
 bool is_dense_member(const std::string& name) { return name.starts_with("_dense_") || name.starts_with("_model_"); }

@@ -51,8 +51,8 @@ void HpsPublisher::send(const std::string& topic, int32_t partition, const std::
 void HpsPublisher::rows(const StreamedAbout::Table& table, std::span<const int64_t> keys, std::span<const float> rows) {
   if (table.by_slot)
     throw Error(Kind::config, cat("table '", table.name,
-                                  "' has rows by slot and key, which messages of HugeCTR's parameter server cannot "
-                                  "express"));
+                                  "' identifies rows by slot and key, which messages of HugeCTR's parameter server "
+                                  "cannot express"));
   const std::string topic = hps_topic(section_.hps_model, table.name);
   const int32_t partitions = partitions_of(topic);
   const auto dim = static_cast<size_t>(table.dim);

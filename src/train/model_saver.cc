@@ -153,7 +153,7 @@ void ModelSaver::start_publishing(int64_t iteration) {
   for (const auto& embedding : config_.embeddings)
     if (publish.format == StreamFormat::hps && embedding.section.identity_by_slot())
       throw Error(Kind::config, cat("\"publish\": table '", embedding.section.top(),
-                                    "' has rows by slot and key, which format \"hps\" cannot express"));
+                                    "' identifies rows by slot and key, which format \"hps\" cannot express"));
   run_on_all_ranks(comm_, [&] {
     if (comm_.rank() == 0)
       publisher_ = std::make_unique<DeltaPublisher>(publish, prefix_, origin_.run, iteration, log_);

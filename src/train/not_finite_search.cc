@@ -190,7 +190,8 @@ class Search {
   }
 
   std::string spoiled(DType dtype) const {
-    return cat(step_.updates > 0 ? cat(": caused by an update up to iteration ", step_.updates) : "", limit_of(dtype));
+    return cat(step_.updates > 0 ? cat(": caused by an update at or before iteration ", step_.updates) : "",
+               limit_of(dtype));
   }
 
   /// Explains why a layer's output is not finite while its inputs and weights are finite.
@@ -205,8 +206,8 @@ class Search {
     }
     for (const Tensor& weight : io.weights)
       weights = std::max(weights, scan(step_.stream, weight, 0, weight.rows()).largest);
-    return cat(": an overflow of inputs up to ", inputs, io.weights.empty() ? "" : cat(" and weights up to ", weights),
-               limit_of(out.dtype()));
+    return cat(": an overflow, with inputs up to ", inputs,
+               io.weights.empty() ? "" : cat(" and weights up to ", weights), limit_of(out.dtype()));
   }
 
   void backward(size_t n) {

@@ -119,7 +119,7 @@ std::string label_of(const PartTime& part) { return cat(part.part, " ", part.nam
 std::string about_seconds(const StepTimes& step) {
   if (step.unmeasured == 0) return step.traced ? ", traced" : "";
   if (step.traced) return cat(", traced (", milliseconds(step.unmeasured), " as in training)");
-  if (step.recorded) return cat(" (as the sum of its parts and gaps ", milliseconds(step.measured), ")");
+  if (step.recorded) return cat(" (sum of the times of its parts and gaps: ", milliseconds(step.measured), ")");
   if (step.trained_recorded)
     return cat(", not recorded (", milliseconds(step.unmeasured), " recorded, as in training)");
   return cat(" (", milliseconds(step.unmeasured), " without measuring parts)");
@@ -289,7 +289,7 @@ std::vector<std::string> lines_of(const StepTimes& step) {
   for (const std::string& line : lines_of_beside(step)) lines.push_back(line);
   for (const StepTimes::Stream& stream : step.streams)
     lines.push_back(cat("Overlap: the ", word(stream.on), " stream runs ", milliseconds(stream.seconds), " ms, ",
-                        milliseconds(stream.hidden), " ms of these while the compute stream runs."));
+                        milliseconds(stream.hidden), " ms of this time while the compute stream runs."));
   lines.push_back(cat("Processor: ", fixed(step.busy_cores, 2), " of ", step.cores, " cores are busy, with ",
                       step.threads, step.threads == 1 ? " thread" : " threads",
                       " of the step, plus the reader's "

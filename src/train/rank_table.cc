@@ -204,7 +204,7 @@ void expect_one_program(const std::vector<RankAbout>& ranks) {
     if (ranks[r].version != ranks[0].version)
       throw Error(Kind::comm,
                   cat("rank ", r, " on ", ranks[r].host_label(), " runs ", ranks[r].version, " and rank 0 on ",
-                      ranks[0].host_label(), " runs ", ranks[0].version, ": all must run the same program"));
+                      ranks[0].host_label(), " runs ", ranks[0].version, ": all ranks must run the same program"));
 }
 
 std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {

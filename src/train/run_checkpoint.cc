@@ -107,7 +107,7 @@ void Run::say_what_increments_save() const {
   if (config_.solver.checkpoint.whole_every <= 1) return;
   for (size_t e = 0; e < config_.embeddings.size(); ++e)
     if (const TableSpec& spec = model_->table_spec(e); spec.changes_every_row())
-      log_.info("\"whole_every\" saves nothing for table '", spec.name,
+      log_.info("\"whole_every\" does not make checkpoints smaller for table '", spec.name,
                 "': with \"update_type\": \"Global\" every row changes in every step, so every checkpoint contains "
                 "all rows. \"LazyGlobal\" and \"Local\" change only rows of a batch.");
 }

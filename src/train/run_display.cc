@@ -170,8 +170,8 @@ void Run::warn_of_undefined_metrics() {
     warned.push_back(name);
     report_->warning(cat(name, " is undefined: ", why->second, "; evaluations without it ",
                          metric.type == best ? config_.solver.early_stopping.given
-                                                   ? "count neither for early stopping nor as the best"
-                                                   : "do not count as the best"
+                                                   ? "are ignored by early stopping and cannot be the best"
+                                                   : "cannot be the best"
                                              : cat("cannot reach \"", metric.word(), "\"")));
   }
 }

@@ -44,7 +44,7 @@ std::string first_of(const std::vector<std::string>& of_ranks) {
   int64_t samples = 0;  // samples of all ranks in that tensor
   for (const std::string& text : of_ranks) {
     if (text.empty()) continue;
-    const Json json = Json::parse(text, "what a rank has found");
+    const Json json = Json::parse(text, "the search result of a rank");
     const int64_t before = first ? number(json, "order") - number(*first, "order") : -1;
     samples = before < 0 ? number(json, "samples") : before == 0 ? samples + number(json, "samples") : samples;
     if (before < 0 || (before == 0 && number(json, "row") < number(*first, "row"))) first = json;

@@ -30,7 +30,7 @@ std::vector<ScorePlace> places_of(const ScoredRows& rows) {
   return places;
 }
 
-/// Gives each row its number in the data, where bad records count too.
+/// Numbers the rows of the data. Bad records count as rows.
 class RowNumbers {
  public:
   /// Continues with the rows of the next batch.

@@ -24,7 +24,7 @@ struct FeatureImportance {
 /// The most frequent keys of a table.
 struct HottestKeys {
   struct One {
-    std::string feature;  ///< the slot; empty if rows belong to keys alone
+    std::string feature;  ///< the slot; empty if the key alone identifies a row
     int64_t key = 0, times = 0;
   };
   std::string table;

@@ -263,7 +263,7 @@ TEST_F(InitTable, ReadsParquet) {
   EXPECT_NE(done.err.find("  score: number"), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("  city: category"), std::string::npos) << done.err;
   expect_refusal({"--label", "label", "--positive", "0"}, 2,
-                 "--positive 0: label 'label' has fractions, of which only the larger number can be positive",
+                 "--positive 0: label 'label' has fractions, so only its larger number can be positive",
                  "scores.parquet");
   const Outcome trained = huge_ctr({"--train", "second.json", "--run-dir", "second", "--device", "cpu", "--strict"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;

@@ -220,7 +220,8 @@ TEST(Preprocess, BadRowsAreLeftOutWhereAskedFor) {
   for (const char* passes : {"1", "2"}) {
     const Outcome stopped = run_program("preprocess", joined(limited, {"1", "--passes", passes}), folder.path());
     EXPECT_EQ(stopped.exit_code, 4) << stopped.err;
-    EXPECT_NE(stopped.err.find("2 bad rows so far, but --max-bad-rows allows 1; one of the last: 'bad.tsv' line "),
+    EXPECT_NE(stopped.err.find("2 bad rows so far, but --max-bad-rows allows 1; one of the last bad rows: 'bad.tsv' "
+                               "line "),
               std::string::npos)
         << stopped.err;
     EXPECT_FALSE(fs::exists(folder / "limited/train.txt"));

@@ -54,7 +54,7 @@ TEST_F(NotFiniteLoss, OfAnOverflowNamesLayerSampleAndRecord) {
   for (const size_t before : {size_t{199}, size_t{249}}) set_norm_float(file_, before, 3, 3e19f);
   expect_said(squaring(),
               {"the loss is not a number at iteration 2: layer 'mul' (ElementwiseMultiply) gives inf for sample ",
-               "72 of the batch (" + record(200), "an overflow of inputs up to 3e+19"});
+               "72 of the batch (" + record(200), "an overflow, with inputs up to 3e+19"});
   // The same records have another batch and sample number in batches of 96.
   const std::string epochs = with_change(squaring(), "\"max_iter\": 60", "\"num_epochs\": 2");
   expect_said(with_change(epochs, "\"batchsize\": 128", "\"batchsize\": 96"),
@@ -94,11 +94,11 @@ TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
   const std::string diverging = with_change(small_config(), "\"learning_rate\": 0.01", "\"learning_rate\": 1e38");
   // Rows with values of 1e38 are finite, but the products with the weights are not.
   expect_said(diverging,
-              {"the loss is not a number at iteration 2: ", "an overflow of inputs up to ", " and weights up to "});
+              {"the loss is not a number at iteration 2: ", "an overflow, with inputs up to ", " and weights up to "});
   const std::string infinite = with_change(sgd(small_config()), "\"learning_rate\": 0.3", "\"learning_rate\": 3e38");
   const std::string weighted = with_change(infinite, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 1e6");
   expect_said(weighted,
-              {"the loss is not a number at iteration 2: ", "holds ", "caused by an update up to iteration 1"});
+              {"the loss is not a number at iteration 2: ", "holds ", "caused by an update at or before iteration 1"});
 }
 
 /// Rows become infinite, but no later batch contains them, so losses stay finite.
@@ -113,7 +113,8 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
         with_change(small, R"("bottom": "wide_data", "top": "wide_emb",)",
                     cat(R"("bottom": "wide_data", "top": "wide_emb", "optimizer": )", optimizer, ","));
     const std::vector<std::string> pieces = {"an update made the model infinite or NaN at iteration 1: the ",
-                                             " of embedding 'wide_emb' holds ", "caused by an update up to iteration 1",
+                                             " of embedding 'wide_emb' holds ",
+                                             "caused by an update at or before iteration 1",
                                              "The model is not saved"};
     expect_said(wide, pieces);
     // The check runs before the first evaluation, before a checkpoint and before a snapshot, and at the last step.

@@ -55,7 +55,7 @@ class Layers(support.InFolder):
                     L.InnerProduct(L.ReLU(data.dense, name="same"), num_output=1, name="same"), data.label
                 ),
             )
-        with self.says(huge_ctr.ConfigError, "'dense'", "no top"):
+        with self.says(huge_ctr.ConfigError, "'dense'", "not the top"):
             L.ReLU("dense")
 
     def test_presets_train(self):

@@ -97,7 +97,7 @@ class Estimators(unittest.TestCase):
         weighed = clone(self.model).fit(self.X, self.y, sample_weight=weights, categorical_feature=["user", "item"])
         plain = self.model.predict_proba(self.newer)[:, 0].mean()
         self.assertGreater(weighed.predict_proba(self.newer)[:, 0].mean(), plain + 0.1)
-        with self.assertRaisesRegex(ValueError, "sample_weight has 2 values, and y 1200"):
+        with self.assertRaisesRegex(ValueError, "sample_weight has 2 values, but y has 1200"):
             clone(self.model).fit(self.X, self.y, sample_weight=[1, 2])
 
     def test_search_and_cross_validation(self):
@@ -134,7 +134,7 @@ class Estimators(unittest.TestCase):
         for message, fit in {
             "binary": lambda m: m.fit(self.X, np.arange(1200) % 3),
             "one class": lambda m: m.fit(self.X, np.zeros(1200)),
-            "'none', and X has user": lambda m: m.fit(self.X, self.y, categorical_feature=["none"]),
+            "'none', but the columns of X are user": lambda m: m.fit(self.X, self.y, categorical_feature=["none"]),
             "y of eval_set has": lambda m: m.fit(self.X, self.y, eval_set=(self.X, np.full(1200, "other"))),
         }.items():
             with self.subTest(message=message), self.assertRaisesRegex(ValueError, message):

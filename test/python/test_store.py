@@ -35,7 +35,7 @@ class Tables(unittest.TestCase):
     def test_what_does_not_fit_is_said(self):
         view = self.store.view("m")
         for call, message in (
-            (lambda: view.get("u", [1]), "no table is named 'u'; there are 't'"),
+            (lambda: view.get("u", [1]), "no table is named 'u'; tables are 't'"),
             (lambda: view.get("t", [1.5]), "integers"),
             (lambda: view.pooled("t", [1], [0, 1], "max"), "sum, mean, sqrtn"),
             (lambda: self.store.load("n", tables={"t": {"rows": 1}}), "unknown field 'rows'"),

@@ -136,7 +136,7 @@ class Tensors(support.InFolder):
             self.model.predict({**self.arrays, "keys": (OnGpu(keys.shape, 0, 64), offsets)})
         with self.says(huge_ctr.UsageError, "'keys' is on a GPU as float32", "integers"):
             self.model.predict({**self.arrays, "keys": OnGpu((200, 3))})
-        with self.says(huge_ctr.UsageError, "a tensor on a GPU", ".cpu()"):
+        with self.says(huge_ctr.UsageError, "a tensor is on a GPU", ".cpu()"):
             self.model.predict({"price": OnGpu((200,))})
 
     def test_strides_are_those_of_the_tensor(self):

@@ -204,8 +204,8 @@ int main_of(int argc, char** argv) {
                  "64")
       .one_of({32, 64});
   app.add_option("--interactions", given.make.interactions,
-                 "fraction of the ground truth's variance from products of hidden factors of slots, which a linear "
-                 "model cannot learn")
+                 "fraction of the ground truth's variance that comes from products of hidden factors of the slots; a "
+                 "linear model cannot learn this part")
       .show_default()
       .real_range(0.0, 1.0);
   app.add_option("--signal", given.make.signal,
@@ -214,7 +214,8 @@ int main_of(int argc, char** argv) {
       .show_default()
       .real_range(0.0, 100.0);
   app.add_option("--related", given.make.related,
-                 "with several labels: correlation of each one's hidden weights with the first's")
+                 "with several labels: correlation between the hidden weights of the first label and those of each "
+                 "other label")
       .show_default()
       .real_range(-1.0, 1.0);
   app.add_option("--positive-share", given.make.positive_share, "share of labels 1").show_default();

@@ -235,7 +235,7 @@ int main_of(int argc, char** argv) {
                  "slots of categories")
       .comma_separated();
   app.add_option("--number-format", given.number_formats,
-                 "number format, as an example: 1,234.5 or 1.234,5; COLUMN=FORMAT for one column")
+                 "number format, written as an example number: 1,234.5 or 1.234,5; COLUMN=FORMAT for one column")
       .type_name("FORMAT");
   app.add_option(
          "--unit", given.units,

@@ -81,8 +81,8 @@ std::string metrics_entry() {
 
 std::string compatibility_entry() {
   std::string page =
-      "## compatibility\n\nEach word selects HugeCTR's arithmetic in a place where this program computes "
-      "differently and trained or reported numbers change. All are off unless named.\n\n| word | effect "
+      "## compatibility\n\nEach word selects HugeCTR's arithmetic where this program computes differently and the "
+      "difference changes trained or reported numbers. All words are off unless named.\n\n| word | effect "
       "|\n|---|---|\n";
   for (const CompatibilityWord& each : compatibility_words()) page += cat("| `", each.word, "` | ", each.text, " |\n");
   return page +

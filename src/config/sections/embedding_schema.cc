@@ -6,7 +6,7 @@ namespace hctr {
 namespace {
 
 const std::string kNoBound = "messages between ranks always have the size of the largest possible batch";
-const std::string kNoLinks = "hot keys do not depend on links";
+const std::string kNoLinks = "the choice of hot keys does not depend on the bandwidth of links";
 
 void check_policy(const SparseEmbeddingHparam& h, bool sized, const std::string& place, Problems& problems) {
   if (h.when_full && !sized)
@@ -32,18 +32,20 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "them "
            "a limit",
            between(1, kMostRows))
-      .opt("vocabulary_size", &H::vocabulary_size, "another spelling: the number of rows over all GPUs",
+      .opt("vocabulary_size", &H::vocabulary_size, "instead of max_vocabulary_size_per_gpu: the number of rows over "
+                                                   "all GPUs",
            between(1, 1LL << 48))
       .alias("max_vocabulary_size_global")
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb,
-           "newer spelling: the memory of the vectors in MiB", Range{.low = 0, .high = 1LL << 30, .low_open = true})
+           "instead of max_vocabulary_size_per_gpu: the memory of the vectors per GPU in "
+           "MiB", Range{.low = 0, .high = 1LL << 30, .low_open = true})
       .opt("slot_size_array", &H::slot_size_array,
            "number of keys of each slot. Keys are numbered across all slots of all sparse inputs: the keys of the "
-           "first slot start at 0, the keys of each further slot follow those of the previous slot. Every key then "
-           "has a row from the start (see index). If rows belong to slot and key, the slot's initial values are "
+           "first slot start at 0, the keys of each further slot follow those of the previous slot. Every key then has "
+           "a row from the start (see index). If rows are identified by slot and key, the slot's initial values are "
            "bounded by sqrt(1 / size)",
            at_least(1))
-      .opt("grow", &H::grow, "false: more rows than stated are an error")
+      .opt("grow", &H::grow, "false: more rows than the stated number are an error")
       .opt("index", &H::index,
            "how a key is mapped to its row. direct: by arithmetic from slot_size_array; all rows exist from the "
            "start. hash: rows are added when a key first occurs, and keys may be any numbers. auto: direct if "
@@ -66,12 +68,12 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "frequently used rows; each eviction frees 1/16 of the limit. ignore: new keys share one row, which "
            "evaluation then also uses for unknown keys")
       .opt("expire_after", &H::expire_after,
-           "number of training steps without an occurrence of a row's key after which the row is removed; checked "
-           "every expire_after / 16 steps",
+           "a row is removed if its key has not occurred for this number of training steps; checked every expire_after "
+           "/ 16 steps",
            at_least(1))
       .opt("min_count", &H::min_count,
-           "number of occurrences, including the current batch, after which a key gets a row; until then its "
-           "vector is zero, and combiner mean counts the key",
+           "number of occurrences, including the current batch, after which a key gets a row; until then the key's "
+           "vector is zero, and combiner mean still counts the key",
            between(1, 1e9))
       .opt("admit_probability", &H::admit_probability,
            "probability, for each bag that contains a key without a row, that the key gets a row; until then the "
@@ -85,7 +87,7 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .opt("count_keys", &H::count_keys,
            "count the occurrences of each key that has a row, in 4 bytes per row; the counts are saved next to the "
            "model file and loaded with it; table_inspect prints the counts")
-      .ignored("load_factor", "the index sizes itself")
+      .ignored("load_factor", "the program chooses the size of the index")
       .opt("frequent_keys", &H::frequent_keys,
            "with placement hybrid: a file that lists the hot keys, as table_inspect --count --json writes it "
            "([distributed.md](distributed.md#frequent-keys)); default: training finds the hot keys")
@@ -102,7 +104,7 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .ignored("max_all_to_all_bandwidth", kNoLinks)
       .ignored("efficiency_bandwidth_ratio", kNoLinks)
       .ignored("communication_type", "ranks always communicate through NCCL or MPI")
-      .ignored("hybrid_embedding_type", "\"identity\" determines the placement of other keys");
+      .ignored("hybrid_embedding_type", "\"identity\" determines the placement of keys that are not hot");
 }
 
 }  // namespace

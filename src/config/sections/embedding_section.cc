@@ -93,7 +93,7 @@ void check_placement(const EmbeddingSection& e, const std::string& pointer, cons
   const auto finds = [&](const char* field, bool given) {
     if (given && !(hybrid && h.frequent_keys.empty()))
       problems.note(place + field, cat("\"", field,
-                                       "\" is accepted and has no effect: training searches hot keys only with "
+                                       "\" is accepted and has no effect: training searches for hot keys only with "
                                        "\"placement\": \"hybrid\" and without \"frequent_keys\""));
   };
   finds("num_iterations_statistics", h.num_iterations_statistics.has_value());

@@ -31,7 +31,8 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
 std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) {
   const Sizes& own = entry.section.hparam.slot_size_array;
   if (const Sizes other = sizes_of(config, input, &entry); !other.empty() && other != own)
-    return cat("its sizes differ from the sizes in another section of the config for the slots of \"",
+    return cat("\"slot_size_array\" differs from the sizes that another section of the config states for the slots of "
+               "\"",
                config.data.sparse[input].top, "\"");
   int64_t first = 0;
   for (size_t before = 0; before < input; ++before) {
@@ -39,7 +40,7 @@ std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) 
     if (sizes.empty())
       return cat("the keys of \"", config.data.sparse[input].top, "\" follow those of \"",
                  config.data.sparse[before].top,
-                 "\", and the number of the latter is unknown; set \"slot_size_array\" of the Data layer");
+                 "\", whose number of keys is unknown; set \"slot_size_array\" of the Data layer");
     first = std::accumulate(sizes.begin(), sizes.end(), first);
   }
   entry.section.first_key = first;

@@ -22,7 +22,7 @@ void add_moments(Fields& fields) {
 void add_weight_decay(Fields& fields) {
   add_moments(fields);
   fields.opt("weight_decay", &H::weight_decay,
-             "weight decay of all dense weights, including biases, in each step, and of the table rows that "
+             "weight decay, applied in each step to all dense weights, including biases, and to the table rows that "
              "update_type selects",
              at_least(0));
 }
@@ -47,8 +47,9 @@ void add_rmsprop(Fields& fields) {
 
 void add_ftrl(Fields& fields) {
   fields.opt("beta", &H::beta, "added to sqrt(n)", at_least(0))
-      .opt("lambda1", &H::lambda1, "L1: keeps weights at 0 until their gradient sum exceeds it", at_least(0))
-      .opt("lambda2", &H::lambda2, "L2: keeps weights small", at_least(0));
+      .opt("lambda1", &H::lambda1, "L1 penalty: a weight stays 0 until the absolute value of its gradient sum exceeds "
+                                   "lambda1", at_least(0))
+      .opt("lambda2", &H::lambda2, "L2 penalty: keeps weights small", at_least(0));
 }
 
 }  // namespace
@@ -100,8 +101,8 @@ Fields OptimizerType::schema() const {
            "else no decay",
            at_least(0))
       .opt("decay_steps", &H::decay_steps,
-           "number of steps of the decay; with decay \"step\", the interval between two decreases of the rate. "
-           "Default: 1, or with decay up to the end of the run",
+           "number of steps of the decay; with decay \"step\", the interval between two decreases of the rate. Default "
+           "with decay: all steps up to the end of the run; without decay: 1",
            at_least(1))
       .opt("decay_power", &H::decay_power, "power of the polynomial decay", at_least(1))
       .opt("decay_factor", &H::decay_factor,

@@ -121,7 +121,7 @@ Schema<Pretrained> pretrained_schema() {
       .opt("file", &P::file, "a Parquet file with the columns key, of integers, and vector, of lists of floats")
       .opt("keys", &P::keys, "instead of file: an npy file of integer keys")
       .opt("vectors", &P::vectors, "with keys: an npy file of floats, one row per key")
-      .opt("slot", &P::slot, "the slot of the keys, if rows belong to slot and key", between(0, INT32_MAX))
+      .opt("slot", &P::slot, "the slot of the keys, if rows are identified by slot and key", between(0, INT32_MAX))
       .together([](P& p, const std::string& pointer, Problems& problems) {
         const bool npy = !p.keys.empty() && !p.vectors.empty();
         if (npy == !p.file.empty() || p.keys.empty() != p.vectors.empty())

@@ -33,8 +33,8 @@ std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
   }
   return by_slot.empty() ? "no embedding reads two of its slots; put the slots into one sparse input"
                          : cat("rows of the embedding ", by_slot,
-                               " belong to slot and key; set \"identity\": \"key\" in sparse_embedding_hparam to "
-                               "share rows");
+                               " are identified by slot and key; set \"identity\": \"key\" in sparse_embedding_hparam "
+                               "to share rows");
 }
 
 /// Marks the slots whose keys are hashed or numbered in a key space of their own, so that no other slot has the same

@@ -82,7 +82,8 @@ constexpr const char* kOfOptimizer = "this field belongs to the optimizer sectio
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto differ = [&](const char* spelling, const char* field) {
     problems.error(cat(pointer, "/", spelling),
-                   cat("\"", spelling, "\" and \"", field, "\" mean the same and differ; keep one"));
+                   cat("\"", spelling, "\" and \"", field, "\" are names of the same field and have different values; "
+                                                           "keep one"));
   };
   if (s.i64_input_key) {
     const KeyType type = *s.i64_input_key ? KeyType::i64 : KeyType::i32;
@@ -196,7 +197,8 @@ Schema<SolverSection> solver_schema() {
       .opt("num_epochs", &S::num_epochs, "number of passes over the training data; replaces max_iter", at_least(1))
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: one snapshot at the end", at_least(0))
       .opt("snapshot_delta", &S::snapshot_delta,
-           "iterations between deltas, the changes since the last snapshot or delta; 0: no deltas", at_least(0))
+           "iterations between deltas, which are files with the changes since the last snapshot or delta; 0: no "
+           "deltas", at_least(0))
       .part("publish", &S::publish, publish_schema(),
             "publishes each delta, and each full model that deltas build on, through Kafka: see "
             "[publish](continuous_training.md#publish)",
@@ -204,8 +206,8 @@ Schema<SolverSection> solver_schema() {
       .opt("snapshot_prefix", &S::snapshot_prefix,
            "prefix of the names of model files; default: models/ in the run folder")
       .opt("replace_models", &S::replace_models,
-           "true: models of other runs at snapshot_prefix may be overwritten even if their run folders have no "
-           "copy; false: an error")
+           "true: models of other runs at snapshot_prefix may be overwritten even if their run folders have no copy; "
+           "false: overwriting them is an error")
       .opt("final_snapshot", &S::final_snapshot,
            "save the model at the end; false: for runs that only measure "
            "speed or metrics")
@@ -221,10 +223,10 @@ Schema<SolverSection> solver_schema() {
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; default: batchsize",
            between(1, 1 << 30))
       .opt("gpu", &S::gpu,
-           "GPUs to train on, one rank per GPU: [0, 1] for one process, [[0, 1], [0, 1]] for two processes started "
-           "by mpirun. A flat list with several processes names the GPUs of each host, divided equally among its "
-           "processes. \"all\": all GPUs for a single process, or one GPU for each process of a host. On the CPU "
-           "each listed GPU stands for a rank, run by a thread; \"all\" means one rank")
+           "GPUs to train on, one rank per GPU: [0, 1] for one process, [[0, 1], [0, 1]] for two processes started by "
+           "mpirun. With several processes, a flat list names the GPUs of each host, which are divided equally among "
+           "its processes. \"all\": all GPUs for a single process, or one GPU for each process of a host. On the CPU "
+           "each listed GPU stands for a rank, which is a thread; \"all\" means one rank")
       .alias("vvgpu")
       .opt("dense_model_file", &S::dense_model_file, "file of the dense weights to start from")
       .alias("dense model_file")
@@ -239,7 +241,7 @@ Schema<SolverSection> solver_schema() {
            "layers to load from dense_model_file, named by their first top; the file may come from another "
            "network; default: all layers")
       .opt("combine_models", &S::combine_models,
-           "true: the files to start from may belong to different models; false: an error")
+           "true: the files to start from may belong to different models; false: different models are an error")
       .list("pretrained", &S::pretrained, pretrained_schema(), "pretrained vectors for rows of tables", false)
       .opt("frozen", &S::frozen,
            "layers, named by their first top, and embeddings that are not trained: their weights and rows keep the "
@@ -319,7 +321,7 @@ Schema<SolverSection> solver_schema() {
            "the plan.json of an earlier run on the same number of ranks, which contains the placement of rows. "
            "Default: training makes a plan at the start and writes it to the run folder")
       .part("table_memory", &S::table_memory, table_memory_schema(),
-            "memory limits for table rows: on a GPU, and for rows that do not fit there in host memory and on disk",
+            "memory limits for table rows on a GPU and, for rows that do not fit there, in host memory and on disk",
             false)
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
       .ignored("plan_file", "the program makes its own plan, and \"placement_file\" can load a plan")
@@ -371,8 +373,8 @@ Schema<SolverSection> solver_schema() {
               "set");
         if (s.compatibility.drop_partial_batches && s.max_iter)
           problems.note(pointer + "/compatibility",
-                        "drop_partial_batches has no effect with max_iter: a batch at the end of the set continues "
-                        "at its start");
+                        "drop_partial_batches has no effect with max_iter: the last batch of the set is filled up from "
+                        "the start of the set");
         check_metrics(s.eval_metrics, s.group_by, pointer, problems);
         check_best(s, pointer, problems);
         check_opt_states(s, pointer, problems);

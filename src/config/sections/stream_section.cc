@@ -18,7 +18,7 @@ Schema<S> stream_schema(const char* title) {
       .opt("format", &S::format,
            "format of messages: \"deltas\", or \"hps\" for HugeCTR's parameter server, whose messages contain rows "
            "only: no removed keys and no dense weights")
-      .opt("key_bytes", &S::key_bytes, "with format hps: bytes of a key, 8 or 4", between(4, 8))
+      .opt("key_bytes", &S::key_bytes, "with format hps: size of a key in bytes, 8 or 4", between(4, 8))
       .opt("queue_bytes", &S::queue_bytes, "bytes of messages that the client keeps in memory", at_least(65536))
       .opt("librdkafka", &S::librdkafka,
            "further librdkafka settings, each \"name=value\", such as \"security.protocol=ssl\"")

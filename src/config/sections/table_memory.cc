@@ -88,12 +88,12 @@ Schema<TableMemory> table_memory_schema() {
            "limit for all tables of a rank on its GPU: rows with their optimizer states, keys, index and "
            "statistics; \"auto\": the free GPU memory minus 1/32 of all GPU memory and 512 MiB")
       .opt("host", &T::host,
-           "limit for tables in host memory, for all ranks of the host together: page-locked rows that do not fit "
-           "on GPUs, and the map of rows on disk; on the CPU without \"gpu\" also keys, index and statistics; "
+           "limit for tables in host memory, for all ranks of the host together. Includes page-locked rows that do not "
+           "fit on GPUs, and the map of rows on disk; on the CPU without \"gpu\" also keys, index and statistics. "
            "\"auto\": 0.8 of the memory that is free when the run starts")
       .opt("move_every", &T::move_every,
-           "number of steps after which often used rows in host memory are swapped with rarely used rows on the "
-           "GPU; 0: rows are not moved",
+           "interval in steps at which often used rows in host memory are swapped with rarely used rows on the GPU; 0: "
+           "never",
            between(0, 1e9))
       .opt("disk", &T::disk,
            "folder on a local disk for rows that do not fit in memory; each rank writes a file, which is deleted "

@@ -19,7 +19,8 @@ Error current_error() {
     return Error(
         Kind::device,
         cat("the system could not create a thread or a lock: ", error.code().message(),
-            "; `ulimit -u` and `ulimit -v` limit them; --threads and num_workers set how many the program starts"));
+            "; `ulimit -u` and `ulimit -v` limit the number of threads; --threads and num_workers set how many threads "
+            "the program starts"));
   } catch (const std::exception& error) {
     return Error(Kind::bug, error.what());
   } catch (...) {

@@ -58,7 +58,7 @@ void ScratchFile::read(int64_t first, std::span<std::byte> bytes) const {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
       throw Error(Kind::io, cat("cannot read ", bytes.size(), " bytes at byte ", first, " of a file in '",
-                                folder_.string(), "': ", got < 0 ? std::strerror(errno) : "the file ends earlier"));
+                                folder_.string(), "': ", got < 0 ? std::strerror(errno) : "the file is too short"));
     bytes = bytes.subspan(static_cast<size_t>(got));
     first += got;
   }

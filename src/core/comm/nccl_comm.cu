@@ -311,7 +311,7 @@ class NcclComm : public Communicator {
       if (group_.failure()) return abort_communicators();
       if (stuck()) {
         group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has ended for ", longest_step(),
-                                                  " s: a GPU, a link between GPUs or the disk of rows hangs; ",
+                                                  " s: a GPU, a link between GPUs or the disk that holds rows hangs; ",
                                                   group_.limit_setting(), " sets a longer limit")));
         return abort_communicators();
       }

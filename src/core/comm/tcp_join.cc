@@ -187,7 +187,8 @@ class Host {
       throw Refusal(refusal);
     };
     if (greeting->version != version_) {
-      const std::string runs = cat("runs ", greeting->version, " and process 0 "), all = ": all must run one program";
+      const std::string runs = cat("runs ", greeting->version, " and process 0 "),
+                        all = ": all processes must run the same program";
       refuse(cat(runs, "on ", host_name(), " runs ", version_, all),
              cat(runs, "runs another version (see the log of process 0)", all));
     }

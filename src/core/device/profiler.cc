@@ -118,7 +118,7 @@ void Profiler::end_recording() {
 }
 
 std::string Profiler::begin_trace() {
-  if (!runtime_.device().is_cuda()) return "no kernel runs on a GPU";
+  if (!runtime_.device().is_cuda()) return "this device is not a GPU";
   std::string reason;
   trace_ = KernelTrace::start(reason);
   return reason;

@@ -12,7 +12,7 @@ namespace {
 /// Returns the member as an integer. Errors: Error(data).
 int64_t whole_number(const Json& entry, std::string_view member, const std::string& where) {
   const Json* value = entry.find(member);
-  if (!value || !value->integer()) throw Error(Kind::data, cat(where, " has no \"", member, "\" that is an integer"));
+  if (!value || !value->integer()) throw Error(Kind::data, cat(where, " lacks the integer \"", member, "\""));
   return *value->integer();
 }
 

@@ -57,7 +57,8 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
     refuse(file, cat("splits the rows of table '", table.name, "' into ", pieces, " pieces, and ",
                      pieces > 0 && table.may_be_cut
-                         ? cat("its ", table.dim, " elements cannot be divided into this number of multiples of 4")
+                         ? cat("its ", table.dim,
+                               " elements per row do not divide into that many pieces of a multiple of 4 elements")
                          : "these rows cannot be split"));
   const Json::Array& owners = part(json, "owners", &Json::array, file);
   if (const size_t wanted = table.slots.size() * static_cast<size_t>(pieces); owners.size() != wanted)
@@ -87,7 +88,7 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
     if (placement.spread(s) != without.spread(s) ||
         (!without.spread(s) && placement.owners[static_cast<size_t>(s)] != without.owners[static_cast<size_t>(s)]))
       refuse(file, cat("moves slot ", s, " of table '", table.name,
-                       "', but the table's row limit requires the placement without a plan"));
+                       "', but a table with a row limit must have the same placement as without a plan"));
   return placement;
 }
 

@@ -17,7 +17,7 @@ constexpr int kMostThreadRanks = 1024;
 
 void check_waits(const RankWaits& waits) {
   if (waits.call_seconds < 0 || waits.join_seconds < 1 || waits.silence_seconds < 1)
-    refuse_ranks(cat("expected waits of at least 0 s in a call, 1 s to join and 1 s for a heartbeat, found ",
+    refuse_ranks(cat("expected timeouts of at least 0 s for a call, 1 s for joining and 1 s for a heartbeat, found ",
                      waits.call_seconds, " s, ", waits.join_seconds, " s and ", waits.silence_seconds, " s"));
 }
 

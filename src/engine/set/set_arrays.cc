@@ -14,11 +14,11 @@ void check_options(const EmbeddingOptions& options) {
     refuse_call(
         "an embedding set needs at least one table "
         "and one feature");
-  if (options.threads < 1) refuse_call(cat("threads of an embedding set: ", options.threads, ", at least 1"));
+  if (options.threads < 1) refuse_call(cat("threads of an embedding set: ", options.threads, ", expected at least 1"));
   if (options.batches < 1 || options.batches > 64)
-    refuse_call(cat("batches of an embedding set: ", options.batches, ", from 1 to 64"));
+    refuse_call(cat("batches of an embedding set: ", options.batches, ", expected 1 to 64"));
   if (options.most_keys < 1 || options.most_keys > int64_t{1} << 30)
-    refuse_call(cat("most_keys of an embedding set: ", options.most_keys, ", from 1 to 2^30"));
+    refuse_call(cat("most_keys of an embedding set: ", options.most_keys, ", expected 1 to 2^30"));
   if (options.host_bytes < 0 || options.disk_bytes < 0 || options.device_bytes.value_or(0) < 0)
     refuse_call("host_bytes, disk_bytes and device_bytes of an embedding set must not be negative");
   std::set<std::string> tables, features;
@@ -28,8 +28,7 @@ void check_options(const EmbeddingOptions& options) {
     if (!features.insert(feature.name).second) refuse_call(cat("two features are named '", feature.name, "'"));
     if (!tables.contains(feature.table))
       refuse_call(cat("feature '", feature.name, "' is of table '", feature.table,
-                      "', and this table does not "
-                      "exist"));
+                      "', which does not exist"));
     if (feature.weighted && (feature.pooling == Pooling::max || feature.pooling == Pooling::none))
       refuse_call(cat("feature '", feature.name, "' has weights, which ",
                       feature.pooling == Pooling::max ? "the largest elements" : "keys that are not pooled",
@@ -118,7 +117,8 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std:
     if (of.offsets && of.offsets_type != ElementType::i32 && of.offsets_type != ElementType::i64)
       refuse_call(cat("offsets of feature '", feature.name, "': i32 or i64"));
     if (of.weights && !feature.weighted)
-      refuse_call(cat("feature '", feature.name, "' has weights in this batch, but its option weighted is false"));
+      refuse_call(cat("feature '", feature.name, "' has weights in this batch, but the feature's option `weighted` is "
+                                                 "false"));
     of_table[table_of[f]] += of.count;
     if (of_table[table_of[f]] > options.most_keys)
       refuse_call(cat("a batch has ", of_table[table_of[f]], " keys of table '", feature.table, "', but most_keys is ",
@@ -144,7 +144,8 @@ void check_vectors(const EmbeddingOptions& options, std::span<const size_t> tabl
     if (rows > 0 && !vectors[f].data) refuse_call(cat("feature '", feature.name, "' has no memory for its vectors"));
     if (vectors[f].stride != 0 && vectors[f].stride < dim)
       refuse_call(
-          cat("vectors of feature '", feature.name, "' are ", vectors[f].stride, " elements apart, but have ", dim));
+          cat("vectors of feature '", feature.name, "' are ", vectors[f].stride, " elements apart, less than the "
+                                                                                 "vector length ", dim));
   }
 }
 

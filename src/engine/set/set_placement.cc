@@ -23,10 +23,11 @@ void check_place(const EmbeddingTableOptions& table, int ranks) {
         cat("embedding table '", table.name, "': placement on rank ", given.rank, ", expected 0 to ", ranks - 1));
   if (given.rank >= 0 && given.where != Where::whole)
     refuse_call(cat("embedding table '", table.name, "': placement on rank ", given.rank,
-                    " needs where to be whole: set where to whole, or remove the rank"));
+                    " is possible only if `where` is whole: set `where` to whole, or remove the rank"));
   if (given.where == Where::replicated && table.rows == 0)
     refuse_call(cat("embedding table '", table.name,
-                    "': a replicated table needs rows, the number of its rows; place other tables whole or spread"));
+                    "': a replicated table needs `rows`, the number of its rows; tables without `rows` can be placed "
+                    "whole or spread"));
 }
 
 Where where_of(const EmbeddingTableOptions& table, double share) {

@@ -121,7 +121,7 @@ ops::Optimizer rule_of(const EmbeddingTableOptions& table) {
   not_negative("weight_decay", o.weight_decay);
   not_negative("most_gradient", o.most_gradient);
   if (o.row_wise && o.rule != Rule::adagrad)
-    refuse(table, cat("row_wise with ", name_of(o.rule), ": only adagrad supports it"));
+    refuse(table, cat("row_wise with ", name_of(o.rule), ": only adagrad supports row_wise"));
   if (o.row_wise && o.formula == Formula::keras) refuse(table, "row_wise is not supported with formula keras");
   ops::Optimizer rule{.kind = kind_of(o),
                       .beta1 = o.beta1,
@@ -138,7 +138,7 @@ ops::Optimizer rule_of(const EmbeddingTableOptions& table) {
   if (o.most_gradient > 0) rule.most_gradient = o.most_gradient;
   if (o.rows == EmbeddingOptimizer::Rows::lazy_global && rule.kind != RuleKind::adam)
     refuse(table, cat("lazy_global with ", name_of(o.rule), o.formula == Formula::torch ? " of torch" : "",
-                      ": only adam with the config's formula supports it"));
+                      ": only adam with the config's formula supports lazy_global"));
   return rule;
 }
 
@@ -159,11 +159,12 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
                       table.expire_after > 0 || table.when_full != When::error;
   if (table.rows > 0 && policy)
     refuse(table,
-           "with rows every row exists from the start: remove most_rows, when_full, min_count, admit_probability "
-           "and expire_after, or remove rows");
+           "with `rows` set, every row exists from the start: remove most_rows, when_full, min_count, "
+           "admit_probability and expire_after, or remove `rows`");
   if (table.when_full != When::error && table.most_rows == 0)
     refuse(table, "when_full needs most_rows, the limit at which it acts");
-  if (table.rows > 0 && table.marks_changes) refuse(table, "marks_changes is not supported for a table with rows");
+  if (table.rows > 0 && table.marks_changes) refuse(table, "marks_changes is not supported for a table with `rows` "
+                                                           "set");
 
   TableSpec spec;
   spec.name = table.name;
@@ -183,8 +184,7 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   if (initial.kind == EmbeddingStart::Kind::by_rows) {
     if (table.rows == 0)
       refuse(table,
-             "initial values by_rows need the number of rows: set rows, or use initial "
-             "values with a bound");
+             "initial values of kind by_rows need the number of rows: set `rows`, or use initial values with a bound");
     spec.init_bound = 1.0f / std::sqrt(static_cast<float>(table.rows));
   }
   spec.init_kind = initial.kind == EmbeddingStart::Kind::normal     ? ops::InitialKind::normal

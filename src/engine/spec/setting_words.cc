@@ -28,10 +28,10 @@ constexpr SettingWords kOptionsOfSet{
     .spread = "placement: spread, ",
     .host = "set host_bytes to add host memory",
     .larger_device = "device_bytes larger",
-    .disk = "name a folder as disk",
+    .disk = "name a folder in `disk`",
     .disk_limit = "disk_bytes",
     .global = "rows: global",
-    .not_global = "use local or lazy_global; or remove disk"};
+    .not_global = "use local or lazy_global; or remove `disk`"};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ void EmbeddingTable::visit_numbers(State& state) {
 }
 
 void EmbeddingTable::save_state(StateWriter to) {
-  HCTR_EXPECT(!stats_continued_, "table '", spec_.name, "' is saved before its first step");
+  HCTR_EXPECT(!stats_continued_, "table '", spec_.name, "' cannot be saved before its first step");
   visit_numbers(to);
   // Describe the row layout, so that runs with another placement can read the rows.
   to.number("pieces", spec_.pieces);

@@ -32,7 +32,7 @@ File open_to_append(const std::string& path) {
 
 Schema<BadRecordsSection> bad_records_schema() {
   return Schema<BadRecordsSection>("bad_records_file")
-      .need("path", &BadRecordsSection::path, "the file to which lines are appended")
+      .need("path", &BadRecordsSection::path, "the path of the file to which a line is appended for each bad record")
       .opt("most", &BadRecordsSection::most,
            "maximum number of lines of the file; above it bad records are only counted", at_least(1))
       .short_form("path");

@@ -199,8 +199,7 @@ Schema<SparseInput> sparse_schema() {
   return Schema<SparseInput>("sparse input")
       .need("top", &SparseInput::top, "name under which an embedding reads this input")
       .opt("type", &SparseInput::type,
-           "accepted from v2 files without effect: the embedding that reads the input "
-           "decides")
+           "accepted from v2 files without effect: the type of the embedding that reads the input is used")
       .opt("slot_num", &SparseInput::slot_num,
            "number of consecutive slots of the record that belong to this input; if the layer lists its slot "
            "columns, one input may omit slot_num and gets the remaining slots",
@@ -220,8 +219,7 @@ Schema<SparseInput> sparse_schema() {
       .opt("keep_last", &SparseInput::keep_last, "keep only this number of last keys of each slot",
            between(1, kMostPerSample))
       .opt("is_fixed_length", &SparseInput::is_fixed_length,
-           "accepted from v3.1 files without effect: the records "
-           "decide",
+           "accepted from v3.1 files without effect: the records state the number of keys",
            between(0, 1));
 }
 
@@ -237,7 +235,8 @@ Schema<DataSection> data_schema() {
       .opt("source", &DataSection::source,
            "the training data: a file, a file list, a folder or a pattern; with follow also a topic, "
            "\"kafka://host:port/topic\"; optional with feature_spec")
-      .opt("eval_source", &DataSection::eval_source, "the evaluation data, named like source; empty: no evaluation")
+      .opt("eval_source", &DataSection::eval_source, "the evaluation data, in the same form as source; empty: no "
+                                                     "evaluation")
       .opt("follow", &DataSection::follow,
            "source is a folder or a file list to which files are added. Each file is read once, and training waits "
            "for new files until a file or list entry _END, max_iter or a signal ends it")
@@ -245,8 +244,8 @@ Schema<DataSection> data_schema() {
            "minutes without a new file after which training ends; default: no limit",
            Range{.low = 0, .high = 1e6, .low_open = true})
       .opt("check", &DataSection::check,
-           "whether records have check sums; default: detected from the files. Files that differ from a set value "
-           "are an error")
+           "whether records have check sums; default: detected from the files. If the field is set, files that "
+           "contradict it are an error")
       .part("label", &DataSection::label, label_schema(), "the labels of a sample")
       .part("sample_weight", &DataSection::sample_weight, sample_weight_schema(),
             "the weight of each sample in the losses that read it", false)

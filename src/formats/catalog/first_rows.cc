@@ -43,7 +43,7 @@ void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, 
                 " in the first ", rows, " rows, too little for a standard deviation: only the mean is subtracted");
   else
     log.warning("column '", one.column, "' is ", Json(one.mean).text(), " in each of the first ", rows, " rows",
-                std::abs(one.mean) <= kExact ? "" : " as a number of 53 bits", ": only the mean is subtracted");
+                std::abs(one.mean) <= kExact ? "" : " when rounded to 53 bits", ": only the mean is subtracted");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ const std::vector<FormatType>& format_types() {
 const FormatType& format_type(DataFormat format) {
   for (const FormatType& type : format_types())
     if (type.format == format) return type;
-  HCTR_EXPECT(false, "a format without its row in the table: ", format.name);
+  HCTR_EXPECT(false, "the table of formats has no row for the format: ", format.name);
 }
 
 Misfit read_value(const Json& value, const Range&, DataFormat& out) {

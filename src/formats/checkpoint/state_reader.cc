@@ -27,10 +27,10 @@ void copy_pieces(const std::vector<HostBytes>& pieces, int64_t at, std::span<std
   auto piece = std::upper_bound(pieces.begin(), pieces.end(), at,
                                 [](int64_t offset, const HostBytes& one) { return offset < one.offset; });
   while (!to.empty()) {
-    HCTR_EXPECT(piece != pieces.begin(), "no piece of the state is at ", at);
+    HCTR_EXPECT(piece != pieces.begin(), "no piece of the state contains offset ", at);
     const std::span<const std::byte> from = (piece - 1)->span().subspan(static_cast<size_t>(at - (piece - 1)->offset));
     const size_t bytes = std::min(from.size(), to.size());
-    HCTR_EXPECT(bytes > 0, "no piece of the state is at ", at);
+    HCTR_EXPECT(bytes > 0, "no piece of the state contains offset ", at);
     std::copy_n(from.data(), bytes, to.data());
     to = to.subspan(bytes);
     at += static_cast<int64_t>(bytes);

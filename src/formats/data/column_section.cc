@@ -61,10 +61,10 @@ void check_missing(const std::vector<std::string>& missing, const std::vector<La
 
 Schema<DenseColumns> dense_columns_schema(const char* fallback) {
   return Schema<DenseColumns>("dense columns")
-      .need("columns", &DenseColumns::columns, "columns that become dense values, one each, in this order")
+      .need("columns", &DenseColumns::columns, "columns that become dense values, one value per column, in this order")
       .opt("transform", &DenseColumns::transform,
-           "the transform of the numbers: none, ln(1 + max(x, 0)), (x - mean) / std, or both in this order: [\"log\", "
-           "\"standardize\"]")
+           "the transform of each number x: \"none\"; \"log\", ln(1 + max(x, 0)); \"standardize\", (x - mean) / std; "
+           "or [\"log\", \"standardize\"], both in this order")
       .opt("mean", &DenseColumns::mean,
            "for standardize: the mean, one number for all columns or one for each column; without mean and std "
            "both are computed from the training data and saved with the model")
@@ -82,7 +82,7 @@ namespace {
 /// The slot fields that all formats have. `keys`: the manual's text on how a value becomes a key.
 Schema<SlotColumns> common_slot_columns(const std::string& keys) {
   return Schema<SlotColumns>("slot columns")
-      .need("columns", &SlotColumns::columns, "columns that become slots, one each, in this order")
+      .need("columns", &SlotColumns::columns, "columns that become slots, one slot per column, in this order")
       .opt("keys", &SlotColumns::keys, keys)
       .opt("buckets", &SlotColumns::buckets, "for hash: number of keys of each column; 0: 63-bit keys",
            between(0, 1LL << 48))
@@ -95,7 +95,7 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
            "value")
       .opt("brackets", &SlotColumns::brackets,
            "a text holds a list in brackets, such as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around "
-           "values are dropped; without separator: commas, or blanks between numbers and values in quotes")
+           "values are dropped; without separator, values are separated by commas, or by blanks as in NumPy")
       .together(check_slots);
 }
 

@@ -9,7 +9,7 @@
 namespace hctr {
 
 Misfit read_value(const Json& value, const Range& range, Positive& out) {
-  const char* const expected = "the text of a positive label, several, or {\"at_least\": number}";
+  const char* const expected = "the text of a positive label, an array of such texts, or {\"at_least\": number}";
   if (const Json& one = unwrapped(value); one.object()) {
     for (const auto& [key, inner] : *one.object())
       if (key != "at_least") {

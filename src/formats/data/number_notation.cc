@@ -204,9 +204,9 @@ std::string describe(const NumberNotation& notation) {
 }
 
 const char* const kNumberFormatHelp =
-    "the format of numbers in texts, as an example: \"1,234.5\" has commas as thousands separators, \"1234,5\" a "
-    "decimal comma. Values may omit the separators; (12) and 12- mean -12. Default: the section's number_format, "
-    "else \"1234.5\"";
+    "the format of numbers in texts, written as an example number: \"1,234.5\" has commas as thousands separators, "
+    "\"1234,5\" a decimal comma. Values may omit the separators; (12) and 12- mean -12. Default: the section's "
+    "number_format, else \"1234.5\"";
 const char* const kUnitHelp =
     "the prefix or suffix of each number in texts, such as \"$\", \"EUR\" or \"kg\"; with \"%\" 12.5% means 0.125; "
     "a value without the unit is a bad record";

@@ -38,8 +38,8 @@ void expect_numbering(const std::string& wanted, const std::string& what, const 
   if (wanted.empty() || has.empty() || has == wanted) return;
   throw Error(Kind::data,
               cat("'", source, "' has the numbering ", has, ", and ", what, " ", wanted,
-                  ": equal keys mean different values in the two. Run preprocess --apply with the preprocess.json "
-                  "of the earlier data"));
+                  ": equal keys mean different values in the two numberings. Run preprocess --apply with the "
+                  "preprocess.json of the earlier data"));
 }
 
 }  // namespace hctr

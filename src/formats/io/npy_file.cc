@@ -94,7 +94,7 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   if (__builtin_mul_overflow(rows_, columns_, &expected) || __builtin_mul_overflow(expected, size->second, &expected) ||
       expected != bytes - begin)
     refuse(cat("has ", bytes - begin, " bytes of numbers; ", rows_, " times ", columns_, " of type ", type_,
-               " have another size: the file is incomplete"));
+               " need another number of bytes: the file is incomplete"));
 }
 
 template <class T>

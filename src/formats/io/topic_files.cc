@@ -177,7 +177,7 @@ void ArrivingFromTopic::remove_old() {
 
 fs::path file_of_range(const TopicSource& source, const std::string& name) {
   const auto range = range_of_name(source.stream.topic, name);
-  if (!range) throw Error(Kind::io, cat("'", name, "' is no file of topic '", source.stream.topic, "'"));
+  if (!range) throw Error(Kind::io, cat("'", name, "' is not a file of topic '", source.stream.topic, "'"));
   const fs::path file = source.folder / name;
   static std::mutex one_at_a_time;  // rank threads may request the same file concurrently
   const std::lock_guard lock(one_at_a_time);

@@ -29,7 +29,7 @@ AccessStatsHead parse_head(const std::string& text, const fs::path& path) {
   const auto number = [&](const char* name) {
     const Json* value = json->find(name);
     if (!value || !value->integer() || *value->integer() < 0)
-      throw refuse(cat("has no \"", name, "\" that is an integer"));
+      throw refuse(cat("lacks the integer \"", name, "\" of at least 0"));
     return *value->integer();
   };
   if (number("schema") != formats::kAccessStatsSchema)
@@ -101,7 +101,7 @@ AccessStatsHead read_access_stats(
                  kRow = static_cast<int64_t>(sizeof(formats::RowAccess));
   if (error || head.rows != (bytes - kHead) / kRow || (bytes - kHead) % kRow != 0)
     throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' has ", bytes, " bytes, and its ", head.rows,
-                                " rows need another size: the file is damaged"));
+                                " rows need another number of bytes: the file is damaged"));
   std::vector<formats::RowAccess> rows;
   for (int64_t first = 0; first < head.rows; first += static_cast<int64_t>(rows.size())) {
     rows.resize(static_cast<size_t>(std::min<int64_t>(head.rows - first, 1 << 18)));

@@ -224,8 +224,8 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
   const bool fits_others = std::any_of(others.begin(), others.end(),
                                        [&](const SparseLayout& other) { return bytes % other.row_bytes() == 0; });
   if (any && with_slot)
-    throw Error(Kind::data, cat(kModelFile, " '", path.string(), "': no layout that fits its ", bytes,
-                                " bytes gives slot ids of the config", fits_others ? "; " + hint : ""));
+    throw Error(Kind::data, cat(kModelFile, " '", path.string(), "': with every layout that fits its ", bytes,
+                                " bytes, some slot ids do not exist in the config", fits_others ? "; " + hint : ""));
   if (any || fits_others)
     throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' of ", bytes,
                                 " bytes does not consist of rows "
@@ -289,7 +289,7 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   const auto check = [&](const AccessStatsHead& head) {
     if (head.rows != in_model)
       throw Error(Kind::data, cat("'", path.string(), "' has access statistics of ", head.rows,
-                                  " keys, but the model file next to it ", in_model,
+                                  " keys, but the model file next to it has ", in_model,
                                   " rows: the statistics belong to another "
                                   "model"));
   };

@@ -41,7 +41,8 @@ void copy_bags(const SampleBlock& all, int64_t slots, const std::vector<int64_t>
 
 NegativeSampling::NegativeSampling(double share, uint64_t seed)
     : share_(share), key_(random_key(seed, random_stream("negative sampling"))) {
-  HCTR_EXPECT(share > 0 && share <= 1, "a share of ", share, " of the samples with label 0");
+  HCTR_EXPECT(share > 0 && share <= 1, "the share of kept samples with label 0 is ", share,
+              ", expected above 0 and at most 1");
 }
 
 float NegativeSampling::log_share() const { return static_cast<float>(std::log(share_)); }

@@ -40,7 +40,7 @@ ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options,
       source_(set, options, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
   HCTR_EXPECT((slice_ || shuffled_) + negatives_.has_value() <= 1,
-              "negative sampling excludes slices and shuffling of the stored order");
+              "negative sampling cannot be combined with a slice or with shuffling of the stored order");
   HCTR_EXPECT(!slice_ || !shuffled_, "a slice of a set cannot be shuffled");
 }
 
@@ -127,7 +127,7 @@ void ParsedChunkStream::count_bad_records(Result& result) {
   if (bad_report_.most && bad_records_ > *bad_report_.most)
     throw Error(Kind::data,
                 cat("'", bad_report_.set, "': ", bad_records_, " bad records, but \"max_bad_records\" allows ",
-                    *bad_report_.most, "; one of the last: ", bad.first));
+                    *bad_report_.most, "; one of the last bad records: ", bad.first));
   if (bad_report_.files.insert(result.file).second)
     bad_report_.log.warning(bad.first, "; bad records of this file are skipped, further ones without a message");
 }

@@ -230,8 +230,8 @@ void check_csv_options(const CsvOptions& options, const std::string& pointer, Pr
     problems.error(here, cat("expected one character, or up to ", kLongestDelimiter,
                              ", none of them a line end; found ", Json(delimiter).text()));
   if (const std::string quote = options.quote.value_or(""); !one && !quote.empty())
-    problems.error(pointer + "/quote", cat("cells cannot be quoted between delimiters of several characters, as ",
-                                           Json(delimiter).text(), "; leave it out"));
+    problems.error(pointer + "/quote", cat("cells cannot be quoted if the delimiter has several characters, as in ",
+                                           Json(delimiter).text(), "; remove \"quote\""));
   else
     check_one_character(quote, true, pointer + "/quote", problems);
   if (delimiter == options.quote.value_or("\"")) problems.error(pointer + "/quote", "is also the delimiter");

@@ -78,6 +78,6 @@ void join_all_reshapes(FusedGraph& fused) {
 }  // namespace
 
 const FusionPattern kWholeSlices = {"a Slice that keeps its whole input", pass_through_all};
-const FusionPattern kSlotColumns = {"a Slice of slots and Reshapes", join_all_reshapes};
+const FusionPattern kSlotColumns = {"a Slice of slots and the Reshapes after it", join_all_reshapes};
 
 }  // namespace hctr

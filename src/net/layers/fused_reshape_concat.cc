@@ -86,14 +86,14 @@ class FusedReshapeConcat : public Layer {
 LayerType fused_reshape_concat() {
   using L = FusedReshapeConcat<true>;
   return LayerType::of<L>(L::kType,
-                          "y_0 [samples (slots - 1), sum of dims]: all slots but the last, as rows; y_1 [samples, sum "
-                          "of dims]: the last one",
+                          "y_0 [samples * (slots - 1), sum of dims]: all slots except the last, as rows; y_1 [samples, "
+                          "sum of dims]: the last slot",
                           {1, kAnyNumber}, {2, 2}, Schema<NoParams>(L::kType));
 }
 
 LayerType fused_reshape_concat_general() {
   using L = FusedReshapeConcat<false>;
-  return LayerType::of<L>(L::kType, "y [samples slots, sum of dims]: all slots, as rows", {1, kAnyNumber}, {1, 1},
+  return LayerType::of<L>(L::kType, "y [samples * slots, sum of dims]: all slots, as rows", {1, kAnyNumber}, {1, 1},
                           Schema<NoParams>(L::kType));
 }
 

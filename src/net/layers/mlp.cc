@@ -286,7 +286,7 @@ LayerType fused_inner_product() {
           .opt("position", &P::position,
                "Head and Body have three additional tops, Body and Tail three additional bottoms; these tensors "
                "are not used")
-          .opt("activation", &P::activation, "the function applied to the sum; None is the identity"));
+          .opt("activation", &P::activation, "the activation function, applied to x W + b; None is the identity"));
 }
 
 LayerType mlp() {

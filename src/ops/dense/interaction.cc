@@ -157,7 +157,7 @@ void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, s
     HCTR_EXPECT(d_dense, "interaction_backward: a fused ReLU needs d_dense");
     expect_bias_gradient("interaction_backward below", ctx, *d_dense, below->d_bias, below->scratch);
     HCTR_EXPECT(below->scratch.elements() >= gradient_through_relu_scratch(d_dense->spec()).shape.elements(),
-                "interaction_backward below needs more scratch memory");
+                "interaction_backward with a fused ReLU needs more scratch memory");
   }
   if (!d_dense && !d_slots) return;
   count_flops(ctx, 2 * flops_of_pairs(dense, slots));

@@ -16,9 +16,8 @@ void expect_vectors(const char* what, const BagList& bags, BagPooling pooling, c
 void pool_bags(Context& ctx, BagList bags, RowMemory table, BagPooling pooling, Tensor y, int32_t* chosen) {
   expect_vectors("pool_bags y", bags, pooling, y);
   HCTR_EXPECT((pooling == BagPooling::max) == (chosen != nullptr),
-              "pool_bags: only max pooling needs, and must "
-              "have, memory for the positions of the largest "
-              "elements");
+              "pool_bags: memory for the positions of the largest elements is required with max pooling and not "
+              "allowed otherwise");
   HCTR_ON_DEVICE(ctx, pool_bags(ctx, bags, table, pooling, y, chosen));
 }
 

@@ -49,7 +49,7 @@ __device__ inline WarpSums sum_warps(uint32_t* of_warp, uint32_t mine, int warp,
   const uint32_t to_mine = __shfl_sync(kWholeWarp, to_lane, warp);
   return {to_mine - of_warp[warp], __shfl_sync(kWholeWarp, to_lane, 31)};
 }
-static_assert(kGroupWarps == 32, "a warp sums the counts of all warps");
+static_assert(kGroupWarps == 32, "one warp sums the counts of all warps, one warp per lane");
 
 /// One radix sort pass over the threads' keys by eight bits of their rows. row[j] is the row of the thread's key first
 /// + 32 j; the lower half of tag[j] is the key's position in the batch.

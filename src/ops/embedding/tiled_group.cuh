@@ -21,7 +21,7 @@ using hctr::cuda::BlockRange;
 
 constexpr int kSortThreads = 256, kSortWarps = kSortThreads / 32;
 constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys per thread, keys per block
-static_assert(kSortThreads == kSortDigits, "a thread has one digit");
+static_assert(kSortThreads == kSortDigits, "each thread handles one digit");
 constexpr int kMostPasses = 32 / kSortDigitBits;
 constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a limit, because a block reads the counts of all tiles
 

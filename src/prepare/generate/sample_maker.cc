@@ -85,8 +85,8 @@ void SampleMaker::check_added(const DataSection& section) const {
   if (static_cast<int64_t>(section.slot_size_array.size()) != section.slots()) return;
   if (hashed_)
     throw Error(Kind::usage,
-                "hashed keys exclude slot_size_array, because the reader of Parquet data adds its sums to the "
-                "keys: remove slot_size_array, or use --keys contiguous");
+                "hashed keys cannot be combined with slot_size_array, because the reader of Parquet data adds the "
+                "sizes of earlier slots to the keys: remove slot_size_array, or use --keys contiguous");
   if (vocabulary_ != section.slot_size_array)
     throw Error(Kind::usage,
                 "--vocabulary differs from slot_size_array of the Data layer, which the reader of Raw and Parquet "

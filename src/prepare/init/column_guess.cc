@@ -131,9 +131,8 @@ class Guesser {
       return whole && counts_rows() ? leave_out("id: integers that number the rows") : number();
     if (facts_.fractions && std::max(facts_.most, -facts_.least) >= facts_.whole_below)
       return leave_out(cat("ids by '", ids_,
-                           "' in the name, but floating-point numbers may have merged several "
-                           "ids: from ",
-                           digits(facts_.whole_below), " on integers are rounded; store ids as integers or text"));
+                           "' in the name, but floating-point numbers may have merged several ids: integers from ",
+                           digits(facts_.whole_below), " on are rounded; store ids as integers or text"));
     if (whole && facts_.leading_zeros > 0)
       return unique_ > kUnique ? leave_out("id: digits with leading zeros, nearly all distinct")
                                : category(cat("digits with leading zeros, ", distinct_, " different ones"));
@@ -197,7 +196,7 @@ class Guesser {
 
   bool list_in_cells() {
     if (has_decimal_commas(facts_) && facts_.notation.choose(format_).kind == NotationFacts::Choice::Kind::one)
-      return leave_out(cat("'", facts_.no_number, "' may be a number with a decimal comma or a list of two: ",
+      return leave_out(cat("'", facts_.no_number, "' may be a number with a decimal comma or a list of two numbers: ",
                            stated("--number"), " or ", stated("--list"), " says which"));
     if (has_decimal_commas(facts_)) return leave_out(which_format(facts_.notation.choose(format_)));
     const std::optional<size_t> s = list_separator(facts_);

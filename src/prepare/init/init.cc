@@ -187,7 +187,7 @@ class Initializer {
     if (parquet_ && pass_.facts[pass_.label_column].fractions && label.text)
       throw Error(Kind::usage,
                   cat("--positive ", *options_.positive, ": label '", label.column,
-                      "' has fractions, of which only the larger number can be positive; store the label as integers"));
+                      "' has fractions, so only its larger number can be positive; store the label as integers"));
     if (label.text || pass_.held_out_labels.numbers == pass_.held_out_labels.rows) return;
     for (const auto& [text, rows] : pass_.held_out_labels.counts)
       if (double number = 0; !read_number(label.notation, text, number))

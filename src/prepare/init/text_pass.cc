@@ -110,8 +110,8 @@ void expect_same_layout(const fs::path& path, const TextLayout& own, const TextL
   throw Error(
       Kind::data,
       cat("'", path.string(),
-          "' of --eval has another layout than the training rows: both need the same separator, and both or none a "
-          "header"));
+          "' of --eval has another layout than the training rows: both need the same separator, and either both or "
+          "neither must have a header"));
 }
 
 }  // namespace

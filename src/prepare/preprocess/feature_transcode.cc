@@ -110,7 +110,7 @@ size_t role(const FeatureSpec& spec, const std::string& name, const std::vector<
   const auto found = spec.find(name);
   if (!found)
     throw Error(Kind::usage, cat("there is no feature \"", name, "\"", did_you_mean(name, names),
-                                 "; --features names them in the order of the columns"));
+                                 "; --features names the features in the order of the columns"));
   return *found;
 }
 
@@ -194,7 +194,8 @@ FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& 
   if (options.half_numerical)
     for (const size_t feature : from.channel(kNumericalChannel)) {
       if (is_whole(from.features[feature].type))
-        throw Error(Kind::usage, cat("--half needs numbers with fractions; the type of \"", from.features[feature].name,
+        throw Error(Kind::usage, cat("--half needs floating-point features; the type of "
+                                     "\"", from.features[feature].name,
                                      "\" is ", name_of(from.features[feature].type)));
       to.features[feature].type = FeatureType::f16;
     }

@@ -278,7 +278,8 @@ SavedColumns read_columns(const fs::path& path, const Log& log) {
   const Json json = read_json_checked_from(kCheckedDescription, path, "", checked);
   if (!checked) warn_unchecked(path, log);
   SavedColumns saved;
-  in_context([&] { return cat("reading '", path.string(), "', which this version of preprocess writes"); },
+  in_context([&] { return cat("reading '", path.string(), "', expected in the format that this version of preprocess "
+                                                          "writes"); },
              [&] {
                const Members file{json};
                saved.numbering = file.text("numbering");

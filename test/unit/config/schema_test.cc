@@ -161,7 +161,8 @@ TEST(Schema, StrictMakesWarningsErrors) {
 
 TEST(Schema, TwoSpellingsOfOneFieldMustAgree) {
   EXPECT_EQ(parse(R"({"size": 7, "dropout_rate": 0.2, "rate": 0.1})").text(),
-            "error /t/dropout_rate: \"dropout_rate\" and \"rate\" mean the same and differ; keep one\n");
+            "error /t/dropout_rate: \"dropout_rate\" and \"rate\" are names of the same field and have different "
+            "values; keep one\n");
   EXPECT_EQ(parse(R"({"size": 7, "dropout_rate": 0.1, "rate": 0.1})").text(), "");
 }
 

@@ -170,7 +170,7 @@ TEST(ProfileReport, SaysHowTheStepWasMeasured) {
   times.recorded = true;
   times.measured = 4.1e-3;
   EXPECT_EQ(lines_of(times)[0],
-            "Profile of 1 steps of 0 samples: 4.00 ms a step (as the sum of its parts and gaps 4.10).");
+            "Profile of 1 steps of 0 samples: 4.00 ms a step (sum of the times of its parts and gaps: 4.10).");
 }
 
 TEST(ProfileReport, SaysWhatTracingDoesToTheStepOrWhyThereIsNone) {

@@ -65,10 +65,10 @@ TEST(RankTable, AnotherProgramIsNamedWithItsHost) {
   ranks[2].host = "b";
   ranks[2].version = "0.1.0 (y)";
   EXPECT_EQ(message_of(Kind::comm, [&] { expect_one_program(ranks); }),
-            "rank 2 on b runs 0.1.0 (y) and rank 0 on a runs 0.1.0 (x): all must run the same program");
+            "rank 2 on b runs 0.1.0 (y) and rank 0 on a runs 0.1.0 (x): all ranks must run the same program");
   ranks[2] = about_from_text(R"({"host": "c", "version": "0.0.9", "nvlink": 3})");
   EXPECT_EQ(message_of(Kind::comm, [&] { expect_one_program(ranks); }),
-            "rank 2 on c runs 0.0.9 and rank 0 on a runs 0.1.0 (x): all must run the same program")
+            "rank 2 on c runs 0.0.9 and rank 0 on a runs 0.1.0 (x): all ranks must run the same program")
       << "though it says less of itself";
 }
 

@@ -87,7 +87,7 @@ TEST(ScaleForecast, WordsOfAClusterAreRead) {
       {"hosts=2,network=token-ring", "expected ib or eth with Gb/s"},
       {"hosts=2,network=ibfast", "'fast' is not a number above 0"},
       {"hosts=2,net=ib400", "'net=ib400'; expected hosts=, gpus=, network= or links="},
-      {"gpus=2,links=wire", "lacks microseconds"}};
+      {"gpus=2,links=wire", "lacks the latency in microseconds"}};
   for (const auto& [text, says] : wrong)
     EXPECT_NE(message_of(Kind::usage, [words = text] { cluster_from(words); }).find(says), std::string::npos) << text;
   EXPECT_NE(message_of(Kind::usage, [] { measured_step_from("1.05"); }).find("expected SAMPLES:MS"), std::string::npos);

@@ -70,10 +70,11 @@ TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWh
     EXPECT_FALSE(hash.any_error());
   };
   expect("",
-         "the keys of \"deep\" follow those of \"wide\", and the number of the latter is unknown; set "
-         "\"slot_size_array\" of the Data layer");
+         "the keys of \"deep\" follow those of \"wide\", whose number of keys is unknown; set \"slot_size_array\" of "
+         "the Data layer");
   expect(R"("slot_size_array": [5, 6, 10, 20, 31], )",
-         "its sizes differ from the sizes in another section of the config for the slots of \"deep\"");
+         "\"slot_size_array\" differs from the sizes that another section of the config states for the slots of "
+         "\"deep\"");
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ TEST(SharedKeys, AWarningSaysWhyNoVectorIsShared) {
             "its slots; put the slots into one sparse input\n");
   EXPECT_EQ(
       problems_of(kShared, {1, 2}, "Localized"),
-      "warning /layers/0/csv/slots: slots of the key space \"s\" share no vectors: rows of the embedding /layers/2 "
-      "belong to slot and key; set \"identity\": \"key\" in sparse_embedding_hparam to share rows\n");
+      "warning /layers/0/csv/slots: slots of the key space \"s\" share no vectors: rows of the embedding /layers/2 are "
+      "identified by slot and key; set \"identity\": \"key\" in sparse_embedding_hparam to share rows\n");
 }
 
 TEST(SharedKeys, ATableOfKeysHasOneRowForATextInAnyOfItsSlots) {

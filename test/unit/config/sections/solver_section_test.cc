@@ -86,7 +86,7 @@ TEST(SolverSection, SearchesAlgorithmsOfRecordedSteps) {
 TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
   const auto differ = [](const std::string& spelling, const std::string& field) {
     return "error /solver/" + spelling + ": \"" + spelling + "\" and \"" + field +
-           "\" mean the same and differ; keep one\n";
+           "\" are names of the same field and have different values; keep one\n";
   };
   EXPECT_EQ(read_solver(R"(, "i64_input_key": true, "input_key_type": "I32")").text,
             differ("i64_input_key", "input_key_type"));

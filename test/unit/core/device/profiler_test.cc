@@ -253,7 +253,7 @@ TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
 TEST(Profiler, DoesNotTraceACpu) {
   Runtime runtime(kCpu, {});
   Profiler profiler(runtime);
-  EXPECT_EQ(profiler.begin_trace(), "no kernel runs on a GPU");
+  EXPECT_EQ(profiler.begin_trace(), "this device is not a GPU");
 }
 
 /// Some recordings may not have run when measuring ends.

@@ -220,7 +220,7 @@ TEST_F(HybridKeys, OfAFileMustBePossible) {
     return all.substr(0, all.find("\n"));
   };
   EXPECT_EQ(message("{}").substr(0, 23), " contains no hot keys: ");
-  EXPECT_EQ(message(R"({"hottest": [{"key": 3}]})"), R"(: entry 0 of "hottest" has no "slot" that is an integer)");
+  EXPECT_EQ(message(R"({"hottest": [{"key": 3}]})"), R"(: entry 0 of "hottest" lacks the integer "slot")");
   EXPECT_EQ(message(R"({"hottest": [{"slot": 4, "key": 3}]})"),
             R"(: entry 0 of "hottest": slot 4 does not exist; there are 4)");
   EXPECT_EQ(message(R"({"hottest": [{"slot": 1, "key": 3}, {"slot": 1, "key": 3}]})"),

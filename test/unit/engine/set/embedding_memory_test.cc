@@ -211,7 +211,7 @@ TEST(EmbeddingSetMemory, MessagesNameTheOptionsOfTheSet) {
   expect_said("host_bytes must be at least", [&] { step(changed); });
   changed.device_bytes.reset();
   changed.tables[0].optimizer.rows = EmbeddingOptimizer::Rows::global;
-  expect_said("use local or lazy_global; or remove disk", [&] { step(changed); });
+  expect_said("use local or lazy_global; or remove `disk`", [&] { step(changed); });
   expect_said("key 5001 is outside the rows 0 to 4999", [&] {
     EmbeddingSet set(options);
     const int64_t key = 5001;

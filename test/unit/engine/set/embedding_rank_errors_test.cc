@@ -85,7 +85,7 @@ TEST(EmbeddingRankErrors, OptionsThatDifferAreRefusedOnAllRanks) {
                     [&] { EmbeddingSet set(options); });
     options.tables[1].dim = 3;
     options.tables[0].placement = {PlaceOfRows::replicated};
-    expect_error_of(Kind::usage, "'items': a replicated table needs rows, the", [&] { EmbeddingSet set(options); });
+    expect_error_of(Kind::usage, "'items': a replicated table needs `rows`, the", [&] { EmbeddingSet set(options); });
     options.tables[0].placement = {PlaceOfRows::whole, 2};
     expect_error_of(Kind::usage, "expected 0 to 1", [&] { EmbeddingSet set(options); });
   });

@@ -904,7 +904,7 @@ TEST(EmbeddingSetOnCpu, NamesOptionsThatDoNotFit) {
     expect_error(Kind::usage, text, [&] { const EmbeddingSet set(options); });
   };
   refuses("two embedding tables", [](auto& o) { o.tables.push_back(o.tables[0]); });
-  refuses("this table does not exist", [](auto& o) { o.features[0].table = "item"; });
+  refuses("which does not exist", [](auto& o) { o.features[0].table = "item"; });
   refuses("dim is 0", [](auto& o) { o.tables[0].dim = 0; });
   refuses("when_full needs most_rows",
           [](auto& o) { o.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru; });

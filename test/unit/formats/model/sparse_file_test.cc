@@ -264,7 +264,8 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
       message(false, 1, slots),
       "sparse model file 'x' of 60 bytes does not consist of rows without a slot id (12, 8 bytes each); " + of_slots);
   EXPECT_EQ(message(true, 1, keys),
-            "sparse model file 'x': no layout that fits its 60 bytes gives slot ids of the config; " + of_keys);
+            "sparse model file 'x': with every layout that fits its 60 bytes, some slot ids do not exist in the "
+            "config; " + of_keys);
   TableRig rig(kCpu, spec_of(false, 1));
   load_sparse(folder / "x", *rig.table, 8);
   EXPECT_EQ(rig.table->rows(), 5);
@@ -284,8 +285,8 @@ TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
             "sparse model file 'x' has 17 bytes, which is not a multiple of a row of 2 elements (16, 12 bytes): the "
             "file is damaged or belongs to a model with another embedding_vec_size");
   EXPECT_EQ(message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
-            "sparse model file 'x': no layout that fits its 24 bytes gives slot ids of the config; its rows seem "
-            "to be identified by keys alone: \"identity\": \"key\"");
+            "sparse model file 'x': with every layout that fits its 24 bytes, some slot ids do not exist in the "
+            "config; its rows seem to be identified by keys alone: \"identity\": \"key\"");
   EXPECT_EQ(message(packed(int64_t{1}, 1.0f, 1.0f, int64_t{1}, 1.0f, 1.0f), false),
             "table 'deep': key 1 occurs twice\n  while loading sparse model file 'x'");
   EXPECT_EQ(message_of(Kind::io, [&] { loaded(spec_of(false), folder / "none", 8); }),

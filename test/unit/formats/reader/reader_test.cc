@@ -410,7 +410,7 @@ TEST(Reader, PoliciesForBadRecords) {
   EXPECT_SAYS(message_of(run), "part1.data': record 1 of 50, at byte 69: fails its check sum");
   section.bad_records = BadRecordPolicy::skip;
   section.max_bad_records = 2;
-  EXPECT_SAYS(message_of(run), "3 bad records, but \"max_bad_records\" allows 2; one of the last: ");
+  EXPECT_SAYS(message_of(run), "3 bad records, but \"max_bad_records\" allows 2; one of the last bad records: ");
   section.max_bad_records = 10;
   EXPECT_EQ(message_of(run), "");
 }

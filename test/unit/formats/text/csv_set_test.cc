@@ -623,9 +623,9 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(with(R"("delimiter": "")"), "/layers/0/csv/delimiter: expected one character, or up to 16");
   EXPECT_SAYS(with(R"("separator": ":\n")"), "none of them a line end; found \":\\n\"");
   EXPECT_SAYS(with(R"("separator": "::", "delimiter": ",")"),
-              "\"separator\" and \"delimiter\" mean the same and differ");
+              "\"separator\" and \"delimiter\" are names of the same field and have different values");
   EXPECT_SAYS(with(R"("separator": "::", "quote": "'")"),
-              "/layers/0/csv/quote: cells cannot be quoted between delimiters of several characters, as \"::\"");
+              "/layers/0/csv/quote: cells cannot be quoted if the delimiter has several characters, as in \"::\"");
   EXPECT_SAYS(with(R"("missing": ["?", ""])"), "/layers/0/csv/missing/1: an empty cell is always missing");
   EXPECT_SAYS(with(R"("quote": ",")"), "/layers/0/csv/quote: is also the delimiter");
   EXPECT_SAYS(with(R"("columns": ["y", "a"])"), "/layers/0/csv/columns: the header names the columns");
@@ -651,7 +651,8 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(labels(R"([{"column": "y", "positiv": "yes"}])"), "did you mean \"positive\"?");
   EXPECT_SAYS(
       labels(R"([{"column": "y", "positive": 1}])"),
-      "/layers/0/csv/labels/0/positive: expected the text of a positive label, several, or {\"at_least\": number}");
+      "/layers/0/csv/labels/0/positive: expected the text of a positive label, an array of such texts, or "
+      "{\"at_least\": number}");
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": []}])"), "expected the text of a positive label");
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": ""}])"), "an empty cell is a missing label");
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": {"at_least": "4"}}])"),

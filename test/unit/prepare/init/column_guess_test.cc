@@ -327,7 +327,8 @@ TEST(ColumnGuess, AStatedFormatDecidesWhatAPointOrACommaIs) {
   const auto comma = [](int r) { return cat(drawn(r, 9), ",", 1 + drawn(r + 7, 9)); };
   const ColumnGuess doubt = guess_cells("x", 400, comma);
   EXPECT_EQ(doubt.kind, GuessedKind::left_out);
-  EXPECT_NE(doubt.why.find("a number with a decimal comma or a list of two: --number x or --list x"), std::string::npos)
+  EXPECT_NE(doubt.why.find("a number with a decimal comma or a list of two numbers: --number x or --list x"),
+            std::string::npos)
       << doubt.why;
   EXPECT_EQ(guess_as(NumberFormat::comma, comma).notation.format, NumberFormat::comma);
   EXPECT_FALSE(guess_as(NumberFormat::points_comma, [](int r) { return cat(r * 7 % 401, ".5"); }).notation.given());
