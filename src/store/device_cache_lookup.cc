@@ -120,6 +120,7 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
                              .stride = request.stride == 0 ? of.dim : request.stride,
                              .default_value = of.default_value});
     session.lookup.items += vectors_of(request);
+    session.lookup.has_bags |= !request.offsets.empty();
     session.lookup.most_dim = std::max(session.lookup.most_dim, of.dim);
     const std::lock_guard lock(lists_);
     session.lookup.only_f32 &= pools_[static_cast<size_t>(of.pool)]->options.type == ops::CachedType::f32;

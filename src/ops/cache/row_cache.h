@@ -115,6 +115,7 @@ struct CacheLookup {
   int32_t part_count = 0;
   int32_t most_dim = 0;   // largest dim of `pools`
   bool only_f32 = false;  // all of `pools` store f32
+  bool has_bags = false;  // a part has offsets
   int64_t items = 0;      // number of vectors of all parts
   /// [keys of all parts] place of each key of the pooled parts: a row number or a kPlace constant. Read by
   /// cache_fill(). Null if misses are not listed.

@@ -72,37 +72,68 @@ __device__ int32_t place_of(const CacheLookup& lookup, const CachePool& pool, co
   return pool.whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
 }
 
-/// Marks the entry of a key as used, updates `counts`, and lists the key if its place is kPlaceMissing. Call from one
-/// lane.
-__device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t p, int64_t item, int64_t at,
-                         const FoundEntry& found, int32_t place, uint8_t era, LookupCounts& counts) {
-  if (found.way >= 0) {
-    uint8_t* const used = pool.used + int64_t{found.set} * kCacheWays + found.way;
+/// What a lane needs to know of one key.
+struct KeyAt {
+  int64_t item, at;
+  FoundEntry found;
+  int32_t place;
+};
+
+/// Marks the entry of a key as used, updates `counts`, and lists the key if its place is kPlaceMissing.
+__device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t p, const KeyAt& of, uint8_t era,
+                         LookupCounts& counts) {
+  if (of.found.way >= 0) {
+    uint8_t* const used = pool.used + int64_t{of.found.set} * kCacheWays + of.found.way;
     if (volatile_load(used) != era) *used = era;
   }
-  counts.defaults += place == kPlaceDefault;
-  counts.misses += found.way < 0 && !pool.whole;
-  if (place != kPlaceMissing) return;
+  counts.defaults += of.place == kPlaceDefault;
+  counts.misses += of.found.way < 0 && !pool.whole;
   const CachePart& part = lookup.parts[p];
-  lookup.misses[atomicAdd(&lookup.state->sessions[lookup.session].misses, 1u)] = {part.keys[at - part.first_key], item,
-                                                                                  p, static_cast<int32_t>(at)};
+  if (lookup.places && part.offsets) lookup.places[of.at] = of.place;
+  if (of.place != kPlaceMissing) return;
+  lookup.misses[atomicAdd(&lookup.state->sessions[lookup.session].misses, 1u)] = {
+      part.keys[of.at - part.first_key], of.item, p, static_cast<int32_t>(of.at)};
 }
 
-/// Finds the entries of keys[0, count) of a part. count <= kAtOnce.
+/// Notes keys [at, at + count). Each lane notes one key, so that the loads of different keys overlap. Key k belongs to
+/// item + k * item_step.
+__device__ void note_keys(const CacheLookup& lookup, const CachePool& pool, int32_t p, int64_t item, int item_step,
+                          int64_t at, int count, const FoundEntry (&found)[kAtOnce], const int32_t (&places)[kAtOnce],
+                          uint8_t era, const CacheLanes& lanes, LookupCounts& counts) {
+  if (lanes.lane >= count) return;
+  KeyAt own{item + lanes.lane * item_step, at + lanes.lane, found[0], places[0]};
+#pragma unroll
+  for (int k = 1; k < kAtOnce; ++k)
+    if (lanes.lane == k) own.found = found[k], own.place = places[k];
+  note_key(lookup, pool, p, own, era, counts);
+}
+
+/// Finds the entries of keys[0, count) of a part. count <= kAtOnce. First loads all entries, then the heads of the first
+/// matching entries, so that the loads of different keys overlap.
 __device__ void find_some(const CachePool& pool, const CachePart& part, const int64_t* keys, int count,
                           const CacheLanes& lanes, FoundEntry (&found)[kAtOnce]) {
   uint64_t entries[kAtOnce];
   int64_t key[kAtOnce];
+  uint32_t candidates[kAtOnce], row[kAtOnce];
+  CacheHead heads[kAtOnce];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k) key[k] = keys[min(k, count - 1)];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k)
+    entries[k] = load_entry(pool, CacheHash(pool, key[k], part.space).set, lanes.lane);
 #pragma unroll
   for (int k = 0; k < kAtOnce; ++k) {
-    if (k >= count) break;
-    key[k] = keys[k];
-    entries[k] = load_entry(pool, CacheHash(pool, key[k], part.space).set, lanes.lane);
+    candidates[k] = lanes.ballot(may_hold(entries[k], CacheHash(pool, key[k], part.space).tag));
+    row[k] = cache_row(lanes.of(entries[k], max(__ffs(static_cast<int>(candidates[k])) - 1, 0)));
+    if (candidates[k] != 0) heads[k] = load_head(pool, row[k]);
   }
 #pragma unroll
   for (int k = 0; k < kAtOnce; ++k) {
-    if (k >= count) break;
     const CacheHash hash(pool, key[k], part.space);
+    if (candidates[k] != 0 && heads[k].key == key[k] && heads[k].space == part.space) {
+      found[k] = {hash.set, row[k], __ffs(static_cast<int>(candidates[k])) - 1, heads[k].scale};
+      continue;
+    }
     found[k] = match_in_set(pool, lanes, entries[k], hash.set, hash.tag, key[k], part.space);
     if (found[k].way < 0 && pool.whole) found[k] = find_further(pool, lanes, hash, entries[k], key[k], part.space);
   }
@@ -126,11 +157,8 @@ __device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, i
   find_some(pool, part, part.keys + (at - part.first_key), count, lanes, found);
   int32_t places[kAtOnce];
 #pragma unroll
-  for (int k = 0; k < kAtOnce; ++k)
-    if (k < count) {
-      places[k] = place_of(lookup, pool, found[k]);
-      if (lanes.lane == 0) note_key(lookup, pool, p, item + k, at + k, found[k], places[k], era, counts);
-    }
+  for (int k = 0; k < kAtOnce; ++k) places[k] = place_of(lookup, pool, found[k]);
+  note_keys(lookup, pool, p, item, 1, at, count, found, places, era, lanes, counts);
   for (int64_t i = lanes.lane * kElements; i < pool.dim; i += kPassElements) {
     float4 values[kAtOnce];
 #pragma unroll
@@ -162,13 +190,8 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
       find_some(pool, part, part.keys + (at - part.first_key), count, lanes, found);
       int32_t places[kAtOnce];
 #pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        if (k >= count) continue;
-        places[k] = place_of(lookup, pool, found[k]);
-        if (begin > 0 || lanes.lane != 0) continue;
-        note_key(lookup, pool, p, item, at + k, found[k], places[k], era, counts);
-        if (lookup.places) lookup.places[at + k] = places[k];
-      }
+      for (int k = 0; k < kAtOnce; ++k) places[k] = place_of(lookup, pool, found[k]);
+      if (begin == 0) note_keys(lookup, pool, p, item, 0, at, count, found, places, era, lanes, counts);
 #pragma unroll
       for (int pass = 0; pass < kPasses; ++pass) {
         const int64_t i = begin + pass * kPassElements + lanes.lane * kElements;
@@ -176,7 +199,7 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
         float4 values[kAtOnce];
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k)
-          if (k < count) values[k] = elements_at<kOnlyF32>(pool, part, places[k], found[k].scale, i);
+          values[k] = elements_at<kOnlyF32>(pool, part, places[k], found[k].scale, i);
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k)
           if (k < count) add(sums[pass], values[k]);
@@ -189,6 +212,9 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
     }
   }
 }
+
+/// The number of adjacent items that a half-warp processes together. A bag already has several keys to overlap.
+__host__ __device__ int64_t items_at_once(const CacheLookup& lookup) { return lookup.has_bags ? 1 : kAtOnce; }
 
 /// Opens the session. Each block calls begin_session() before its first read of an entry.
 __device__ void begin_session(const CacheLookup& lookup) {
@@ -242,10 +268,10 @@ __global__ void __launch_bounds__(kThreads) cache_lookup_kernel(const __grid_con
   const CacheLanes lanes;
   const auto era = static_cast<uint8_t>(volatile_load(&lookup.state->era));
   LookupCounts counts;
-  const int64_t groups = thread_count() / kCacheWays;
-  int64_t item = thread_index() / kCacheWays * kAtOnce;
-  for (; item < lookup.items; item += groups * kAtOnce) {
-    const int64_t end = min(item + kAtOnce, lookup.items);
+  const int64_t groups = thread_count() / kCacheWays, at_once = items_at_once(lookup);
+  int64_t item = thread_index() / kCacheWays * at_once;
+  for (; item < lookup.items; item += groups * at_once) {
+    const int64_t end = min(item + at_once, lookup.items);
     for (int64_t i = item; i < end;) {
       const int32_t p = part_of_item(lookup, i);
       const int64_t of_part = p + 1 < lookup.part_count ? min(end, lookup.parts[p + 1].first_item) : end;
@@ -320,7 +346,7 @@ __global__ void cache_leave_kernel(CacheState* state, int32_t session) {
 namespace cuda {
 
 void cache_lookup(Context& ctx, const CacheLookup& lookup) {
-  const int64_t groups = (lookup.items + kAtOnce - 1) / kAtOnce;
+  const int64_t groups = (lookup.items + items_at_once(lookup) - 1) / items_at_once(lookup);
   const auto grid = grid_for(std::max<int64_t>(groups, 1) * kCacheWays, kThreads, hctr::cuda::blocks_of_device(8));
   const auto start = [&](auto only_f32) {
     constexpr bool kOnlyF32 = decltype(only_f32)::value;
