@@ -35,7 +35,8 @@ class GpuArrays : public ScoresTest {
   }
   TrainerOptions trainer_options() const {
     TrainerOptions options;
-    options.config_text = with_change(config_, "\"source\": \"train.txt\",", "");
+    options.config_text = with_change(with_change(config_, "\"source\": \"train.txt\",", ""), "\"out/\"",
+                                      cat("\"", (folder_ / "out").string(), "/\""));
     options.run_folder = false;
     options.device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
     return options;
