@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/base/platform.h"
 #include "support/message_of.h"
 
 namespace hctr::test {
@@ -81,9 +82,13 @@ TEST(Json, IsReadToFourMillionValues) {
   std::string text = "[1";
   text.reserve(10'000'000);
   for (int i = 2; i < 1 << 22; ++i) text += ",1";  // the array counts as a value, too
-  EXPECT_EQ(Json::parse(text + "]", "c.json").array()->size(), (size_t{1} << 22) - 1);
-  EXPECT_NE(message(text + ",1]").find("c.json: line 1, column 8388"), std::string::npos) << message(text + ",1]");
-  EXPECT_NE(message(text + ",1]").find("more than 4194304 values"), std::string::npos);
+  // Sanitizers parse only the text that is refused, which runs the same code.
+  if (!kSanitized) {
+    EXPECT_EQ(Json::parse(text + "]", "c.json").array()->size(), (size_t{1} << 22) - 1);
+  }
+  const std::string too_many = message(text + ",1]");
+  EXPECT_NE(too_many.find("c.json: line 1, column 8388"), std::string::npos) << too_many;
+  EXPECT_NE(too_many.find("more than 4194304 values"), std::string::npos) << too_many;
 }
 
 TEST(Json, DescribesKindsInWords) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/platform.h"
@@ -56,6 +57,19 @@ struct DeviceArray {
   Buffer buffer;
   TensorSpec spec;
 };
+
+/// Returns the values in another type. Without optimization a loop over vectors is slow, so values of the same type are
+/// copied as bytes.
+template <class To, class From>
+std::vector<To> converted(const std::vector<From>& values) {
+  if constexpr (std::is_same_v<To, From>) {
+    return values;
+  } else {
+    std::vector<To> out(values.size());
+    for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<To>(values[i]);
+    return out;
+  }
+}
 
 /// A table with memory for the buffers of a ring and one evaluation batch.
 class TableRig {
@@ -112,11 +126,8 @@ class TableRig {
   std::vector<float> compute(const std::vector<float>& dy) {
     const int i = static_cast<int>(computed_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
-    dispatch_float(slot.dy.spec.dtype, [&]<class T>() {
-      std::vector<T> rounded;
-      for (const float value : dy) rounded.push_back(T(value));
-      from_host(runtime.compute_stream(), slot.dy.tensor(), rounded);
-    });
+    dispatch_float(slot.dy.spec.dtype,
+                   [&]<class T>() { from_host(runtime.compute_stream(), slot.dy.tensor(), converted<T>(dy)); });
     runtime.prepare_stream().synchronize();
     Context ctx(runtime, runtime.compute_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
     if (!slot.compute)
@@ -189,10 +200,8 @@ class TableRig {
 
   std::vector<float> result(const Slot& slot) const {
     std::vector<float> y;
-    dispatch_float(slot.y.spec.dtype, [&]<class T>() {
-      for (const T value : to_host<T>(runtime.compute_stream(), slot.y.tensor()))
-        y.push_back(static_cast<float>(value));
-    });
+    dispatch_float(slot.y.spec.dtype,
+                   [&]<class T>() { y = converted<float>(to_host<T>(runtime.compute_stream(), slot.y.tensor())); });
     return y;
   }
 

@@ -7,6 +7,7 @@
 #include "core/base/expect.h"
 #include "formats/data/numbering.h"
 #include "prepare/preprocess/preprocess_report.h"
+#include "support/run_program.h"
 #include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
@@ -45,17 +46,21 @@ struct SavedColumnsTest : ::testing::Test {
 TEST_F(SavedColumnsTest, AreNotReadFromAFileOfWhichAByteIsChangedOrTheEndIsMissing) {
   EXPECT_EQ(error_of_reading(), std::nullopt);
   EXPECT_EQ(warnings, "");
+  const auto replace = [](const fs::path& path, const std::string& bytes) {
+    fs::remove(path);  // neither this nor writing a new file waits for the disk, as write_text() does
+    test::write_file(path, bytes);
+  };
   for (const fs::path& path : {vocabulary(), description()}) {
     const std::string whole = read_text(path, "file");
     for (size_t at = 0; at < whole.size(); ++at)
       for (const int change : {1, 3, 0x20, 0xff}) {
         std::string bytes = whole;
         bytes[at] = static_cast<char>(bytes[at] ^ change);
-        write_text(path, bytes);
+        replace(path, bytes);
         ASSERT_EQ(error_of_reading(), Kind::data) << path << ", byte " << at << ", bits " << change;
       }
     for (size_t size = 0; size < whole.size(); ++size) {
-      write_text(path, whole.substr(0, size));
+      replace(path, whole.substr(0, size));
       ASSERT_EQ(error_of_reading(), Kind::data) << path << " of " << size << " bytes";
     }
     write_text(path, whole);
