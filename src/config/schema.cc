@@ -151,7 +151,7 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       const Json* value = object->find(spelling);
       if (!value) continue;
       if (!found[i].first) found[i] = {value, here + "/" + spelling};
-      // equal values are allowed, because several versions may read the file
+      // a config may have a field under two spellings with equal values, so that two program versions can read it
       else if (found[i].first->text() != value->text())
         problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
                                                   "\" mean the same and differ; keep one"));

@@ -39,8 +39,9 @@ std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& rank
 /// ("=eth0"), or excluded names ("^docker,lo").
 bool allows_interface(const std::string& wanted, const std::string& interface);
 
-/// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, a line for each, for the message
-/// of a later connection failure. Errors: Error(comm) on every rank when a problem of severity `error` is found.
+/// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, one per line; if connecting the
+/// GPUs fails later, the error message lists them. Errors: Error(comm) on every rank when a problem of severity `error`
+/// is found.
 std::string check_gpu_setup(Communicator&, Device, const Environment&, const Log&);
 
 }  // namespace hctr

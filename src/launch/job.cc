@@ -50,7 +50,7 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = check_gpu_setup(host, device, around_.environment, log_);
-    try {  // no in_context(): the body of a lambda would be compiled without NCCL, too
+    try {  // not in_context(): its lambda would not be discarded in builds without NCCL
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
       throw error.with_context(found.empty() ? "connecting the GPUs"

@@ -37,9 +37,9 @@ inline ProcessPlace launched_place_of(const Processes* others) {
                 : ProcessPlace{};
 }
 
-/// The number of threads per rank for `ranks` ranks of a process. `usable`: the cores that this process may use, of the
-/// `all` cores of the host, which `processes` processes share. Cores that the launcher has assigned to this process
-/// alone are not divided again.
+/// The number of CPU threads for each of `ranks` ranks of a process. `usable`: the number of cores that this process
+/// may use. `all`: the number of cores of the host, which `processes` processes share equally. If `usable` is already
+/// at most this process's share of `all`, it is not divided by `processes`.
 int threads_of_rank(int usable, int all, int processes, int ranks);
 
 /// The ranks of this process, on the devices chosen by options and config. `doing`: an activity for messages, such as

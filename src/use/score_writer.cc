@@ -30,7 +30,7 @@ std::vector<ScorePlace> places_of(const ScoredRows& rows) {
   return places;
 }
 
-/// Gives each row its number in the data, where bad records count too.
+/// Numbers the rows by their position in the data, where bad records also have a position.
 class RowNumbers {
  public:
   /// Continues with the rows of the next batch.

@@ -17,7 +17,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kLeastBatch = 1024;  // a batch is not smaller, because features are permuted within it
+constexpr int64_t kLeastBatch = 1024;  // minimum batch size, because features are permuted within a batch
 
 double auc_of(const ScoredLabel& label, const std::vector<float>& scores) {
   std::vector<double> known;

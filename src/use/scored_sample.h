@@ -17,14 +17,14 @@ struct ScoredLabel {
 
 struct FeatureImportance {
   std::string feature;
-  double auc = 0;           ///< AUC of the first label if the feature has the values of other samples
+  double auc = 0;           ///< AUC of the first label after the feature's values are permuted between samples
   double scores_moved = 0;  ///< mean absolute change of the scores
 };
 
 /// The most frequent keys of a table.
 struct HottestKeys {
   struct One {
-    std::string feature;  ///< the slot; empty if rows belong to keys alone
+    std::string feature;  ///< the slot; empty if rows are identified by key alone
     int64_t key = 0, times = 0;
   };
   std::string table;

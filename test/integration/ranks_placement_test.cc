@@ -82,7 +82,7 @@ TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
                     everywhere = with_change(alone, deep, deep + "\"placement\": \"data_parallel\",");
   tables_[1].by_slot = false;
   for (const bool adam : {false, true}) {
-    if (kSanitized && !adam) continue;  // another case runs the same code
+    if (kSanitized && !adam) continue;  // sanitizers need one case per code path
     const Result one = train(adam ? alone : sgd(alone), {"[0]"}, "one");
     EXPECT_EQ(one.rows[1].size(), 900u);
     for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[0]}) {

@@ -16,8 +16,8 @@ std::string config_manual();
 /// The text of docs/layers.md: every dense layer and loss.
 std::string layers_manual();
 /// The manual entry of one section, layer, optimizer, metric or data format ("solver", "InnerProduct", "Adam", "AUC",
-/// "Norm"). "config" and "layers" return whole pages. `others`: entries of other folders, which this folder may not
-/// include. Names are case-insensitive. Errors: Error(usage) with the closest known name.
+/// "Norm"). "config" and "layers" return whole pages. `others`: entries whose source folders this one may not include.
+/// Names are case-insensitive. Errors: Error(usage) with the closest known name.
 std::string explain(const std::string& name, const ManualEntries& others = {});
 
 }  // namespace hctr

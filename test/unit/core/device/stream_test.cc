@@ -80,8 +80,7 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
   }
 }
 
-/// Runs a body with two calls in its first piece and one call in its second, and appends the order of the calls to
-/// `log`.
+/// Runs a body of two pieces: the first makes two calls, the second one. `log` gets the order of the calls.
 struct OfPieces {
   explicit OfPieces(Device device)
       : ctx(runtime_of(device), runtime_of(device).compute_stream()), memory(device, 4 * 256) {

@@ -44,7 +44,8 @@ const char* const kConcats = R"(
   {"type": "Add", "bottom": ["left", "right"], "top": "sum"},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["sum", "label"], "top": "loss"})";
 
-/// "vectors" and "numbers" become rows of four slots. Rows of "mixed" and "rest" keep their length.
+/// The outputs "vectors" and "numbers" of the first Slice are reshaped to rows that hold all four slots. The other
+/// slices, "mixed" and "rest", keep their row length.
 const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -266,7 +267,7 @@ TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
 }
 
 struct StepTolerance {
-  double loss, gradients;  ///< tolerances: relative to the loss; to the largest gradient
+  double loss, gradients;  ///< `loss`: relative to the loss; `gradients`: relative to the largest gradient
 };
 
 /// Expects that a step with fused layers equals a step with separate layers. `tolerance(device)` returns a

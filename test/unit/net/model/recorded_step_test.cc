@@ -42,7 +42,8 @@ class Late : public Recording {
   std::vector<std::function<void()>> waiting_;
 };
 
-/// Ranks on one host, or one rank per host. Counts exchanges and sums by caller.
+/// Acts as ranks of one host, or as ranks on hosts of their own. Counts exchanges and all-reduces inside and outside of
+/// the recording.
 class LateComm : public HostComm {
  public:
   LateComm(RankGroup& group, int rank, bool hosts, const Late& recording)

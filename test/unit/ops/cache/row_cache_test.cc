@@ -192,7 +192,8 @@ class CacheTwin {
     }
   }
 
-  /// Looks up three parts: rows, sums and means. `lists`: requests missing keys from the owner.
+  /// Runs a lookup of three parts: one requests rows, one sums and one means. `lists`: whether missing keys are
+  /// requested from the owner.
   void check_lookup(int64_t keys_of_part, bool lists, int64_t vocabulary) {
     const int64_t dim = memory_.pool.dim, stride = dim + 3;
     struct Part {

@@ -368,8 +368,8 @@ TEST(ListedVectors, AreCopiedToTheirPlaces) {
 }
 
 TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
-  // Splitting slots into two pieces gives twice as many slots of half the size in the same memory. Only the weight
-  // belongs to the whole slot.
+  // The same memory can be read as slots, or as twice as many slots of half the size: the two pieces of each vector.
+  // Both pieces have the weight of the whole slot.
   const Split split(GetParam());
   const int64_t elements = kSplitSamples * kSplitSlots * kSplitDim,
                 part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples * kSplitDim;
