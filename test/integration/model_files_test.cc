@@ -26,7 +26,7 @@ class ModelFiles : public RanksTest {
   static std::string saving_states(const std::string& config) {
     return with_solver(config, "\"snapshot_opt_states\": true");
   }
-  /// Returns `config` with the model of iteration 12 of a run as the start.
+  /// Returns `config`, changed to start from the model that run `run` saved at iteration 12.
   std::string starting_from(const std::string& config, const std::string& run, bool states = true) const {
     const auto list = [&](const char* kind) {
       std::string files;

@@ -163,7 +163,8 @@ class RanksTest : public ::testing::Test {
     return out;
   }
 
-  /// Returns the result of a single rank for a config. The cache is shared by tests, which use the same data.
+  /// Returns the result of a single rank for a config. Results are cached for all tests, because all tests use the same
+  /// data.
   Result alone(const std::string& config) {
     static std::map<std::string, Result> known;
     if (const auto at = known.find(device_ + config); at != known.end()) return at->second;

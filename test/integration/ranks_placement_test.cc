@@ -8,7 +8,7 @@ namespace {
 
 /// A config with "deep_emb" rows of 8 elements, which can be split in two, and a plan with all kinds of placement.
 /// "wide_emb" is on the last rank. In "deep_emb", two slots are split into pieces on different ranks, and one slot is
-/// not split. A piece is sharded or on one rank.
+/// not split. Each piece is either sharded by key or placed on one rank.
 class PlannedRanks : public RanksTest {
  protected:
   void SetUp() override {

@@ -62,7 +62,7 @@ class StampedTable {
 /// Runs random operations on a store with one model of two tables, and compares each result with plain maps.
 class StoreOperations {
  public:
-  /// `lasts`: the store has a file tier, so verify and compact are tested, too.
+  /// `lasts`: whether the store has a file tier, so that verify and compact are tested, too.
   StoreOperations(Store& store, uint64_t seed, int64_t keys, bool lasts)
       : store_(store), random_(seed), keys_(keys), lasts_(lasts) {
     load();

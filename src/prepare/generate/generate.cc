@@ -213,7 +213,7 @@ Json made_with(const DataSection& section, const GenerateOptions& options) {
   if (options.written_as == WrittenAs::csv || options.written_as == WrittenAs::tsv)
     made.set("text", options.written_as == WrittenAs::csv ? "csv" : "tsv");
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
-  DataSection content = section;  // the section without the fields that do not affect samples
+  DataSection content = section;  // keeps only the fields that affect samples
   content.num_workers.reset();
   made.set("data", data_schema().effective(content));
   return made;

@@ -36,7 +36,8 @@ struct GenerateOptions {
   ShowProgress progress{};  ///< shows the progress of each set; null: not shown
 };
 
-/// The parameters that determine the content, as JSON, stored with the data to identify them.
+/// All parameters that determine the content, as JSON. The JSON is stored with the data, so that a later run recognizes
+/// them.
 Json made_with(const DataSection&, const GenerateOptions&);
 
 /// Writes the training set, the evaluation set unless eval_source is empty, their lists, and the true scores next to

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostSets = 1 << 16;      // maximum number of values that are compared between columns
+constexpr size_t kMostSets = 1 << 16;      // maximum number of distinct values kept for comparing columns
 constexpr int64_t kListSample = 20'000;    // number of rows whose cells are split as lists
 constexpr int64_t kValueSample = 200'000;  // number of rows whose values are looked up in lists
 constexpr std::string_view kMarks[] = {"?",    "NA",   "N/A",  "n/a", "NaN",  "nan", "NAN", "null",

@@ -25,7 +25,7 @@ bool is_missing_mark(std::string_view text);
 inline constexpr std::array<char, 8> kListSeparators = {'|', ';', ',', '/', '^', '~', '#', ' '};
 /// Possible separators of values in brackets. 0: commas or blanks, as BracketedList detects.
 inline constexpr std::array<char, 3> kSeparatorsInBrackets = {'\0', ';', '|'};
-/// List forms are numbered: first one per separator of kListSeparators, then one per separator of
+/// List forms have consecutive numbers: one for each separator of kListSeparators, then one for each separator of
 /// kSeparatorsInBrackets.
 inline constexpr size_t kFirstInBrackets = kListSeparators.size();
 inline constexpr size_t kListForms = kFirstInBrackets + kSeparatorsInBrackets.size();
@@ -57,7 +57,7 @@ class ColumnFacts {
   std::string unread_type;  ///< reason why a Parquet column cannot be read; empty if it can
   bool fractions = false;   ///< whether it is a Parquet column of floats (of which only whole numbers can be keys)
   double whole_below = 0;   ///< floats of a Parquet column: whole numbers of at least this size may be rounded
-  bool instants = false;    ///< whether the column is a Parquet column of dates or times, as seconds since 1970
+  bool instants = false;    ///< whether it is a Parquet column of dates or times, read as seconds since 1970
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, including marks for missing values
   int64_t padded = 0;                    ///< cells with blanks around them, including evaluation rows

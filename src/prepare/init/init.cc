@@ -216,7 +216,8 @@ class Initializer {
 
   void trim() { (plan_.layout ? plan_.layout->grammar.trim : plan_.trim) = true; }
 
-  /// Chooses the texts that count as empty cells, from the used columns and the label.
+  /// Chooses the texts that mean an empty cell: all marks for missing values in the used columns and the label, except
+  /// the positive label.
   void choose_missing() {
     std::set<std::string> marks = pass_.label_marks;
     size_t at = 0;

@@ -17,7 +17,7 @@ size_t form_in_brackets(const ColumnFacts&);
 /// A text such as "lists in brackets, but 2 values are none, the first is ..."; empty if all cells are such lists.
 std::string refused_words(const ListFacts&);
 
-/// Whether nearly all values are numbers, with at least one that is surely a number in a notation without support.
+/// Whether nearly all values are numbers, at least one of them certainly a number in an unsupported notation.
 bool are_other_numbers(const ColumnFacts&);
 
 /// Sets the guess to a list of form `form`.

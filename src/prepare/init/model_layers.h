@@ -1,4 +1,4 @@
-// The layers of a first model for a table, for each template.
+// The layers of the model that --init suggests, for each template.
 #pragma once
 
 #include <cstdint>

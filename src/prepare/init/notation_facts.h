@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// Facts about the values of a column, as numbers.
+/// Facts about the values of a column after conversion to numbers.
 struct NumberFacts {
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
   int64_t values = 0, integers = 0, negative = 0;

@@ -41,7 +41,7 @@ void for_each_item(const ParquetField& field, const ParquetValues& values, int64
     if (has_item(field.type, values, i)) visit(i);
 }
 
-/// A file with the columns to read, in the order of the first file.
+/// An open file and its columns to read, in the order that the columns have in the first file.
 struct ReadFile {
   std::shared_ptr<ParquetFile> file;
   std::vector<int64_t> fields;       // indices

@@ -156,7 +156,8 @@ TEST_F(HybridKeys, MayBeDirectKeys) {
                      "of a file", 1e-5);
 }
 
-/// A row is frequent if its occurrences per batch are at least as many as the ranks. This is the rule for f32 vectors.
+/// A row is frequent if it occurs in a batch at least as many times as there are ranks. This is the rule for f32
+/// vectors.
 TEST_F(HybridKeys, RowsThatComeAsOftenAsThereAreRanksAreFrequent) {
   const ReplicatedCase replicated{.replication = kFound};
   std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // indexed by slot and key

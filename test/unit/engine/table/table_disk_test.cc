@@ -268,7 +268,8 @@ TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
 }
 
 TEST_F(TableDiskTest, KeysBeyondALimitEndTheRunWithTheRowsOfItsSteps) {
-  for (const int64_t limit : {400, 1800}) {  // 400 is fewer than a batch has; 1800 is more than memory holds
+  // 400 rows are fewer than a batch has; 1800 rows are more than memory holds
+  for (const int64_t limit : {400, 1800}) {
     TableSpec spec = disk_spec();
     spec.row_limit = limit;
     TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));

@@ -50,7 +50,7 @@ void expect_equal_training(TableRig& plain, TableRig& split, int steps = 9, int6
   for (int t = 0; t < steps; ++t) {
     SCOPED_TRACE(cat("step ", t));
     Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
-    // direct keys: the first rows are on the device, so frequent keys start on the host
+    // Rows of direct keys start on the device in key order. Reversed keys make the frequent rows start on the host.
     if (!spec.direct.empty()) bags = reversed(std::move(bags), vocabulary);
     const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
@@ -203,7 +203,7 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     const Manifest last = read_manifest(folder / "iteration_000003");
     const StateArray* vectors = last.files.at(0).find("vectors");
     ASSERT_TRUE(vectors && vectors->from_base);
-    if (GetParam() == kCpu) {  // a GPU granule has more rows, so all rows may have moved
+    if (GetParam() == kCpu) {  // not on a GPU: its granules hold so many rows that all rows may have moved
       EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
     }
   }

@@ -165,7 +165,8 @@ TEST(SharedReading, ABadRecordIsAnErrorOfTheRankThatHasIt) {
               {.batch = 800, .workers = 2, .repeat = false, .rank = rank, .ranks = 2});
     });
   };
-  EXPECT_SAYS(problem(1), "part1': record 1 of 19299, at byte 69: fails its check sum");  // row 700 of the first batch
+  // the bad record is row 700 of the first batch
+  EXPECT_SAYS(problem(1), "part1': record 1 of 19299, at byte 69: fails its check sum");
   EXPECT_EQ(problem(0), "");
 }
 

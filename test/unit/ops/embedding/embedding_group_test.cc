@@ -1,4 +1,5 @@
-// Groups keys by row, compared with a stable sort. Batch sizes cover the sort in one block, in tiles and by CUB.
+// Groups keys by row, compared with a stable sort. The batch sizes cover all three sorts: in one block, in tiles, and
+// by CUB.
 #include "ops/embedding/embedding_group.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ struct Grouped {
 /// A batch of a few keys per bag, followed by padding. Each key is given by its row.
 struct KeysOfRows {
   Numbers rows, offsets, bags;
-  bool listed = false;  // whether `bags` are passed as the gradients of keys
+  bool listed = false;  // whether the batch lists each key's gradient number, from `bags`
   int64_t capacity() const { return static_cast<int64_t>(rows.size()); }
 };
 
