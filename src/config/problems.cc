@@ -51,7 +51,8 @@ void Problems::throw_if_any(std::string_view file_name) const {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits) {
   std::string best;
-  int least = std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // fewer edits than the word has letters
+  // accepts fewer edits than the word has letters
+  int least = std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;
   const std::string letters = lower(word);
   for (const std::string& candidate : candidates) {
     // The difference in length is a lower bound of the distance. Testing it first skips most candidates, which matters

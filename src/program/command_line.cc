@@ -68,7 +68,7 @@ CLI::Validator check_number() {
       "");
 }
 
-/// Checks that a number is above 0, or at least 0.
+/// Checks that a number is above 0 or, with `may_be_zero`, at least 0.
 CLI::Validator check_sign(bool may_be_zero) {
   return CLI::Validator(
       [may_be_zero](const std::string& word) {

@@ -149,7 +149,7 @@ TEST_F(Ends, ABrokenDataFileEndsTheRunWithTheModelSavedOnAnyRankCount) {
 }
 
 TEST_F(Ends, ASnapshotThatCannotBeWrittenIsLeftOutAndTrainingGoesOn) {
-  // With a file size limit of 4 KiB, the dense model and the metrics fit, the tables do not.
+  // With a file size limit of 4 KiB, the dense model and the metrics fit, but the tables do not.
   for (const std::string& config : {small_config(), two_ranks(small_config())}) {
     fs::remove_all(folder_ / "out");
     const Outcome outcome =

@@ -108,7 +108,7 @@ class RanksTest : public ::testing::Test {
     std::vector<float> dense;
     std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // one map per table
     std::string statistics;
-    std::map<size_t, std::string> marks;  // access statistics for each table index
+    std::map<size_t, std::string> marks;  // access statistics, by table index
   };
 
   Outcome start(const std::string& config, const Ranks& ranks, const std::string& name) {

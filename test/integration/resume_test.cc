@@ -517,8 +517,8 @@ TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
                 {"PReLU_Dice", with_dice}});
 }
 
-/// On a GPU, a resumed run uses the GEMM algorithms of its checkpoint. Without the file, a new search might choose
-/// other algorithms.
+/// On a GPU, a resumed run uses the GEMM algorithms of its checkpoint. If the checkpoint lacks the file with the
+/// algorithms, a new search might choose others.
 TEST_F(Resume, UsesTheAlgorithmsOfItsCheckpoint) {
   const std::string config = solver(R"("algorithm_search": true, "algorithm_file": "kept.txt")")(config_);
   train_whole(config, "[0]");

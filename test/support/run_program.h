@@ -56,8 +56,8 @@ Outcome run_and_signal(const std::string& program, const std::vector<std::string
 Outcome run_and_kill(const std::string& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, std::chrono::milliseconds after);
 
-/// Environment for programs with MPI: disables Open MPI's single-copy mechanism, which containers forbid, and reports
-/// of memory leaks in MPI libraries.
+/// Environment for programs with MPI. It disables Open MPI's single-copy mechanism, which containers forbid, and
+/// suppresses leak reports about MPI libraries.
 extern const std::map<std::string, std::string> kMpiEnvironment;
 /// The reason why MPI processes cannot be started; empty if they can.
 std::string why_no_mpi();

@@ -15,7 +15,8 @@ namespace {
 using Object = Json::Object;
 
 constexpr int64_t kMostKept = 200;  // maximum number of keys used per list
-// maximum number of keys used per history; smaller than kMostKept, because each key runs through a network
+// maximum number of keys used per history; smaller than kMostKept, because each key of a history runs through the
+// attention network
 constexpr int64_t kMostHistory = 50;
 constexpr int64_t kMostShuffled = 1 << 18;  // maximum number of rows in the shuffle window
 constexpr int64_t kMostEvaluated = 1'000'000;

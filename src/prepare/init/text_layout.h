@@ -1,4 +1,4 @@
-// Guesses the layout of a text of separated values from its start.
+// Guesses the layout of a text of separated values from the first records.
 #pragma once
 
 #include <string>

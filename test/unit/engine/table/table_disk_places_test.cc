@@ -71,8 +71,8 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// The table first searches for fetched rows. With delayed admission, only then it decides which new keys get rows. It
-/// appends these rows, and then moves rows to close the gaps.
+/// The table first searches for fetched rows. With delayed admission, it decides only afterwards which new keys get
+/// rows. It appends these rows, and then moves rows to close the gaps.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
   spec.policy.admit_probability = 0.7;

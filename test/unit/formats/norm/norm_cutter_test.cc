@@ -155,7 +155,7 @@ TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
       for (Chunk chunk; again.next(chunk);) {
         find_norm_records(*info, chunk);
         while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i])
-          ++at;  // ranges without a record are not returned again
+          ++at;  // the second cutter does not return ranges without a record that begins in them
         ASSERT_LT(at, begins.size());
         ASSERT_EQ(chunk.begin, begins[at++]) << i;
       }

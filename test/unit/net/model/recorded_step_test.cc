@@ -72,7 +72,7 @@ struct TrainedModel {
   int outside_exchanges = 0, inside_exchanges = 0, outside_sums = 0, inside_sums = 0;
 };
 
-/// Trains, and returns the steps as seen by rank 0.
+/// Trains, and returns what rank 0 has recorded about the steps.
 TrainedModel train(const Config& config, bool hosts, Way way) {
   TrainedModel all;
   RankGroup group(kRanks, nullptr, std::chrono::seconds(60));
