@@ -1,4 +1,4 @@
-// huge_ctr --check: checks a config and its costs and, with --check-data, the config's data.
+// huge_ctr --check: checks a config and estimates its costs. With --check-data, also compares the data with the config.
 #pragma once
 
 #include <string>

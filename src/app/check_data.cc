@@ -108,7 +108,7 @@ std::optional<SlotMatches> matches_of(const std::string& name, const SlotSummary
   return matches;
 }
 
-/// The key matches of all slots of the evaluation samples.
+/// Calls matches_of() for all slots of the evaluation samples.
 std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection& found, const Inspection& training) {
   std::vector<std::string> names;
   for (const std::vector<std::string>& of_input : feature_names(section).slots)

@@ -13,7 +13,7 @@ struct DataCheck {
   std::string text;  ///< a readable report
   Json json;
   int64_t problems = 0;
-  std::vector<CheckOptions::Slot> slots;  ///< [slot of a record] of the training data
+  std::vector<CheckOptions::Slot> slots;  ///< [slot] of the training data, for slots in record order
 };
 
 /// Opens a config's source and eval_source, reads the headers of all files and the first samples of each file. Errors:

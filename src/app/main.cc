@@ -29,7 +29,8 @@ namespace {
 
 using hctr::cat;
 
-/// Replaces a leading en dash or em dash, which options copied from formatted documents may have.
+/// Errors: Error(usage) for an argument that begins with an en dash or em dash, which options copied from formatted
+/// documents may have. The message gives the option with minus signs.
 void check_for_pasted_dashes(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];

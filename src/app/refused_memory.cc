@@ -10,7 +10,7 @@ namespace {
 std::atomic<MemoryReserve*> reserve_of_program{nullptr};
 thread_local bool tried_after_release = false;
 
-/// The new-handler. Returns if the allocation may succeed in another attempt.
+/// The handler for std::set_new_handler(). Returns if another attempt at the allocation may succeed.
 void release_reserve() {
   MemoryReserve* const reserve = reserve_of_program;
   if (reserve && reserve->release()) return;

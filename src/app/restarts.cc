@@ -115,7 +115,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
         // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. Without the
         // group it would arrive twice, and the second signal would end the worker immediately.
         ::setpgid(0, 0);
-        std::signal(SIGTTOU, SIG_IGN);  // a background process group may write to the terminal
+        std::signal(SIGTTOU, SIG_IGN);  // lets the worker, a background process group, write to the terminal
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
         options.attempt = &shared.release()->attempt;

@@ -102,7 +102,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.http_port = http_port_;
   options.grpc_port = grpc_port_;
   options.metrics_port = metrics_port_;
-  if (verify_) {  // --verify is the only client
+  if (verify_) {  // with --verify, only this process sends requests
     options.http_port = 0;
     options.grpc_port = options.metrics_port = -1;
     options.address = "127.0.0.1";

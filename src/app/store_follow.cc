@@ -33,7 +33,7 @@ int follow_streams(Store& store, const StoreConfig& config, const Log& log) {
     throw Error(Kind::config, "store follow: no model of the config has a \"stream\"");
   const std::atomic<int>& stop = catch_stop_signals();
   const StoreFollower follower(store, config, log);
-  std::map<std::string, int64_t> applied;  // number of applied updates in the last printed line, by model
+  std::map<std::string, int64_t> applied;  // for each model, the number of applied updates at its last printed line
   while (stop == 0) {
     for (const StoreFollower::Stream& stream : follower.streams()) {
       if (!stream.statistics.error.empty())

@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The JSON Schema of an object with these fields: types, ranges, words, defaults and descriptions. Unlike the schema,
-/// the program also accepts a scalar inside an array of one element, as HugeCTR does.
+/// The JSON Schema of an object with these fields: types, ranges, words, defaults and descriptions. The program is more
+/// lenient than the schema: like HugeCTR, it also accepts a scalar that is wrapped in an array of one element.
 Json json_schema_of(const std::vector<FieldDoc>&);
 /// The JSON Schema of an object with the schema's fields and its ignored keys. A closed schema rejects all other keys.
 Json json_schema_of(const SchemaBase&);

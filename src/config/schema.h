@@ -136,8 +136,8 @@ class Schema : public SchemaBase {
     set_unused_when([why](const void* from) { return std::string(why(*static_cast<const P*>(from))); });
     return *this;
   }
-  /// Allows a string instead of the object, as the value of `field`. A list of such objects may be written as a single
-  /// string or object.
+  /// Allows a string in place of the object; the string becomes the value of `field`. A list of such objects may be
+  /// written as a single string or object.
   Schema& short_form(std::string_view field) {
     short_field_ = field;
     return *this;

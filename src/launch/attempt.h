@@ -1,4 +1,4 @@
-// The status that a restarted process reports to the keeper process that restarts it.
+// The status that a worker process shares with its keeper, the process that restarts a failed worker.
 #pragma once
 
 #include <atomic>

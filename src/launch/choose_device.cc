@@ -39,7 +39,7 @@ std::vector<int64_t> all_of(ProcessPlace place, bool on_gpus) {
   return numbers;
 }
 
-/// The numbers of this process's GPUs.
+/// The indices of this process's GPUs.
 std::vector<int64_t> list_of(const GpuLists& gpus, ProcessPlace place, bool on_gpus, const Log& log) {
   const auto& lists = gpus.per_process;
   if (gpus.all) return all_of(place, on_gpus);

@@ -170,7 +170,7 @@ void Job::in_threads(const std::function<void(int)>& body, bool ends) {
       for_caller_ = nullptr;
       change_.notify_all();
     } else if (told || !group_.failure()) {
-      // A failure does not notify `change_`; the end of the failed rank does.
+      // A failure itself does not notify `change_`; the failed rank notifies it when it returns.
       change_.wait(lock, [&] { return all_ended() || for_caller_ || (!told && group_.failure()); });
     } else if (!change_.wait_for(lock, kToEnd, [&] { return all_ended() || for_caller_; })) {
       told = true;  // kToEnd has passed: some rank cannot notice the failure, for example because it waits for a disk

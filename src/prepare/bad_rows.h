@@ -1,4 +1,4 @@
-// Malformed rows of text: what to do with them, their number, and the first one.
+// Malformed rows of text files: whether they are skipped, how many there were, and a description of the first one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct BadRows {
   int64_t most = std::numeric_limits<int64_t>::max();  ///< maximum number of skipped rows; more are an error
 };
 
-/// The rows skipped in a block, or in all blocks so far.
+/// The skipped rows of one block, or of all blocks so far.
 struct BadRowsFound {
   int64_t count = 0;
   std::string first;  ///< position and problem of the first bad row

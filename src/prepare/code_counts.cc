@@ -23,7 +23,7 @@ void CodeCounts::add(uint64_t code, uint64_t times) {
 }
 
 void CodeCounts::add(std::span<const uint64_t> codes) {
-  constexpr size_t kAhead = 12;  // prefetch distance for tables larger than the cache
+  constexpr size_t kAhead = 12;  // prefetches this many entries ahead if the table exceeds the cache
   for (size_t i = 0; i < codes.size(); ++i) {
     if (i + kAhead < codes.size()) prefetch(&entries_[mix64(codes[i + kAhead]) & (entries_.size() - 1)]);
     add(codes[i]);

@@ -26,8 +26,8 @@ struct TextBlock {
   int64_t bytes_done = 0;  ///< number of bytes read up to this block, compressed or not, in all files
 };
 
-/// Reads files one after another; "-" is the standard input. A last line without a newline counts. Blank lines have
-/// line numbers but are not rows. A byte order mark is removed.
+/// Reads files one after another; "-" is the standard input. A last line without a newline is also a row. Blank lines
+/// have line numbers but are not rows. A byte order mark is removed.
 class TextSource {
  public:
   /// `header`: must equal the first record of each file; the header is not part of blocks and not a row. `grammar`:

@@ -36,8 +36,8 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, bool quotes,
   return pieces;
 }
 
-/// Number of bytes to read before a piece. They show whether the first line that ends in the piece is blank: they may
-/// contain the preceding line feed, carriage returns and a byte order mark.
+/// Number of bytes before a piece that are also read. They tell whether the first line that ends in the piece is blank,
+/// because a carriage return, the line feed before it or a byte order mark may precede the piece.
 constexpr int64_t kBytesBefore = 64;
 
 /// Counts the non-blank lines whose end is in the piece.

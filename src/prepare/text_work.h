@@ -55,7 +55,7 @@ class PerThread {
   std::deque<T> all_;
 };
 
-/// Counts the rows of all files, with the definition of TextSource. All threads count plain files without quotes in
+/// Counts the rows of all files; TextSource defines what a row is. All threads count plain files without quotes in
 /// pieces of `piece` bytes. Each other file is counted by one thread.
 int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header,
                    const TextGrammar& grammar, int threads, const ShowProgress& show = {}, int64_t piece = 4 << 20);

@@ -68,7 +68,7 @@ CLI::Validator check_number() {
       "");
 }
 
-/// Checks that a number is above 0, or at least 0.
+/// Checks that a number is above 0 or, with `may_be_zero`, at least 0.
 CLI::Validator check_sign(bool may_be_zero) {
   return CLI::Validator(
       [may_be_zero](const std::string& word) {
@@ -158,7 +158,7 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
     : app_(std::make_shared<CLI::App>(description, program)) {
   app_->footer(footer);
   app_->set_version_flag("--version", version_text(program), "Print the version, commit and libraries of this build");
-  CLI::App* const app = app_.get();  // the help lists options that are added later, too
+  CLI::App* const app = app_.get();  // the callback prints the help after all options have been added
   const Verbs* const verbs = verbs_.get();
   app->add_option_function<std::string>(
          "--completion",

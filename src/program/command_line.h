@@ -1,5 +1,5 @@
-// Command lines of the programs. Only two files include the parser (CLI11), which keeps its templates out of every
-// main().
+// Command lines of the programs. Only two files include the parser (CLI11), so that not every main() compiles its
+// templates.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ class CommandLine {
   CommandOption add_option(const std::string& name, std::vector<int64_t>& values, const std::string& text);
   CommandOption add_option(const std::string& name, std::vector<std::string>& values, const std::string& text);
   void add_flag(const std::string& name, bool& value, const std::string& text);
-  /// Adds an option whose value is one of these words. Each word stands for a value.
+  /// Adds an option whose value is one of these words. Each word stands for a value of the enumeration E.
   template <class E>
   void add_word(const std::string& name, E& value, const std::map<std::string, E>& words, const std::string& text) {
     std::vector<std::string> choices;
@@ -70,8 +70,8 @@ class CommandLine {
     add_choice(name, choices, [&value, words](const std::string& word) { value = words.at(word); }, text);
   }
 
-  /// Adds commands whose options belong to the program itself. parse() accepts a command's name as the first word; with
-  /// --help it prints the command's page.
+  /// Adds commands. Their options are options of the program itself, which also work without the command. parse()
+  /// accepts a command's name as the first word; with --help it prints the command's page.
   void set_verbs(std::vector<Verb> verbs);
   /// The given command; null: none.
   const Verb* verb() const;

@@ -18,7 +18,7 @@ struct OptionPage {
   std::vector<std::string> words;  // valid values; empty: any
 };
 
-/// The valid words of an option: "{a,b}" in the name of its type.
+/// The valid words of an option. CLI11 has them as "{a,b}" in the name of the option's type.
 std::vector<std::string> words_in(const std::string& type) {
   const size_t begin = type.find('{'), end = type.find('}');
   std::vector<std::string> words;

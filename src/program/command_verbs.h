@@ -30,7 +30,7 @@ struct Verb {
 
 /// The output of "program --help", with a line for each command.
 std::string program_help(const CLI::App&, const std::vector<Verb>&);
-/// The help of all commands, and the commands in option form.
+/// The help of all commands, followed by the same commands as options (--train).
 std::string all_help(const CLI::App&, const std::vector<Verb>&);
 /// The output of "program verb --help": the command's options, under headings.
 std::string verb_help(const CLI::App&, const Verb&);

@@ -22,7 +22,7 @@ void raise_stack_limit() {
   if (limit.rlim_cur < kEnough || ::setrlimit(RLIMIT_STACK, &limit) != 0)
     throw Error(Kind::device, cat("the stack is limited to ", before >> 10, " KiB, but the program needs ",
                                   kEnough >> 10, "; `ulimit -s ", kUsual >> 10, "` sets the usual limit"));
-  pthread_attr_t threads;  // glibc read the stack size of threads when the process started
+  pthread_attr_t threads;  // also for new threads: glibc has read the old limit when the process started
   if (::pthread_attr_init(&threads) != 0) return;
   if (::pthread_attr_setstacksize(&threads, limit.rlim_cur) == 0) ::pthread_setattr_default_np(&threads);
   ::pthread_attr_destroy(&threads);

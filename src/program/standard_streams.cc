@@ -13,7 +13,7 @@ namespace hctr {
 
 void open_closed_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
-    // open() returns the lowest free descriptor
+    // open() returns the lowest free descriptor, which is this one
     if (::fcntl(descriptor, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
 }
 

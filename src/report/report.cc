@@ -60,7 +60,7 @@ RunReportSummary report_runs(const RunReportOptions& options) {
   name_runs(runs);
   expect_no_input(options.out, "--out", [&] { return files_of_runs(runs); });
   create_parent_folder(options.out);
-  AtomicFile file(options.out);  // report an unwritable file before the slow work
+  AtomicFile file(options.out);  // opened first: an unwritable file is reported before the slow work
   for (RunData& run : runs)
     if (options.scores && !score_run(run, options)) {
       summary.interrupted = true;

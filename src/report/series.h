@@ -14,8 +14,8 @@ struct Point {
 };
 using Series = std::vector<Point>;
 
-/// Keeps the first and last point, and the minimum and maximum of each of `buckets` equally long parts, in order: no
-/// extreme value is lost. A short series is unchanged. One pass.
+/// Reduces a series to the minimum and maximum of each of `buckets` equally long parts, plus the first and the last
+/// point, in order. No extreme value is lost. A short series is unchanged. One pass.
 Series downsample(const Series&, size_t buckets);
 
 /// JSON {"x": [...], "y": [...]}, with seven significant digits.

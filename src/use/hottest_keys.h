@@ -1,4 +1,5 @@
-// Finds the most frequent keys of each table: in training if access statistics were saved, otherwise in scored samples.
+// Finds the most frequent keys of each table. They are counted in the training data if the model has access statistics,
+// otherwise in the scored samples.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace hctr {
 
 class KeyCounter {
  public:
-  /// `model`: a model in files. Keys of tables with saved access statistics are not counted.
+  /// `model`: a saved model. Tables with saved access statistics are not counted in the samples.
   KeyCounter(const Config&, const SavedModel& model);
   /// Counts the keys in the first `rows` rows of a batch.
   void add(const BatchLayout&, std::byte* batch, int64_t rows);

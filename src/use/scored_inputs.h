@@ -12,7 +12,7 @@
 namespace hctr {
 
 struct ScoredInputs {
-  std::vector<StoredArray> arrays;  ///< inputs and outputs of onnx_model(), by their names
+  std::vector<StoredArray> arrays;  ///< named like the inputs and outputs of onnx_model()
   int64_t rows = 0;
   int64_t skipped_records = 0;
 };

@@ -17,7 +17,7 @@ struct ScoredLabel {
 
 struct FeatureImportance {
   std::string feature;
-  double auc = 0;           ///< AUC of the first label if the feature has the values of other samples
+  double auc = 0;           ///< AUC of the first label after the feature's values are permuted between samples
   double scores_moved = 0;  ///< mean absolute change of the scores
 };
 

@@ -170,8 +170,7 @@ TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
   const auto file = first_file("train.txt");
   std::string bytes = read_file(file);
   bytes[69 + 4 + 5] =
-      // Before the floats of the first record are the framed file header (69 bytes) and the length of the record (4
-      // bytes).
+      // the floats of the first record follow the framed file header (69 bytes) and the record length (4 bytes)
       static_cast<char>(bytes[69 + 4 + 5] ^ 0x10);
   write_file(file, bytes);
   write_file(folder_ / "once.json", with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 1"));

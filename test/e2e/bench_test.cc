@@ -165,8 +165,7 @@ TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {
   }
 }
 
-/// compare_builds.py runs two builds alternately. With --equal it reports a model file that differs when the run is
-/// repeated.
+/// compare_builds.py runs two builds alternately. With --equal it reports model files that differ between two runs.
 TEST(Bench, ComparesTwoBuilds) {
   const TemporaryFolder folder;
   const std::string script = (source_dir() / "tools/bench/compare_builds.py").string();

@@ -69,8 +69,8 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   EXPECT_EQ(norm, head_of(folder, "raw.json"));
   EXPECT_EQ(fs::file_size(folder / "raw/train.bin"), 3000u * 4 * (1 + 3 + 4));
 
-  // preprocess converts text and assigns its own ids. Labels, dense values, and equality of keys between samples do not
-  // change.
+  // preprocess converts text and assigns its own ids. It must preserve labels, dense values, and which samples have
+  // equal keys.
   const Outcome made = run_program("preprocess",
                                    {"--csv", "text/train.0.csv", "--out", "again", "--label", "label", "--dense",
                                     "I1,I2,I3", "--categories", "C1,C2,C3,C4"},

@@ -149,7 +149,7 @@ TEST_F(Ends, ABrokenDataFileEndsTheRunWithTheModelSavedOnAnyRankCount) {
 }
 
 TEST_F(Ends, ASnapshotThatCannotBeWrittenIsLeftOutAndTrainingGoesOn) {
-  // With a file size limit of 4 KiB, the dense model and the metrics fit, the tables do not.
+  // With a file size limit of 4 KiB, the dense model and the metrics fit, but the tables do not.
   for (const std::string& config : {small_config(), two_ranks(small_config())}) {
     fs::remove_all(folder_ / "out");
     const Outcome outcome =
@@ -243,7 +243,7 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   int loaded = 0;
   for (const char* limit : {"40000", "60000", "200000", "20000000"}) {
-    // The libraries of a CUDA build alone exceed the smaller limits.
+    // The smaller limits do not even allow loading the libraries of a CUDA build.
     const Outcome outcome = train_in_shell(
         small_config(), cat("ulimit -v ", limit, "; ${TRAIN%% *} --version >version.txt 2>&1 || exit 77; exec $TRAIN"));
     if (outcome.exit_code == 77) continue;
@@ -376,7 +376,7 @@ TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
                            "_dense_60.model\", \"sparse_model_file\": [\"" + prefix + "0_sparse_60.model\", \"" +
                            prefix + "1_sparse_60.model\"]");
   };
-  fs::remove(folder_ / "out" / "_model_60.json");  // the manifest would detect every change
+  fs::remove(folder_ / "out" / "_model_60.json");  // removed, because the manifest would detect every change
   fs::copy(folder_ / "out", folder_ / "dense");
   spoil("dense/_dense_60.model", 20);
   expect_said(train(from("dense/")), 4, {"dense/_dense_60.model': weight 5 of 'fc1/weights', at byte 20, is nan"});

@@ -200,7 +200,8 @@ TEST_F(MessyCsv, EvaluationAndPredictionsUseTheStatisticsOfTheModel) {
   EXPECT_EQ(Json::parse(done.out, "output").find("metrics")->find("AUC")->number(), auc("run"));
   const std::vector<std::string> all = scores("eval.csv");
   ASSERT_EQ(all.size(), 300u);
-  write_file(*folder_ / "some.csv", messy_rows(100, 5, 2));  // scores must not use the other mean of these rows
+  // these rows alone have another mean, which scoring must not use
+  write_file(*folder_ / "some.csv", messy_rows(100, 5, 2));
   EXPECT_EQ(scores("some.csv"), std::vector<std::string>(all.begin() + 100, all.begin() + 105));
   EXPECT_EQ(scores("some.csv", "out/"), std::vector<std::string>(all.begin() + 100, all.begin() + 105));
   write_file(*folder_ / "unknown.csv", "age,gain,job,country\n40,?,NA,\n");

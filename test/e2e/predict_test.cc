@@ -415,7 +415,7 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
     }
     fs::remove_all(folder / "made");
   }
-  // If writing predictions fails, training does not end.
+  // A failure to write predictions does not end training.
   write_file(folder / "made", "a file");
   const Outcome done =
       run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu"}, folder.path());

@@ -51,7 +51,7 @@ class Follow : public RanksTest {
     write_config(config, name, gpu, fields);
     return start_program("huge_ctr", words(name), folder_.path(), {}, name);
   }
-  /// Adds a file to the followed folder, as a writing program does.
+  /// Adds a file to the followed folder as a program that writes data does: under a hidden name first, then renamed.
   void add_file(int number) {
     fs::copy_file(folder_ / cat("train.", number, ".data"), folder_ / "in" / ".writing");
     fs::rename(folder_ / "in" / ".writing", folder_ / "in" / cat("part", number, ".data"));
@@ -218,7 +218,7 @@ TEST_F(Follow, GoesOnWhereItWasInterrupted) {
     ASSERT_EQ(::kill(first.process, SIGTERM), 0);  // the run waits for the rest of the fifth batch
     const Outcome stopped = finish_program(first);
     EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-    fs::remove(folder_ / "in" / "part0.data");  // the run has read this file to the end
+    fs::remove(folder_ / "in" / "part0.data");  // read to the end, so the run no longer needs the file
     add_files(2, kFiles);
     const Started second =
         start_program("huge_ctr", words("part", {"--resume", "latest"}), folder_.path(), {}, "again");

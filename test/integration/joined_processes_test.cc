@@ -36,7 +36,7 @@ TEST(AsJoinedProcess, TheCommunicatorSuite) {
 
 TEST(JoinedProcessesSuite, TheCommunicatorSuiteHolds) {
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // with gtest's shard variables, a process could skip the suite
+    ::unsetenv(share);  // otherwise a process could run another shard, without the suite
   const TemporaryFolder folder;
   for (const int processes : {2, 3}) {
     const auto outcomes =
@@ -74,7 +74,7 @@ class JoinedProcesses : public RanksTest {
 TEST_F(JoinedProcesses, TrainTheModelOfThreads) {
   for (const auto& [threads, gpu, processes] :
        {std::tuple{"[0, 1]", "[[0], [0]]", 2}, {"[0, 1, 2]", "\"all\"", 3}, {"[0, 1, 2, 3]", "[0, 1, 2, 3]", 2}}) {
-    if (kSanitized && processes == 3) continue;  // another case runs the same code
+    if (kSanitized && processes == 3) continue;  // sanitizers need one case per code path
     SCOPED_TRACE(gpu);
     const Result one = train(config_, {threads}, "threads");
     for (const char* folder : {"joined", "joined-run"}) fs::remove_all(folder_ / folder);

@@ -26,7 +26,7 @@ class ModelFiles : public RanksTest {
   static std::string saving_states(const std::string& config) {
     return with_solver(config, "\"snapshot_opt_states\": true");
   }
-  /// Returns `config` with the model of iteration 12 of a run as the start.
+  /// Returns `config`, changed to start from the model that run `run` saved at iteration 12.
   std::string starting_from(const std::string& config, const std::string& run, bool states = true) const {
     const auto list = [&](const char* kind) {
       std::string files;
@@ -59,11 +59,13 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
   rules.push_back(
       {"AdaGrad, row-wise", R"("type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05, "row_wise": true})", 1e-5});
   for (const Rule& rule : rules) {
-    if (rule.name == "Adam, lazy") continue;  // no model file states when a row was last updated
+    // cannot resume exactly: model files lack the step of each row's last update
+    if (rule.name == "Adam, lazy") continue;
     if (kSanitized && rule.name != "SGD" && rule.name != "Adam" && rule.name != rules.back().name)
-      continue;  // another case runs the same code
+      continue;  // sanitizers need one case per code path
     SCOPED_TRACE(rule.name);
-    std::string config = with_rule(config_, rule.section);  // a warm-up would restart with the second run
+    // without RMSProp's warm-up, which the second run would repeat
+    std::string config = with_rule(config_, rule.section);
     if (rule.name == "RMSProp") config = with_change(config, ", \"warmup_steps\": 10", "");
     Result whole = train(twice_as_long(config), {"[0]"}, "whole");
     train(saving_states(config), {"[0]"}, "first");
@@ -73,7 +75,8 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
     EXPECT_EQ(second.losses, whole.losses);
     EXPECT_EQ(second.dense, whole.dense);
     for (size_t e = 0; e < tables_.size(); ++e) EXPECT_EQ(second.rows[e], whole.rows[e]) << tables_[e].name;
-    if (rule.name != "SGD" && rule.name != "AdaGrad") {  // for SGD and AdaGrad, the states hardly matter at the start
+    // for SGD and AdaGrad, the loaded states hardly change the first losses
+    if (rule.name != "SGD" && rule.name != "AdaGrad") {
       const Result without = train(starting_from(config, "first", false), {"[0]"}, "without");
       EXPECT_NE(without.losses, whole.losses) << "what the states are for";
     }

@@ -108,7 +108,7 @@ class RanksTest : public ::testing::Test {
     std::vector<float> dense;
     std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // one map per table
     std::string statistics;
-    std::map<size_t, std::string> marks;  // access statistics for each table index
+    std::map<size_t, std::string> marks;  // access statistics, by table index
   };
 
   Outcome start(const std::string& config, const Ranks& ranks, const std::string& name) {
@@ -163,7 +163,8 @@ class RanksTest : public ::testing::Test {
     return out;
   }
 
-  /// Returns the result of a single rank for a config. The cache is shared by tests, which use the same data.
+  /// Returns the result of a single rank for a config. Results are cached for all tests, because all tests use the same
+  /// data.
   Result alone(const std::string& config) {
     static std::map<std::string, Result> known;
     if (const auto at = known.find(device_ + config); at != known.end()) return at->second;

@@ -76,7 +76,7 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
                        kProcesses[1], kProcesses[2], kProcesses[3]};
   for (const Rule& rule : kRules) {
     if (kSanitized && rule.name != "SGD" && !rule.name.starts_with("Adam,"))
-      continue;  // another case runs the same code
+      continue;  // sanitizers need one case per code path
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const Result one = train(config, {"[0]"}, "one");
     ASSERT_EQ(one.losses.size(), 20u);
@@ -98,7 +98,7 @@ TEST_F(EveryTable, TrainsOnSeveralHostsAsOnOne) {
     const std::string config = planned(with_change(config_, "\"seed\": 7", cat("\"seed\": 7", precision)), 4);
     const Result threads = train(config, kThreads[2]);
     for (const std::vector<const char*>& hosts : {std::vector{"a", "a", "b", "b"}, {"a", "b", "c", "a"}}) {
-      if (kSanitized && hosts[1] == hosts[0]) continue;  // another case runs the same code
+      if (kSanitized && hosts[1] == hosts[0]) continue;  // sanitizers need one case per code path
       const Result many = on_hosts(config, hosts, "\"all\"");
       EXPECT_EQ(many.losses, threads.losses);
       EXPECT_EQ(many.metrics, threads.metrics);

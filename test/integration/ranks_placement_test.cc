@@ -8,7 +8,7 @@ namespace {
 
 /// A config with "deep_emb" rows of 8 elements, which can be split in two, and a plan with all kinds of placement.
 /// "wide_emb" is on the last rank. In "deep_emb", two slots are split into pieces on different ranks, and one slot is
-/// not split. A piece is sharded or on one rank.
+/// not split. Each piece is either sharded by key or placed on one rank.
 class PlannedRanks : public RanksTest {
  protected:
   void SetUp() override {
@@ -82,7 +82,7 @@ TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
                     everywhere = with_change(alone, deep, deep + "\"placement\": \"data_parallel\",");
   tables_[1].by_slot = false;
   for (const bool adam : {false, true}) {
-    if (kSanitized && !adam) continue;  // another case runs the same code
+    if (kSanitized && !adam) continue;  // sanitizers need one case per code path
     const Result one = train(adam ? alone : sgd(alone), {"[0]"}, "one");
     EXPECT_EQ(one.rows[1].size(), 900u);
     for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[0]}) {

@@ -83,7 +83,7 @@ TEST_F(RanksTest, LongVectorsTrainTheModelOfOneRank) {
 
 TEST_F(RanksTest, FrequentRowsAndWholeTablesOnEveryRankTrainTheModelOfOneRank) {
   for (const bool adam : {false, true}) {
-    if (kSanitized && adam) continue;  // another case runs the same code
+    if (kSanitized && adam) continue;  // sanitizers need one case per code path
     for (const Placed& placed : placements(adam ? config_ : sgd(config_))) {
       const Result one = train(placed.alone, {"[0]"}, "one");
       for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[0], kProcesses[3]}) {
@@ -100,7 +100,7 @@ TEST_F(RanksTest, FrequentRowsAndWholeTablesOnEveryRankTrainTheModelOfOneRank) {
 TEST_F(RanksTest, ProcessesTrainTheModelOfOneRank) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const bool adam : {false, true}) {
-    if (kSanitized && adam) continue;  // another case runs the same code
+    if (kSanitized && adam) continue;  // sanitizers need one case per code path
     const std::string config = adam ? config_ : sgd(config_);
     const Result one = train(config, {"[0]"}, "one");
     for (const Ranks& ranks : kProcesses) {
@@ -296,7 +296,7 @@ TEST(UnderMpi, TheCommunicatorSuite) {
 TEST(MpiTest, TheCommunicatorSuiteHoldsForProcesses) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // with gtest's shard variables, a process could skip the suite
+    ::unsetenv(share);  // otherwise a process could run another shard, without the suite
   const TemporaryFolder folder;
   for (const int processes : {2, 3, 4}) {
     const Outcome outcome = run_under_mpi(processes, "integration_tests", {"--gtest_filter=UnderMpi.*"}, folder.path());

@@ -195,7 +195,7 @@ class Resuming : public Config {
     train_whole(config, variant.gpu, iterations[0]);
     if (testing::Test::HasFatalFailure()) return;
     for (const int iteration : iterations) {
-      if (kSanitized && iteration != iterations[0]) continue;  // another case runs the same code
+      if (kSanitized && iteration != iterations[0]) continue;  // sanitizers need one case per code path
       SCOPED_TRACE(cat("from iteration ", iteration));
       const Outcome done = resume(config, variant.gpu, iteration);
       ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -263,7 +263,7 @@ class ResumeFromIncrement : public Resume {
         train_whole(config, variant.gpu, 5);
         if (HasFatalFailure()) return;
         for (const int iteration : {20, 25}) {
-          if (kSanitized && iteration == 25) continue;  // another case runs the same code
+          if (kSanitized && iteration == 25) continue;  // sanitizers need one case per code path
           const Outcome done = resume(config, variant.gpu, iteration);
           ASSERT_EQ(done.exit_code, 0) << done.err;
           expect_equal_files();
@@ -351,7 +351,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
       train_whole(config, variant.gpu, 5);
       if (HasFatalFailure()) return;
       for (const int iteration : {5, 15}) {
-        if (kSanitized && iteration == 5) continue;  // another case runs the same code
+        if (kSanitized && iteration == 5) continue;  // sanitizers need one case per code path
         SCOPED_TRACE(cat("from iteration ", iteration));
         fs::remove_all(folder_ / "next-ckpt");
         fs::create_directories(folder_ / "next-ckpt");
@@ -434,7 +434,7 @@ TEST_F(ResumeFromIncrement, OnOtherRanksGivesTheSameModelWithinRounding) {
       if (HasFatalFailure()) return;
       const Result whole = result("whole");
       for (const std::string to : {"[0]", "[0, 1]", "[0, 1, 2, 3]"}) {
-        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // another case runs the same code
+        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // sanitizers need one case per code path
         SCOPED_TRACE(cat(name, " from ", from, " to ", to));
         const Outcome done = resume(config, to, 20);
         ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -517,8 +517,8 @@ TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
                 {"PReLU_Dice", with_dice}});
 }
 
-/// On a GPU, a resumed run uses the GEMM algorithms of its checkpoint. Without the file, a new search might choose
-/// other algorithms.
+/// On a GPU, a resumed run uses the GEMM algorithms of its checkpoint. If the checkpoint lacks the file with the
+/// algorithms, a new search might choose others.
 TEST_F(Resume, UsesTheAlgorithmsOfItsCheckpoint) {
   const std::string config = solver(R"("algorithm_search": true, "algorithm_file": "kept.txt")")(config_);
   train_whole(config, "[0]");
@@ -687,7 +687,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       // Rows have moved between the base and the increment. Resumes with tables that fit into GPU memory, and with
       // tables that do not fit.
       for (const bool moves : {false, true}) {
-        if (kSanitized && !moves) continue;  // another case runs the same code
+        if (kSanitized && !moves) continue;  // sanitizers need one case per code path
         const Outcome done = resume(moves ? with_moves : config, variant.gpu, 20);
         ASSERT_EQ(done.exit_code, 0) << done.err;
         expect_state(expected, "part");
@@ -846,12 +846,12 @@ TEST_F(Resume, OnOtherRanksGivesTheSameModelWithinRounding) {
                                      std::pair("counted", sgd(deep(R"("min_count": 3)")(config_)))})
     for (const std::string from : {"[0, 1, 2, 3]", "[0]", "[0, 1, 2]"}) {
       if (kSanitized && (from == "[0, 1, 2]" || name == std::string("hash")))
-        continue;  // another case runs the same code
+        continue;  // sanitizers need one case per code path
       train_whole(config, from);
       if (testing::Test::HasFatalFailure()) return;
       const Result whole = result("whole");
       for (const std::string to : {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"}) {
-        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // another case runs the same code
+        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // sanitizers need one case per code path
         SCOPED_TRACE(cat(name, " from ", from, " to ", to));
         const Outcome done = resume(config, to, 9);
         ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -886,7 +886,7 @@ TEST_F(ResumeEveryTable, WithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const bool lazy = rule.name == "Adam, lazy", global = rule.name == "Adam, global";
-    if (kSanitized && !lazy && !global) continue;  // another case runs the same code
+    if (kSanitized && !lazy && !global) continue;  // sanitizers need one case per code path
     for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
       if ((!kSanitized && (lazy || global)) || gpu == kThreads[1].gpu)
         expect_exact({rule.name, [&](const std::string&) { return planned(config, count_of({gpu})); }, gpu}, {3, 12});
@@ -897,7 +897,7 @@ TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
   increments_ = R"(, "whole_every": 20)";
   for (const Rule& rule : kRules) {
     if (rule.name != "AdaGrad" && rule.name != "Adam, lazy") continue;
-    if (kSanitized && rule.name == "AdaGrad") continue;  // another case runs the same code
+    if (kSanitized && rule.name == "AdaGrad") continue;  // sanitizers need one case per code path
     const std::string config =
         with_change(with_change(config_, kRules[0].section, rule.section), "\"batchsize\": 61", "\"batchsize\": 7");
     expect_exact({rule.name, [&](const std::string&) { return planned(config, 3); }, "[0, 1, 2]"}, {3, 12});
@@ -910,7 +910,7 @@ TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
 TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     if (rule.name != "SGD" && rule.name != "Adam, lazy" && rule.name != "MomentumSGD") continue;
-    if (kSanitized && rule.name != "Adam, lazy") continue;  // another case runs the same code
+    if (kSanitized && rule.name != "Adam, lazy") continue;  // sanitizers need one case per code path
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
@@ -920,7 +920,7 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
       if (HasFatalFailure()) return;
       const Result whole = result("whole");
       for (int to = 1; to <= 4; ++to) {
-        if (kSanitized && (to == from || to == 2)) continue;  // another case runs the same code
+        if (kSanitized && (to == from || to == 2)) continue;  // sanitizers need one case per code path
         SCOPED_TRACE(cat(rule.name, " from ", from, " to ", to));
         const Outcome done = resume(placed(to), gpus[to - 1], 9);
         ASSERT_EQ(done.exit_code, 0) << done.err;

@@ -359,7 +359,8 @@ TEST_F(TrainerTest, LoadedPartsAreThoseOfTheFilesAndOthersStay) {
     trainer.load({.tables = {{"deep_emb", "later/m1_sparse_20.model"}}});
     EXPECT_EQ(trainer.evaluate(), at_20);
     EXPECT_EQ(trainer.state().iteration, 20);
-    // Loads the whole model of iteration 10. The results of the following steps must be unchanged.
+    // Loads the whole model of iteration 10, after a load that fails. Evaluation and the following steps must then give
+    // the results of the original run.
     EXPECT_THROW(trainer.load({.dense = "saved/none.model"}), Error);
     trainer.load({.dense = "saved/m_dense_10.model",
                   .dense_states = "saved/m_opt_dense_10.model",

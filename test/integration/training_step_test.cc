@@ -75,7 +75,8 @@ const char* const kOnePass = "\"num_epochs\": 1";
 const char* const kIterations = "\"max_iter\": 60";
 
 TEST_F(TrainingStep, APartialBatchWeighsEachSampleAsAFullOneDoes) {
-  // Trains on 1000 samples: as one batch of 1000, and as a partial batch of 1408 with padding.
+  // Trains on 1000 samples twice: with a batch size of 1000, and with a batch size of 1408, where the only batch is
+  // partial.
   const std::string exact =
       with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1000");
   std::string padded =

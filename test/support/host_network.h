@@ -26,8 +26,8 @@ class HostNetwork {
   /// Adds another name that all hosts can resolve.
   void add_name(int host, const std::string& name);
 
-  /// Path of a script: "on_host NUMBER COMMAND..." runs the command on a host. Test launchers use the script. As "ssh
-  /// NAME COMMAND" the script replaces ssh.
+  /// Path of a script: "on_host NUMBER COMMAND..." runs the command on a host. Test launchers use the script. Called as
+  /// "ssh NAME COMMAND", the script acts as ssh.
   std::filesystem::path on_host() const { return folder_ / "on_host"; }
   std::filesystem::path ssh() const { return folder_ / "ssh"; }
 

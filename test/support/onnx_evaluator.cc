@@ -19,7 +19,7 @@ int64_t product(const Dims& dims, size_t from = 0) {
   return count;
 }
 
-/// Returns the index of the element of x that broadcasting to the dims `to` copies to index `place`.
+/// If x is broadcast to the dims `to`: returns the index of the element of x that is copied to index `place`.
 int64_t broadcast_index(const Dims& x, const Dims& to, int64_t place) {
   int64_t index = 0, step = 1;
   for (size_t d = 0; d < to.size(); ++d) {

@@ -56,8 +56,8 @@ Outcome run_and_signal(const std::string& program, const std::vector<std::string
 Outcome run_and_kill(const std::string& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, std::chrono::milliseconds after);
 
-/// Environment for programs with MPI: disables Open MPI's single-copy mechanism, which containers forbid, and reports
-/// of memory leaks in MPI libraries.
+/// Environment for programs with MPI. It disables Open MPI's single-copy mechanism, which containers forbid, and
+/// suppresses leak reports about MPI libraries.
 extern const std::map<std::string, std::string> kMpiEnvironment;
 /// The reason why MPI processes cannot be started; empty if they can.
 std::string why_no_mpi();
@@ -76,7 +76,7 @@ std::string read_file(const std::filesystem::path&);
 void write_file(const std::filesystem::path&, const std::string&);
 
 /// A small Wide & Deep config with its data lists in the same folder (train.txt, eval.txt): one wide slot, three deep
-/// slots, four dense features. Tests modify its text, so that a fault is visible in the test.
+/// slots, four dense features. Tests change its text by with_change(), so that each test shows what it changes.
 std::string small_config();
 /// Returns `text` with the first `from` replaced by `to`. Fails the test if `text` does not contain `from`.
 std::string with_change(std::string text, const std::string& from, const std::string& to);

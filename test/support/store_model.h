@@ -62,7 +62,7 @@ class StampedTable {
 /// Runs random operations on a store with one model of two tables, and compares each result with plain maps.
 class StoreOperations {
  public:
-  /// `lasts`: the store has a file tier, so verify and compact are tested, too.
+  /// `lasts`: whether the store has a file tier, so that verify and compact are tested, too.
   StoreOperations(Store& store, uint64_t seed, int64_t keys, bool lasts)
       : store_(store), random_(seed), keys_(keys), lasts_(lasts) {
     load();
@@ -133,7 +133,7 @@ class StoreOperations {
       updates[t] = {.table = t == 0 ? "a" : "b", .keys = keys[t], .rows = rows[t].data(), .removed = removed[t]};
     }
     wrong_ += !store_.apply("m", ++iterations_[active_], updates);
-    // The last row of a repeated key counts. If a key is both removed and set, the row counts.
+    // If a key occurs several times, its last row is kept. If a key is both removed and set, it ends up with the row.
     for (size_t t = 0; t < 2; ++t) note(versions_.at(active_)[t], keys[t], removed[t], rows[t]);
   }
   static void note(StampedTable& table, const std::vector<int64_t>& keys, const std::vector<int64_t>& removed,

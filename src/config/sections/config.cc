@@ -112,7 +112,8 @@ void add_sample_weight(Config& config, Problems& problems) {
   config.layers.insert(config.layers.begin(), std::move(cut));
 }
 
-/// Adds a note if several groups of GroupedAUC share a key and the data format cannot read the group column again.
+/// Adds a note if GroupedAUC treats several values of the group column as one group, because they share a key. The note
+/// is needed for data formats that cannot read the column a second time with one key per value.
 void note_shared_groups(const Config& config, Problems& problems) {
   const auto& metrics = config.solver.eval_metrics.metrics;
   const std::string why = why_shared(config.data);

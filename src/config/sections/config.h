@@ -34,7 +34,7 @@ struct Config {
   OptimizerSection optimizer;
   DataSection data;
   std::vector<EmbeddingEntry> embeddings;
-  std::vector<std::string> lost_tops;  ///< outputs of layers of unknown type
+  std::vector<std::string> lost_tops;  ///< tops of layers whose type is unknown
   std::vector<LayerEntry> layers;      ///< in file order, which is also the order of the dense model file
   /// The config with all defaults filled in, for logs and saved files.
   Json effective;

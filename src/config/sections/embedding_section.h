@@ -95,7 +95,7 @@ struct SparseEmbeddingHparam {
 /// them.
 struct TableSpecInputs {
   const OptimizerSection& optimizer;    ///< the top-level optimizer
-  bool schedule_sets_rate = false;      ///< the table uses the top-level learning rate
+  bool schedule_sets_rate = false;      ///< whether the table uses the top-level learning rate
   DType exchange = DType::f32;          ///< the solver's exchange dtype; the section may override it
   bool marks_changes = false;           ///< TableSpec::marks_changes
   std::shared_ptr<RowMemory> memory{};  ///< TableSpec::memory
@@ -131,8 +131,8 @@ struct EmbeddingSection {
   Replication replication(int64_t batch = 1) const;
   /// Whether the table has a direct index: every key of slot_size_array has a row from the start.
   bool direct() const;
-  /// The number of rows on `rank` that the section configures; 0 if not configured. For column-sharded rows, the number
-  /// of row pieces.
+  /// The number of rows that the section configures for `rank`; 0 if not configured. For column-sharded rows, the
+  /// number of row pieces.
   int64_t stated_rows(int64_t rank, const Placement&) const;
   /// The field that configures stated_rows(); empty if no field does.
   std::string stated_by() const;

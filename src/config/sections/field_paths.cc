@@ -60,7 +60,8 @@ void add_fields(const std::vector<FieldDoc>& docs, const std::string& place, con
   }
 }
 
-/// Names of the format objects that the Data layer does not contain; empty if it contains no format object.
+/// Names of the format objects ("csv", "parquet", ...) that the Data layer lacks, if it contains at least one other;
+/// else empty. The search for a field skips these objects.
 std::vector<std::string> other_formats(const Json& data) {
   std::vector<std::string> names;
   const bool any = std::ranges::any_of(
@@ -125,7 +126,8 @@ std::string nearest_field(const Json& config, const std::string& path) {
   std::string leaf = path.substr(path.rfind('.') + 1);
   for (const auto& [other, ours] : kFieldsElsewhere)
     if (leaf == other) leaf = ours;
-  using Rank = std::tuple<bool, int, size_t>;  // misspelled; common leading names, negated; path length
+  // compared in this order: misspelled; negated number of common leading names; path length
+  using Rank = std::tuple<bool, int, size_t>;
   std::pair<Rank, std::string> best;
   for (const Field& field : fields_of(config)) {
     const bool same = std::ranges::find(field.names, leaf) != field.names.end();

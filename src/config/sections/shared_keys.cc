@@ -37,8 +37,8 @@ std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
                                "to share rows");
 }
 
-/// Marks the slots whose keys are hashed or numbered in a key space of their own, so that no other slot has the same
-/// keys.
+/// Marks the slots that have no key in common with any other slot, because their keys are hashed or numbered in a key
+/// space of their own.
 std::vector<bool> have_own_keys(const std::vector<SlotColumns>& groups, bool hashed) {
   std::vector<bool> own;
   for (const SlotColumns& group : groups) {

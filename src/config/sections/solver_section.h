@@ -46,7 +46,8 @@ struct EnumWords<Fp32Products> {
   static const std::vector<std::pair<std::string, Fp32Products>>& table();
 };
 
-/// GPU indices, one list per process. With `all`: every GPU of the machine, one per process.
+/// GPU indices, one list per process. With `all`: every GPU of the machine; if several processes run on it, one GPU for
+/// each process.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
   bool all = false;  ///< true: per_process is empty

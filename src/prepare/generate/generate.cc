@@ -92,9 +92,9 @@ class ParquetFiles : public PartWriter {
   ParquetSetWriter set_;
 };
 
-/// The folder of a set's Parquet files. Each set needs its own folder, because it has its own _metadata.json: a
-/// subfolder of `folder` if set; else, if both lists are in one folder, a subfolder of that folder; else the folder of
-/// the set's list.
+/// The folder of a set's Parquet files. Each set needs its own folder, because each has a _metadata.json. If `folder`
+/// of the options is set, this is a subfolder of that folder. Otherwise it is the folder of the set's list, or a
+/// subfolder of that if the lists of both sets are in the same folder.
 fs::path parquet_folder(const Part& part, const DataSection& section, const GenerateOptions& options) {
   if (!options.folder.empty()) return options.folder / part.name;
   const fs::path folder = part.list.parent_path();
@@ -161,7 +161,7 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
 
 fs::path sidecar(const fs::path& list) { return list.string() + ".made.json"; }
 
-/// Whether the set exists and was generated with the same parameters.
+/// Whether the set exists already and was generated with the parameters `made`.
 bool present(const Part& part, const Json& made, WrittenAs as, const Log& log) {
   if (!fs::exists(part.list) || !fs::exists(sidecar(part.list))) return false;
   const Json was = Json::read_file(sidecar(part.list));
@@ -213,7 +213,7 @@ Json made_with(const DataSection& section, const GenerateOptions& options) {
   if (options.written_as == WrittenAs::csv || options.written_as == WrittenAs::tsv)
     made.set("text", options.written_as == WrittenAs::csv ? "csv" : "tsv");
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
-  DataSection content = section;  // the section without the fields that do not affect samples
+  DataSection content = section;  // keeps only the fields that affect samples
   content.num_workers.reset();
   made.set("data", data_schema().effective(content));
   return made;
@@ -259,10 +259,10 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   const SampleEncoder encoder(section, options.written_as, maker.style());
   ThreadPool pool(options.threads);
   std::optional<BestPossible> best;
-  // fails before older results are removed if the plug-in is missing
+  // if the plug-in is missing, fails here, before older results are removed
   if (options.written_as == WrittenAs::parquet) parquet_plugin();
   for (const Part& part : parts) {
-    // after an interrupted run, these files would describe other data
+    // removed first: if this run is interrupted, the older files would otherwise describe the new data
     remove_older_results({part.list, sidecar(part.list), truth_path(part.list)}, true);
     remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
     if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");

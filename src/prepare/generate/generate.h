@@ -17,9 +17,9 @@ struct GenerateOptions {
   int64_t files = 8, eval_files = 2;
   uint64_t seed = 1;
   double alpha = 1.1;         ///< exponent of the keys' power law; 0: uniform
-  double interactions = 0.1;  ///< fraction of the ground truth's variance that comes from products of slot factors
+  double interactions = 0.1;  ///< fraction of the true scores' variance that comes from products of two slots' factors
   double signal = 1;          ///< strength of the ground truth; 1 gives a best AUC of about 0.80
-  double related = 0;         ///< correlation between the hidden weights of each label and of label 0; 0: independent
+  double related = 0;         ///< correlation of each label's hidden weights with those of label 0; 0: independent
   double positive_share = 0.25;
   /// number of distinct keys, for all slots or per slot; empty: slot_size_array, or 10000
   std::vector<int64_t> vocabulary;
@@ -31,12 +31,13 @@ struct GenerateOptions {
   fs::path folder;     ///< output folder of train/gen_<n>.data and val/gen_<n>.data; empty: the folder of the lists
   bool force = false;  ///< whether to overwrite existing data
   fs::path config{};   ///< file that contains the section; never overwritten
-  Environment environment{};  ///< environment for files that the config includes
+  Environment environment{};  ///< environment variables that the config and its includes may use
   int threads = 1;
   ShowProgress progress{};  ///< shows the progress of each set; null: not shown
 };
 
-/// The parameters that determine the content, as JSON, stored with the data to identify them.
+/// All parameters that determine the content, as JSON. The JSON is stored with the data, so that a later run recognizes
+/// them.
 Json made_with(const DataSection&, const GenerateOptions&);
 
 /// Writes the training set, the evaluation set unless eval_source is empty, their lists, and the true scores next to

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kHead = 16384;      // number of ranks per slot whose weights are stored in a table
+constexpr int64_t kHead = 16384;      // per slot, number of most frequent keys whose weights are kept in a table
 constexpr int64_t kMostPairs = 3;     // maximum number of slot pairs with interacting keys
 constexpr double kDenseShare = 0.15;  // fraction of the linear part's variance that comes from dense values
 
@@ -18,13 +18,14 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 uint64_t key_of(uint64_t seed, int64_t label) { return random_key(seed, random_stream(cat("planted truth ", label))); }
 
-/// Draws the normal weight of dense value `d`. `key`: identifies the label.
+/// Draws the normally distributed weight of dense value `d`. `key` identifies the label.
 double dense_normal(uint64_t key, int64_t d) {
   const Random4 bits = philox(key, ~uint64_t{0}, static_cast<uint64_t>(d));
   return standard_normal(bits.v[0], bits.v[1]);
 }
 
-/// Draws the three normal values of a slot's key. `key`: identifies the label.
+/// Draws the three normally distributed values of a key. `key` identifies the label; `slot` and `rank` identify the
+/// key.
 std::array<double, 3> key_normals(uint64_t key, int64_t slot, int64_t rank) {
   const Random4 bits = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank));
   const Random4 more = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank) + 1);
@@ -73,7 +74,8 @@ double PlantedTruth::raw(const PlantedSample& sample) const {
   double sum = 0;
   for (size_t d = 0; d < dense_.size(); ++d) sum += dense_[d] * (static_cast<double>(sample.dense[d]) - 0.5);
   const int64_t* rank = sample.ranks.data();
-  double left0 = 0, left1 = 0;  // Factors of the preceding slot. Every second slot multiplies these factors by its own.
+  // Factors of the preceding slot. Slots form pairs: the second slot of each pair multiplies these factors by its own.
+  double left0 = 0, left1 = 0;
   for (int64_t s = 0; s < slots_; ++s) {
     const auto slot = static_cast<size_t>(s);
     double linear = 0, factor0 = 0, factor1 = 0;

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// The inputs of a generated sample, with ranks instead of the keys of a file.
+/// The inputs of a generated sample. Keys are given as frequency ranks within their slot.
 struct PlantedSample {
   std::vector<float> dense;    ///< [dense_dim], uniform in [0, 1)
   std::vector<int32_t> nnz;    ///< [slots]
@@ -29,7 +29,7 @@ struct PlantedSample {
 class PlantedTruth {
  public:
   /// Each label has its own model. `related`: correlation between the weights of `label` and of label 0. `mean_nnz`
-  /// [slots]: expected numbers of keys, used to give all slots equal variance.
+  /// [slots]: expected number of keys per slot. Weights are scaled by it, so that all slots contribute equal variance.
   PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
                double related);
 

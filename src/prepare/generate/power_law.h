@@ -11,7 +11,7 @@ namespace hctr {
 class PowerLaw {
  public:
   PowerLaw(int64_t size, double alpha);
-  /// The rank of `u`, which is uniform in [0, 1).
+  /// Maps `u`, uniform in [0, 1), to a rank.
   int64_t rank(double u) const;
 
  private:

@@ -17,8 +17,9 @@ class SampleMaker {
  public:
   SampleMaker(const DataSection&, const GenerateOptions&);
 
-  /// Generates sample `index` of `part` (a stream number) into `sample`, whose memory is reused. Also writes each
-  /// label's true probability and whether the draw is positive. Shapes: probability [label_dim], positive [label_dim].
+  /// Generates sample `index` of `part` (a stream number) into `sample`, whose memory is reused. For each label, also
+  /// writes its true probability and whether the drawn label is positive. Shapes: probability [label_dim], positive
+  /// [label_dim].
   void make(uint64_t part, int64_t index, GeneratedSample& sample, double* probability, bool* positive) const;
 
   const NormStyle& style() const { return style_; }

@@ -1,4 +1,4 @@
-// Columns that records do not contain: the partitions in the paths of their files.
+// Adds columns whose values are not in a file's records but in its path: partitions, such as "day=3".
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 namespace hctr {
 
 /// Adds the partitions in a file's path to the layout's columns, except partitions that are columns already.
-/// `numbered`: if the file has no header, a partition's column is named by its number, because the output files contain
-/// partitions as columns.
+/// `numbered`: names the partition columns of a file without a header by their numbers. This is needed if output files
+/// are written, because these contain the partitions as ordinary columns.
 void add_partitions(const fs::path& file, bool numbered, TextLayout&);
 
 /// The values of the added columns in one file.

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostSets = 1 << 16;      // maximum number of values that are compared between columns
+constexpr size_t kMostSets = 1 << 16;      // maximum number of distinct values kept for comparing columns
 constexpr int64_t kListSample = 20'000;    // number of rows whose cells are split as lists
 constexpr int64_t kValueSample = 200'000;  // number of rows whose values are looked up in lists
 constexpr std::string_view kMarks[] = {"?",    "NA",   "N/A",  "n/a", "NaN",  "nan", "NAN", "null",
@@ -95,7 +95,7 @@ void ColumnFacts::add_text(std::string_view text) {
   most = std::max(most, number);
   plain.add(number);
   notation.add_plain(text, number, false);
-  if (!no_number.empty()) look_for_lists(text);  // in a list column, this cell is a list of one value
+  if (!no_number.empty()) look_for_lists(text);  // if the column contains lists, this number is a list of one value
 }
 
 void ColumnFacts::look_at_notation(std::string_view text) {
@@ -142,7 +142,7 @@ void ColumnFacts::add_list_value(size_t form, std::string_view value) {
   list.distinct = static_cast<int64_t>(list_values_[form].size());
 }
 
-/// Whether the reader accepts the text as a list of this form. Counts rejected texts.
+/// Whether a list reader for `form` accepts the text. Counts rejected texts.
 bool ColumnFacts::read_in_brackets(size_t form, std::string_view text) {
   if (in_brackets_list_.read(text, kSeparatorsInBrackets[form - kFirstInBrackets])) return true;
   if (lists[form].refused++ == 0)

@@ -25,7 +25,7 @@ bool is_missing_mark(std::string_view text);
 inline constexpr std::array<char, 8> kListSeparators = {'|', ';', ',', '/', '^', '~', '#', ' '};
 /// Possible separators of values in brackets. 0: commas or blanks, as BracketedList detects.
 inline constexpr std::array<char, 3> kSeparatorsInBrackets = {'\0', ';', '|'};
-/// List forms are numbered: first one per separator of kListSeparators, then one per separator of
+/// List forms have consecutive numbers: one for each separator of kListSeparators, then one for each separator of
 /// kSeparatorsInBrackets.
 inline constexpr size_t kFirstInBrackets = kListSeparators.size();
 inline constexpr size_t kListForms = kFirstInBrackets + kSeparatorsInBrackets.size();
@@ -55,20 +55,21 @@ class ColumnFacts {
   void end_list();
 
   std::string unread_type;  ///< reason why a Parquet column cannot be read; empty if it can
-  bool fractions = false;   ///< whether the column is a Parquet column of floats; only whole numbers can be keys
+  bool fractions = false;   ///< whether it is a Parquet column of floats (of which only whole numbers can be keys)
   double whole_below = 0;   ///< floats of a Parquet column: whole numbers of at least this size may be rounded
-  bool instants = false;    ///< whether the column is a Parquet column of dates or times, as seconds since 1970
+  bool instants = false;    ///< whether it is a Parquet column of dates or times, read as seconds since 1970
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, including marks for missing values
   int64_t padded = 0;                    ///< cells with blanks around them, including evaluation rows
   std::map<std::string, int64_t> marks;  ///< marks for missing values with their counts, including evaluation rows
-  int64_t numbers = 0, integers = 0;     ///< counts of values; a number like 4.0 counts as an integer
+  /// counts of numeric values and of integers among them, including ones such as 4.0
+  int64_t numbers = 0, integers = 0;
   int64_t negative = 0;
   int64_t leading_zeros = 0;       ///< integers with leading zeros
   int64_t times = 0;               ///< values that are dates or times of day
   int64_t in_brackets = 0;         ///< values in brackets
   int64_t lists_in_brackets = 0;   ///< values in brackets that are lists: with several values, or with quotes
-  int64_t other_numbers = 0;       ///< values that may be numbers in a notation without support
+  int64_t other_numbers = 0;       ///< values that may be numbers in an unsupported notation
   int64_t sure_other_numbers = 0;  ///< number of values in other_numbers that can only be numbers
   std::string other_number;        ///< the first of sure_other_numbers
   std::string odd_value;           ///< the first value that is not a number in any known notation

@@ -14,12 +14,12 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostNumberKeys = 10'000;  // maximum number of distinct numbers that can be categories
-constexpr int64_t kRowsPerKey = 5;           // minimum mean number of rows per key
+constexpr int64_t kMostNumberKeys = 10'000;  // numbers with more distinct values than this are no categories
+constexpr int64_t kRowsPerKey = 5;           // numbers with fewer rows per distinct value than this are no categories
 // fraction of distinct values above which a column counts as unique per row
 constexpr double kUnique = 0.9;
-// A column counts rows if more than this fraction of its numbers exceeds the preceding number by one, or if more than
-// this fraction of the numbers in its range occurs.
+// A column is a row counter if more than this fraction of its numbers equal the preceding number plus one. It is also
+// one if it has nearly no duplicates and contains more than this fraction of the integers in its range.
 constexpr double kCounting = 0.75;
 constexpr double kTextWords = 4;  // words per value above which a column is free text
 
@@ -149,8 +149,9 @@ class Guesser {
                   cat("time: ", unit, " since 1970, used as a number; hour or weekday need separate columns"));
   }
 
-  /// Whether points may be thousands separators, as in 12, 950, 1.005. Fractions with three digits would be equally
-  /// frequent in small and large numbers.
+  /// Whether points may be thousands separators, as in 12, 950, 1.005: all numbers with a point have three digits
+  /// behind it, and all numbers without one are below 1000. If points were decimal points, large numbers without a
+  /// point would also occur.
   bool may_have_points_of_thousands() const {
     return !facts_.fractions && facts_.group_points == facts_.points && facts_.points >= 5 &&
            share(facts_.points, facts_.values()) >= 0.05 && facts_.points < facts_.numbers && facts_.large_plain == 0;
@@ -185,8 +186,8 @@ class Guesser {
     return decide(GuessedKind::number, cat("number: ", range, how));
   }
 
-  /// Whether numbers count rows: 1, 2, 3 ... in row order, or all numbers of a range, each once. A tenth of the rows
-  /// may be held out.
+  /// Whether the column is a row counter: 1, 2, 3, ... in row order, or each integer of a range once, in any order. A
+  /// tenth of the integers may be missing, because these rows are held out.
   bool counts_rows() const {
     const double range = facts_.most - facts_.least + 1;
     return facts_.values() >= 20 && unique_ > kCounting &&
@@ -260,7 +261,7 @@ class Guesser {
   /// Whether all values are numbers with the same suffix, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
-  /// A remark if most values are numbers and some are not: the user may want to correct them.
+  /// A remark for the user if most values are numbers and some are not, because the latter may be mistakes.
   std::string but_numbers() const {
     if (all_with_unit())
       return cat("; ", stated("--number"), " has numbers such as '", facts_.with_unit, "' read as numbers");

@@ -21,14 +21,14 @@ struct ColumnGuess {
   std::string name;
   GuessedKind kind = GuessedKind::left_out;
   std::string why;            ///< the kind and the reason, as text for the user
-  bool log = false;           ///< for numbers: whether most values are small and some are large
+  bool log = false;           ///< for numbers: whether to take logarithms, because few values are large
   char separator = 0;         ///< for lists in text: the separator
   bool brackets = false;      ///< whether lists are in brackets
   size_t form = 0;            ///< for lists in text: index in ColumnFacts::lists
   int64_t most_items = 1;     ///< for lists: number of items of the longest list
   bool integers = false;      ///< whether all values or list items are integers of at least 0
   bool missing = false;       ///< whether some rows have no value
-  NumberNotation notation{};  ///< for numbers in text; without a format: plain
+  NumberNotation notation{};  ///< for numbers in text: their notation; plain if it has no format
   bool has_points = false;    ///< for plain numbers: whether some have a decimal point
 
   bool is_number() const {

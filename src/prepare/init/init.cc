@@ -131,7 +131,7 @@ class Initializer {
                               [&] { return guess_layout(start, options_.label); });
     add_partitions(data_[0], options_.eval.empty(), *plan_.layout);
     expect_stated_columns(options_, plan_.layout->columns);
-    if (options_.positive) return;  // a positive label that the user names may be too rare for the first rows
+    if (options_.positive) return;  // skips the check: the first rows may not contain the label that the user names
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
     if (first.counts.size() > 1)  // reports unclear labels before reading gigabytes
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
@@ -178,7 +178,7 @@ class Initializer {
     if (!options_.eval.empty()) check_eval();
   }
 
-  /// Checks that the label can be read as the config says in every row.
+  /// Checks that the label can be read in every row, in the way that the config states.
   void expect_label_of_config() const {
     const LabelChoice& label = plan_.label;
     if (!can_be_named(label.column) || !can_be_named(label.text.value_or("")))
@@ -216,7 +216,8 @@ class Initializer {
 
   void trim() { (plan_.layout ? plan_.layout->grammar.trim : plan_.trim) = true; }
 
-  /// Chooses the texts that count as empty cells, from the used columns and the label.
+  /// Chooses the texts that mean an empty cell: all marks for missing values in the used columns and the label, except
+  /// the positive label.
   void choose_missing() {
     std::set<std::string> marks = pass_.label_marks;
     size_t at = 0;
@@ -230,8 +231,8 @@ class Initializer {
     plan_.missing.assign(marks.begin(), marks.end());
   }
 
-  /// Chooses the number format of the whole table: the stated format; else the format of a column, if the numbers of
-  /// all other columns can be read in this format. For example, the format of 1.234,5 can also read 0,5.
+  /// Chooses the number format of the whole table. This is the stated format, if any. Otherwise it is the format of a
+  /// column, provided that the numbers of all other columns can be read in it: the format of 1.234,5 also reads 0,5.
   void choose_number_format() {
     plan_.number_format = options_.number_format;
     if (plan_.number_format) return;

@@ -36,10 +36,10 @@ struct InitResult {
 using WriteConfig = std::function<void(const std::string& config)>;
 
 /// Reads every row once, and the first rows several times. Without `eval`, splits the rows into a training file and an
-/// evaluation file, in the folder of `out` or the working folder. Whether a row is held out depends only on the bytes
-/// of the row. All files appear together when they are complete. Existing files are never replaced. `write_config` is
+/// evaluation file, in the folder of `out` or the working folder. The split does not depend on labels or chance: see
+/// HoldOut. All files appear together when they are complete. Existing files are never replaced. `write_config` is
 /// called before the files appear; if it throws, no file is left. Errors: Error(usage) if the label, the positive label
-/// or the model does not fit the data (the message suggests one that fits), and for data that are not files; Error(io);
+/// or the model does not fit the data (the message suggests one that fits), and if `data` is not a file; Error(io);
 /// Error(data) for data that cannot be read, or from which no model can learn.
 InitResult init(const InitOptions&, const WriteConfig& write_config = {});
 

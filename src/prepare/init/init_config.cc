@@ -15,7 +15,8 @@ namespace {
 using Object = Json::Object;
 
 constexpr int64_t kMostKept = 200;  // maximum number of keys used per list
-// maximum number of keys used per history; smaller than kMostKept, because each key runs through a network
+// maximum number of keys used per history; smaller than kMostKept, because each key of a history runs through the
+// attention network
 constexpr int64_t kMostHistory = 50;
 constexpr int64_t kMostShuffled = 1 << 18;  // maximum number of rows in the shuffle window
 constexpr int64_t kMostEvaluated = 1'000'000;
@@ -47,7 +48,7 @@ class Columns {
   }
 
   Json dense{Json::Array{}}, slots{Json::Array{}}, nnz{Json::Array{}};
-  int64_t dense_count = 0, slot_count = 0;  // slot_count: without the slots of items
+  int64_t dense_count = 0, slot_count = 0;  // slot_count excludes the slots of "items"
   int64_t kept = 1;                         // maximum number of keys kept per slot
   bool lists = false;                       // whether a slot may have several keys
 
@@ -74,8 +75,8 @@ class Columns {
     if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
-  /// The notation that the config must state for a dense column: the number format and the unit. The format is omitted
-  /// if the section's format is equivalent.
+  /// The notation that the config must state for a dense column: the number format and the unit. The format is empty if
+  /// the format of the whole section reads the column in the same way.
   std::pair<std::string, std::string> stated_notation(const ColumnGuess& column) const {
     const NumberNotation& notation = column.notation;
     const NumberFormat own = notation.format.value_or(NumberFormat::plain);
@@ -243,7 +244,7 @@ InitSchedule schedule_of(const InitPlan& plan) {
   double keys = 0;
   for (size_t i = 0; i < plan.columns.size(); ++i)
     if (plan.columns[i].is_slot()) keys += static_cast<double>(plan.distinct[i]);
-  // With more than one key per two rows, the vectors memorize the rows in the second pass.
+  // If there are more than half as many keys as rows, embedding vectors memorize the rows in the second epoch.
   const bool many_keys = keys > 0.5 * rows;
   schedule.rare_keys = many_keys;
   schedule.batch = std::clamp<int64_t>(power_of_two_near(rows / 160), 16, 4096);

@@ -25,7 +25,8 @@ struct InitPlan {
   std::vector<ColumnGuess> columns;       ///< columns without the label, in table order
   std::vector<int64_t> distinct;          ///< [columns] number of distinct values
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows: 0 if unknown
-  std::optional<size_t> history, item;    ///< for din: a list column, and the column that shares its values
+  /// for din: a list column, and the column of single values that occur in the lists
+  std::optional<size_t> history, item;
   bool item_numbers = false;              ///< whether the items are integers, which are used as keys directly
 };
 

@@ -20,8 +20,8 @@ double number_of(const std::string& text, const NumberNotation& notation) {
   return read_number(notation, text, number) ? number : std::nan("");
 }
 
-/// The notation of a label's numbers; none if all are plain or if the values are not numbers. Errors: Error(usage) for
-/// more than two numbers if they can be read in two ways.
+/// The notation of a label's numbers; none if all numbers are plain, or if the values are not numbers. Errors:
+/// Error(usage) if there are more than two distinct values, and two notations read them as different numbers.
 NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
                            const std::optional<NumberFormat>& format) {
   if (all_numbers(facts)) return {};
@@ -42,8 +42,8 @@ std::string listed(const LabelFacts& facts) {
   return text;
 }
 
-/// The number that splits the rows most evenly into smaller and not smaller labels. With too many distinct numbers, the
-/// mean.
+/// The threshold that splits the rows most evenly into labels below it and labels of at least the threshold. The mean,
+/// if there are too many distinct numbers.
 std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   if (facts.counts.size() > LabelFacts::kMostLabels && notation.given())
     return cat(facts.notation.numbers_in(*notation.format, {}).moments.mean());
@@ -68,7 +68,8 @@ std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   return best;
 }
 
-/// The value in the data that --positive names, possibly the same number in other digits.
+/// Finds the value of the data that --positive names. A number may have another spelling in the data, such as 1.0 for
+/// 1.
 std::optional<std::string> find_value(const LabelFacts& facts, const std::string& positive,
                                       const NumberNotation& notation) {
   if (facts.counts.contains(positive)) return positive;

@@ -27,19 +27,19 @@ class LabelFacts {
   static constexpr size_t kMostLabels = 1000;
 };
 
-/// Whether a row has no label: an empty text, or a mark for a missing value that is not the positive label.
+/// Whether a row has no label: the text is empty, or it is a mark for a missing value and not the positive label.
 bool is_missing_label(std::string_view text, const std::optional<std::string>& positive);
 
 struct LabelChoice {
   std::string column;
   std::optional<std::string> text;  ///< the positive label
-  /// the minimum of positive numbers. Without `at_least` and `text`, the labels are 0 and 1
+  /// numbers of at least this value are positive. If neither `at_least` nor `text` is set, the labels are 0 and 1
   std::optional<double> at_least;
   std::string why;
   NumberNotation notation{};  ///< notation of the numbers, if not plain
 
   bool is_positive(const std::string& text) const;
-  /// The label as in "labels" of csv and parquet.
+  /// The label's entry in "labels" of the csv or parquet section.
   Json json() const;
 };
 

@@ -20,9 +20,9 @@ std::optional<size_t> list_separator(const ColumnFacts& facts) {
     const bool integers = list.integers == list.looked_at;
     const char separator = kListSeparators[s];
     const bool sure = separator == '|' || separator == ';' || separator == '^' || separator == '~';
-    // Words of free text also repeat, and so do the parts of a place name or path. Therefore values between blanks are
-    // a list only if they are integers. For other ambiguous separators, there must be fewer distinct values than
-    // distinct cells.
+    // Repeated values alone do not prove a list: words of free text also repeat, and so do the parts of place names or
+    // paths. Therefore values between blanks are a list only if they are integers. For other ambiguous separators, the
+    // number of distinct values must be at most half the number of distinct cells.
     if (separator == ' ' && !integers) continue;
     if (different > (sure ? 0.8 : 0.5)) continue;
     if (!sure && !integers && 2 * list.distinct > std::min<int64_t>(facts.distinct(), list.looked_at)) continue;

@@ -12,12 +12,12 @@ std::optional<size_t> list_separator(const ColumnFacts&);
 
 /// Whether most cells are in brackets and some of these have several values.
 bool are_lists_in_brackets(const ColumnFacts&);
-/// The form of lists in brackets that splits the most cells. If several forms do, the first of these forms.
+/// The list form that splits the most cells in brackets; if several forms split as many, the first of them.
 size_t form_in_brackets(const ColumnFacts&);
 /// A text such as "lists in brackets, but 2 values are none, the first is ..."; empty if all cells are such lists.
 std::string refused_words(const ListFacts&);
 
-/// Whether nearly all values are numbers, with at least one that is surely a number in a notation without support.
+/// Whether nearly all values are numbers, at least one of them certainly a number in an unsupported notation.
 bool are_other_numbers(const ColumnFacts&);
 
 /// Sets the guess to a list of form `form`.

@@ -14,7 +14,7 @@ constexpr int64_t kItemVector = 32;       // size of an item's vector, in din
 constexpr int64_t kWidths[] = {128, 64};  // widths of the hidden layers
 constexpr double kDropout = 0.3;
 constexpr int64_t kCrossLayers = 3;
-constexpr int64_t kRareBelow = 5;  // minimum occurrences of a key that gets a row, if rare keys get none
+constexpr int64_t kRareBelow = 5;  // if rare keys get no row: minimum number of occurrences of a key with a row
 
 using Object = Json::Object;
 
@@ -80,8 +80,8 @@ class Layers {
     }
     return bottom;
   }
-  /// Adds vectors and weights of all slots, from one table with vectors of one more element: "vectors" [slots *
-  /// kVector] and "weights" [slots].
+  /// Adds the embedding vectors, "vectors" [slots * kVector], and the linear weights, "weights" [slots], of all slots.
+  /// Both come from one table with rows of kVector + 1 elements.
   void vectors_and_weights() {
     embedding("keys", {"embedding"}, kVector + 1, "mean");
     reshape("embedding", "rows", kVector + 1);

@@ -1,4 +1,4 @@
-// The layers of a first model for a table, for each template.
+// The layers of the model that --init suggests, for each template.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ModelInputs {
   bool rare_keys = false;  ///< whether rare keys get no row
 };
 
-/// The layers from after the Data layer to the loss.
+/// All layers after the Data layer, including the loss.
 Json::Array model_layers(InitModel, const ModelInputs&);
 /// The model's name: "Wide & Deep", "DLRM", ...
 const char* name_of(InitModel);

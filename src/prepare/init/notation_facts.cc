@@ -44,7 +44,8 @@ std::string_view unit_of(std::string_view text) {
   if (first == text.size()) return text;
   const size_t last = text.find_last_of("0123456789");
   std::string_view before = bare_unit(text.substr(0, first));
-  if (before == "." || before == ",") before = {};  // a sign that belongs to the number
+  // a decimal point or comma before the first digit belongs to the number
+  if (before == "." || before == ",") before = {};
   const std::string_view behind = bare_unit(text.substr(last + 1));
   return before.empty() ? behind : behind.empty() ? before : text;
 }

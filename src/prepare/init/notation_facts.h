@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// Facts about the values of a column, as numbers.
+/// Facts about the values of a column after conversion to numbers.
 struct NumberFacts {
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
   int64_t values = 0, integers = 0, negative = 0;
@@ -46,11 +46,12 @@ class NotationFacts {
   Choice choose(const std::optional<NumberFormat>& stated) const;
   /// Whether the column has values that are not plain numbers.
   bool any_other() const { return others_ > 0; }
-  /// Whether at least one value that is not a plain number can only be a number.
+  /// Whether at least one value in another notation than the plain one is certainly a number.
   bool sure() const { return sure_; }
   /// Whether the column has plain numbers whose points may be thousands separators.
   bool any_point_of_thousands() const { return thousands_ > 0; }
-  /// Facts about the training rows' values in a format that reads all of them. `plain`: facts about the plain numbers.
+  /// Facts about the values of training rows, as read in a format that reads all of them. `plain`: facts about the
+  /// plain numbers.
   NumberFacts numbers_in(NumberFormat, const NumberFacts& plain) const;
 
  private:
@@ -58,7 +59,7 @@ class NotationFacts {
   bool differ(size_t format, size_t other) const;
   std::string question(size_t format, size_t other) const;
 
-  uint32_t viable_ = (1u << kNumberFormats) - 1;  // bits of the formats that have read all values so far
+  uint32_t viable_ = (1u << kNumberFormats) - 1;  // bit mask of the formats that have read all values so far
   std::string unit_;                              // unit of all values that are not plain numbers
   std::string doubtful_;                          // the first value that two formats read differently
   int64_t plains_ = 0, others_ = 0, thousands_ = 0;

@@ -41,7 +41,7 @@ void for_each_item(const ParquetField& field, const ParquetValues& values, int64
     if (has_item(field.type, values, i)) visit(i);
 }
 
-/// A file with the columns to read, in the order of the first file.
+/// An open file and its columns to read, in the order that the columns have in the first file.
 struct ReadFile {
   std::shared_ptr<ParquetFile> file;
   std::vector<int64_t> fields;       // indices
@@ -52,7 +52,7 @@ std::vector<ParquetField> fields_of(const ParquetFile& file) {
   return {file.info().fields, file.info().fields + file.info().field_count};
 }
 
-/// Whether all whole decimals of a column fit into 64 bits.
+/// Whether all values of a decimal column without fraction digits fit into 64 bits.
 bool fit_64_bits(ParquetFile& file, int64_t field) {
   for (int64_t g = 0; g < file.info().group_count; ++g) {
     ParquetColumn* opened = nullptr;
@@ -71,7 +71,7 @@ bool fit_64_bits(ParquetFile& file, int64_t field) {
   return true;
 }
 
-/// Reads the columns of a row group in pieces. The pieces of one call have the same rows.
+/// Reads the columns of a row group in pieces. One call reads a piece of each column, for the same rows.
 class GroupReader {
  public:
   GroupReader(const ReadFile& file, int64_t group, std::string name) : name_(std::move(name)) {
@@ -187,8 +187,8 @@ class ParquetTableReader {
   }
 
  private:
-  /// The form in which a column is read and written to the split files. Times and decimals are numbers; whole decimals
-  /// beyond 64 bits are texts.
+  /// The form in which a column is read and written to the split files. Times and decimals are read as numbers.
+  /// Decimals without fraction digits are read as integers, or as texts if they exceed 64 bits.
   ParquetForm form_of(const ParquetField& field) const {
     if (field.type != ParquetType::whole_decimal) return ParquetForm::number;
     return wide_.contains(field.name) ? ParquetForm::value : ParquetForm::integer;
@@ -209,8 +209,8 @@ class ParquetTableReader {
     }
   }
 
-  /// The fields of the first file. If a field has no values in the first file, its type comes from the first file with
-  /// values.
+  /// The fields of the first file. The type of a field that has no values in the first file comes from the first file
+  /// in which it has values.
   std::vector<ParquetField> fields_of_all() {
     std::vector<ParquetField> all;
     for (const fs::path& path : files_) {
@@ -337,7 +337,7 @@ class ParquetTableReader {
   const std::vector<fs::path>& files_;
   const InitOptions& options_;
   TablePass pass_;
-  std::set<std::string> wide_;        // names of columns with whole decimals beyond 64 bits
+  std::set<std::string> wide_;        // names of columns with decimals without fraction digits that exceed 64 bits
   std::deque<std::string> texts_;     // memory of the fields' names and type descriptions
   std::vector<size_t> read_;          // indices of the columns to read
   std::vector<ParquetField> fields_;  // fields of the read columns in the first file

@@ -64,7 +64,7 @@ ParquetValues ParquetColumnRows::values() const {
 }
 
 ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<ParquetField>& fields) {
-  names_.reserve(fields.size());  // reserved, because the fields point to the strings
+  names_.reserve(fields.size());  // prevents reallocation: the fields keep pointers to the names
   std::vector<ParquetField> written;
   for (const ParquetField& field : fields) {
     names_.emplace_back(field.name);

@@ -12,8 +12,8 @@ struct TableFiles {
   bool parquet = false;
   std::vector<fs::path> paths;
 };
-/// `of`: " of --eval" in messages, or "". Errors: Error(io) if there is no file; Error(usage) for input that can be
-/// read only once.
+/// `of`: text that follows the source in messages, either " of --eval" or "". Errors: Error(io) if there is no file;
+/// Error(usage) for input that can be read only once.
 TableFiles table_files(const fs::path& source, const Log&, const char* of = "");
 
 }  // namespace hctr

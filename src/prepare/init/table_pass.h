@@ -39,7 +39,8 @@ struct SplitFiles {
   AtomicFile* eval = nullptr;
 };
 
-/// Adds the text of column `column` to the hash of a row's features, which begins with kHoldOutSeed.
+/// Adds the text of column `column` to `row_hash`, the hash of a row's features. The hash of a row starts as
+/// kHoldOutSeed.
 uint64_t hash_with(uint64_t row_hash, size_t column, std::string_view text);
 /// Seed of row hashes. Value hashes have another seed.
 inline constexpr uint64_t kHoldOutSeed = 10;

@@ -152,8 +152,8 @@ std::string why_one_name_less(std::string_view row, const TextGrammar& grammar) 
   return "write the file without R's row names (row.names = FALSE), or name the first column too";
 }
 
-/// Errors: Error(data) if the number of cells in the first record is unusual: a comment, row names of R, a title, or
-/// wrongly split cells.
+/// Errors: Error(data) if the first record has an unusual number of cells. The message names the probable cause: a
+/// comment, a title, row names of R, or wrongly split cells.
 void expect_usual_start(const Record& first, std::string_view start, size_t cells, const TextGrammar& grammar) {
   if (first.size() == cells) return;
   const std::vector<std::string_view> lines = first_lines(start, 3);

@@ -1,4 +1,4 @@
-// Guesses the layout of a text of separated values from its start.
+// Guesses the layout of a text of separated values from the first records.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct TextLayout {
   std::string delimiter;  ///< one character, or "::"
   TextGrammar grammar;    ///< the delimiter, the quote, and whether cells are trimmed
   bool header = false;
-  std::vector<std::string> columns;  ///< names of the header, or "1", "2", ...; then the names in `added`
+  std::vector<std::string> columns;  ///< names from the header, or "1", "2", ...; then the names in `added`
   std::vector<std::string> added{};  ///< partitions: columns that records do not contain
 
   /// The number of cells of each record.

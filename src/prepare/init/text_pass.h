@@ -20,7 +20,8 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout&,
                           const SplitFiles& split);
 
 /// Reads every row of an evaluation text once. Adds to `pass` the facts that decide whether these rows can be read like
-/// the training rows. Errors: Error(io); Error(data) for another layout, or with file and line.
+/// the training rows. Errors: Error(io); Error(data) if the layout differs from the training text's; Error(data) with
+/// file and line for bad rows.
 void read_eval_text(const fs::path&, const TextLayout&, const InitOptions&, TablePass& pass);
 
 /// Checks the first rows of an evaluation text: the columns `used` must exist, and `choice` must cover the labels.

@@ -292,7 +292,8 @@ KeyWidth key_width_of(const Json& config) {
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
   if (!options.section) return raw_files(path, log, true);
-  if (options.section->follow && path == options.section->source) {  // a followed source: only the files that exist now
+  // with `follow`, inspects the files that have arrived so far
+  if (options.section->follow && path == options.section->source) {
     std::vector<fs::path> files;
     for (const std::string& name : arriving_files(path, {})->look().names) files.push_back(path_of_arrived(path, name));
     if (files.empty()) throw Error(Kind::data, cat("'", path.string(), "': \"follow\" is true, but no file has arrived "

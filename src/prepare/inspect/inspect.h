@@ -71,7 +71,7 @@ struct InspectOptions {
 
 /// Whether all labels must be 0 or 1: every loss of the config is a binary cross entropy without sample weights.
 bool wants_binary_labels(const Json& config);
-/// The key width of Norm files that the solver section sets.
+/// The key width of Norm files, from the solver section.
 KeyWidth key_width_of(const Json& config);
 
 /// The data files of a path: the file itself, the files of a list, or the mapping of a feature specification. Errors:

@@ -26,7 +26,8 @@ DataSection loose(DataSection section) {
     input.max_feature_num_per_sample = std::max(limits.max_keys, kLoose * input.slot_num);
   }
   section.bad_records = BadRecordPolicy::skip;
-  section.statistics = neutral_statistics(section);  // shows the stored values of columns that training standardizes
+  // no scaling: shows stored values even of columns that training standardizes
+  section.statistics = neutral_statistics(section);
   return section;
 }
 
@@ -90,7 +91,8 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
   open.shape = record_shape(section);
   open.cutter = std::make_unique<NormCutter>(info, FilePosition{});
   open.parse = [info](Chunk& chunk, SampleBlock& block) {
-    if (chunk.source) find_norm_records(*info, chunk);  // a chunk of a single record has been split already
+    // a chunk from record_of() has no source: its only record is already found
+    if (chunk.source) find_norm_records(*info, chunk);
     ParseScratch scratch;
     return parse_norm_chunk(*info, chunk, {}, BadRecordPolicy::skip, scratch, block);
   };

@@ -18,7 +18,7 @@ struct OpenData {
   bool counts_records = true;                ///< see SampleSet
 };
 
-/// The size of the path's files, compressed or not, for progress; 0 if unknown.
+/// The total size of the files of `path`, compressed or not, for progress; 0 if unknown.
 int64_t bytes_to_read(const fs::path&, const InspectOptions&);
 
 /// Opens a data file. Errors: those of the format if the header is invalid.

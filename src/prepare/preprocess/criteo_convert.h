@@ -33,10 +33,10 @@ struct CriteoSummary {
   int64_t distinct_values = 0;  ///< counted only with min_count
 };
 
-/// Converts the logs. The result does not depend on the number of threads. Memory is constant, plus 32 to 64 bytes per
-/// distinct value with min_count. Options holdout and min_count read the input more than once. Lists are written after
-/// all their files. Errors: Error(usage) if options contradict each other; Error(data) for a bad row, with file, line,
-/// byte, column and value.
+/// Converts the logs. The result does not depend on the number of threads. Memory is constant without min_count;
+/// min_count adds 32 to 64 bytes per distinct value. The options holdout and min_count read the input more than once.
+/// Lists are written after all their files. Errors: Error(usage) if options contradict each other; Error(data) for a
+/// bad row, with file, line, byte, column and value.
 CriteoSummary convert_criteo(const CriteoOptions&, const Log&);
 
 /// The `Data` layer of a config that trains on the result.

@@ -31,7 +31,7 @@ struct DenseColumn {
   Json describe(const std::string& name) const;
 };
 
-/// Maps a value v to (log(v or fill) - shift) * scale.
+/// Maps a value v to (log(v or fill) - shift) * scale; log is optional.
 class DenseScaling {
  public:
   DenseScaling(const DenseOptions&, const DenseColumn&);

@@ -1,4 +1,4 @@
-// Reads the rows of a feature specification's mapping in blocks, as columns of stored values.
+// Reads the rows of a mapping of a feature specification, in blocks. A block holds the stored values column by column.
 #pragma once
 
 #include <functional>

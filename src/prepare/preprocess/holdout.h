@@ -11,11 +11,13 @@ namespace hctr {
 struct Holdout {
   enum class By { nothing, position, random, column };
   By by = By::nothing;
-  double share = 0;   ///< for position: the last rows, this fraction of all; for random: each row with this probability
+  /// for position: fraction of the rows, at the end, that is held out; for random: probability that a row is held out
+  double share = 0;
   uint64_t seed = 1;  ///< seed of the random draws
-  double from = 0;    ///< for column: rows whose value is at least `from`
+  double from = 0;    ///< for column: rows whose value is at least `from` are held out
 
-  int64_t train_rows = std::numeric_limits<int64_t>::max();  ///< for position: set after rows have been counted
+  /// for position: number of training rows; set after all rows are counted
+  int64_t train_rows = std::numeric_limits<int64_t>::max();
 
   /// Whether a row is for training. `index`: number of the row in the input, including bad rows. `value`: the row's
   /// value in the split column.

@@ -26,7 +26,8 @@ struct Counting {
   std::vector<CodeCounts>* counts = nullptr;
 };
 
-/// Removes all rows that are not for training. Testing during counting would test each row once per column.
+/// Removes all rows that are not for training. This runs before counting, which would otherwise test each row once per
+/// column.
 void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
   if (holdout.by == Holdout::By::nothing) return;
   std::vector<uint32_t> kept;

@@ -40,12 +40,12 @@ struct PreprocessOptions {
   Check check = Check::sum;
   int64_t rows_per_file = 500000;
   BadRows bad_rows;
-  /// For Norm: uses slots, keys and dense values of the Criteo reader. With two passes, the first pass determines the
-  /// rare values.
+  /// For Norm: if set, slots, keys and dense values are those of the Criteo reader. With two passes, the first pass
+  /// determines the rare values.
   std::optional<CriteoStyle> criteo;
-  /// Vocabularies and statistics of earlier rows; null: computed from these training rows.
+  /// Vocabularies and statistics of an earlier run; null: computed from the training rows of this run.
   std::shared_ptr<const FittedColumns> applied;
-  std::vector<fs::path> also_read{};  ///< files in addition to the inputs that the result must not replace
+  std::vector<fs::path> also_read{};  ///< other files, besides the inputs, that must not be overwritten
   bool force = false;
   int threads = 1;
   ShowProgress progress{};  ///< shows the progress of the passes; null: not shown
@@ -54,8 +54,8 @@ struct PreprocessOptions {
   int64_t wide_keys() const {
     return criteo ? criteo->wide_keys() : as_norm() ? static_cast<int64_t>(crosses.size()) : 0;
   }
-  /// Whether crosses share slot 0, and the slots' key ranges are contiguous. Otherwise each cross has its own slot, and
-  /// readers add the offsets.
+  /// Norm: all crosses share slot 0, and keys contain the offset of their slot. Other formats: each cross has its own
+  /// slot, and readers add the offsets.
   bool as_norm() const { return format == kNormFormat; }
   int64_t slots() const {
     return static_cast<int64_t>(criteo ? criteo_columns(*criteo).size() : crosses.size() + table.categories().size());

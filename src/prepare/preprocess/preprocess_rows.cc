@@ -50,7 +50,7 @@ void add_criteo_columns(const CriteoStyle& style, ParsedRows& rows) {
   }
 }
 
-/// The columns of a record in record order, as indices of the rows' categories.
+/// The columns of a record, in record order, as indices into ParsedRows::categories.
 std::vector<size_t> record_columns(const PreprocessOptions& options) {
   std::vector<size_t> order(static_cast<size_t>(options.slots()));
   std::iota(order.begin(), order.end(), size_t{0});

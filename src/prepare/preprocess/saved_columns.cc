@@ -115,7 +115,7 @@ void warn_unchecked(const fs::path& path, const Log& log) {
               "detected");
 }
 
-/// The content of a vocabulary file without its checksum, which is verified.
+/// Reads a vocabulary file and verifies its checksum. Returns the content without the checksum.
 std::string checked_vocabularies(const fs::path& path, const Log& log) {
   std::string bytes = read_text(path, "file of vocabularies");
   if (bytes.starts_with(kMagicWithoutChecksum)) {
@@ -194,7 +194,7 @@ std::string numbering_of(const PreprocessOptions& options, const FittedColumns& 
 
 namespace {
 
-/// The notations of columns with their own: {"price": {"number_format": "1,234.5", "unit": "$"}}.
+/// The number notations of the columns that have their own: {"price": {"number_format": "1,234.5", "unit": "$"}}.
 Json notations_of(const TextTable& table) {
   Json notations(Json::Object{});
   for (const TextColumn& column : table.columns) {
@@ -208,7 +208,7 @@ Json notations_of(const TextTable& table) {
 
 std::map<std::string, NumberNotation> read_notations(const Json* json) {
   std::map<std::string, NumberNotation> notations;
-  if (!json || !json->object()) return notations;  // an earlier version saved the columns
+  if (!json || !json->object()) return notations;  // files of earlier versions have no notations
   for (const auto& [column, one] : *json->object()) {
     NumberNotation notation;
     const std::string word = Members{one}.text("number_format");

@@ -8,13 +8,14 @@
 
 namespace hctr {
 
-/// The file of vocabularies, next to preprocess.json. The layout is: "HCTRVOC2"; the number of slots; for each slot the
-/// numbers of kept codes, distinct values, missing values, and occurrences of dropped values; then the codes by id,
-/// from id 2; the CRC-32 of all preceding bytes. All numbers are 64-bit little-endian. "HCTRVOC1" is the same without
-/// the checksum.
+/// The file of vocabularies, next to preprocess.json. Layout: "HCTRVOC2"; the number of slots; the vocabulary of each
+/// slot; the CRC-32 of all preceding bytes. A vocabulary has four counts (kept codes, distinct values, missing values,
+/// occurrences of dropped values), then the kept codes in the order of their ids, from id 2. All numbers are 64-bit
+/// little-endian. "HCTRVOC1" is the same without the checksum.
 inline constexpr const char* kVocabularyFile = "vocabulary.bin";
 
-/// A hash of the encoding as 16 hexadecimal digits: columns, crosses, hashing, scaling, and ids of values.
+/// A hash of everything that determines the encoding (columns, crosses, hashing, scaling, ids of values), as 16
+/// hexadecimal digits.
 std::string numbering_of(const PreprocessOptions&, const FittedColumns&);
 
 /// The "columns" object of preprocess.json.

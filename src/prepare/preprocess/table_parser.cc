@@ -73,7 +73,7 @@ bool read_hex_code(std::string_view cell, uint64_t& code) {
 
 /// Whether the number, rounded, fits int32. A NaN (missing value) passes and is replaced later.
 bool is_int32(double value) { return !(std::fabs(value) > std::numeric_limits<int32_t>::max()); }
-/// Whether a label is whole and fits int32. As a float, 2^31 - 1 is rounded to 2^31.
+/// Whether a label is whole and fits int32. The bound is 2^31, because a float cannot represent 2^31 - 1.
 bool is_whole_int32(float label) { return std::fabs(label) < 0x1p31f && label == std::floor(label); }
 
 /// Describes the valid cells of a column for messages.

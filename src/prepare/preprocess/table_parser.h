@@ -36,8 +36,8 @@ struct ParsedRows {
 
 class TableParser {
  public:
-  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo. `as_integers`: labels and numbers must fit int32;
-  /// fractions of numbers are rounded.
+  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo. `as_integers`: labels and numbers must fit int32, and
+  /// numbers that are not whole are rounded.
   TableParser(TextTable, const BadRows&, uint64_t modulo = 0, bool as_integers = false);
 
   const TextTable& table() const { return table_; }

@@ -53,7 +53,7 @@ uint64_t Vocabulary::id(uint64_t code) const {
 }
 
 void Vocabulary::to_ids(std::span<uint64_t> codes) const {
-  constexpr size_t kAhead = 12;  // prefetch distance for tables larger than the cache
+  constexpr size_t kAhead = 12;  // prefetches this many entries ahead if the table exceeds the cache
   for (size_t i = 0; i < codes.size(); ++i) {
     if (i + kAhead < codes.size()) prefetch(&entries_[mix64(codes[i + kAhead]) & (entries_.size() - 1)]);
     codes[i] = id(codes[i]);

@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Ids: 0 means missing; 1 means rare (fewer occurrences than the minimum, or none). Ids 2, 3, ... have descending
-/// counts; equal counts are ordered by ascending code. Ids depend on the counts only.
+/// Ids: 0 means missing; 1 means rare (below the minimum number of occurrences, or not counted at all). Ids 2, 3, ...
+/// have descending counts; equal counts are ordered by ascending code. Ids depend on the counts only.
 class Vocabulary {
  public:
   /// Keeps all codes with at least `min_count` occurrences. Frees the counts.
@@ -18,7 +18,8 @@ class Vocabulary {
   struct Totals {
     int64_t distinct = 0, missing = 0, rare = 0;
   };
-  /// Restores a saved vocabulary from the kept codes by id, from id 2. The codes' counts are unknown and 0.
+  /// Restores a saved vocabulary. `codes`: the kept codes in the order of their ids, from id 2. Their counts are
+  /// unknown and set to 0.
   Vocabulary(std::span<const uint64_t> codes, const Totals&);
 
   /// Replaces each code by its id.

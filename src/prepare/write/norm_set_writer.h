@@ -1,4 +1,4 @@
-// Writes a data set: records in order in files of equal size, and a list with the names of the files.
+// Writes a data set: files with equal numbers of records, in order, and a list with the names of the files.
 #pragma once
 
 #include <functional>

@@ -40,7 +40,7 @@ class NormRecordEncoder {
 
   int key_bytes_;
   bool framed_;
-  std::byte *begin_, *at_, *end_;  // the payload: from the labels to the keys
+  std::byte *begin_, *at_, *end_;  // begin, write position and end of the payload (the labels to the keys)
 };
 
 /// Appends one record, with a frame if the style has checksums. Shapes: label [label_dim], dense [dense_dim], nnz

@@ -113,7 +113,7 @@ void ParquetFileWriter::commit() {
 ParquetSetWriter::ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle style,
                                    std::function<std::string(int64_t)> name)
     : folder_(std::move(folder)), list_(std::move(list)), style_(std::move(style)), name_(std::move(name)) {
-  parquet_plugin();  // fails before older results are removed if the plug-in is missing
+  parquet_plugin();  // if the plug-in is missing, fails here, before older results are removed
   metadata_.path = folder_ / kParquetMetadata;
   for (const fs::path& old : {list_, metadata_.path}) {
     std::error_code error;

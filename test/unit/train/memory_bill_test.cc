@@ -194,9 +194,9 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "memory for new rows"), 0);
 }
 
-/// Each of two ranks sends 2 keys for 32 samples, and receives one key for 64 samples and as many vectors. The bill
-/// counts three buffers of sent vectors and one of received vectors, with lists and messages. Training also has buffers
-/// that sum gradients.
+/// There are two ranks. Each sends 2 keys for each of its 32 samples, and receives the 64 vectors of these keys. As an
+/// owner it receives one key for each of the 64 samples of both ranks. The bill counts three buffers of sent vectors
+/// and one of received vectors, with lists and messages. Training also has buffers that sum gradients.
 TEST(MemoryBill, OnSeveralHostsWhatTravelsBetweenThemIsThereToo) {
   const int64_t keys = 2 * 32, vector = 16 * 4;
   CheckReport report;

@@ -23,8 +23,8 @@ struct True {
   std::optional<size_t> waits_for{};  // index of an earlier part
 };
 
-/// A step with 24 parts on the compute stream, most as short as an event. Two parts wait for a side stream. The next
-/// batch is prepared concurrently.
+/// A step with 24 parts on the compute stream. Most of them take only as long as an event. Two parts wait for a side
+/// stream. The next batch is prepared concurrently.
 std::vector<True> step_of_short_parts() {
   std::vector<True> parts = {{Span::On::prepare, "unpack", 6 * us}, {Span::On::prepare, "sort", 50 * us}};
   for (int i = 0; i < 24; ++i) {
@@ -76,7 +76,7 @@ class Gpu {
     double end = 0;
     for (const auto& [on, at] : clock)
       if (on != Span::On::prepare) end = std::max(end, at);
-    sample.period = end + kTail;  // the begin events of both steps have the same delay
+    sample.period = end + kTail;  // no correction: the begin events of this step and of the next have the same delay
     for (Span& span : sample.recorded) {
       span.begin -= *origin;
       span.end -= *origin;
@@ -152,7 +152,8 @@ TEST(StepTimeline, GivesShortPartsTheTimeThatTheyTakeWithoutEvents) {
   }
 }
 
-/// A wrong cost of events shows in the sum of the parts, and is corrected: the times of parts are still right.
+/// If the assumed cost of an event is wrong, the parts do not add up to the step. The timeline corrects the cost, so
+/// the times of parts are still right.
 TEST(StepTimeline, WhatEventsCostFollowsFromTheStep) {
   const std::vector<True> parts = step_of_short_parts();
   Gpu gpu(parts);

@@ -82,7 +82,7 @@ TEST(CommunicatorTest, ReceiveBufferOfARankThatFailsWithinARoundOutlivesTheWrite
         exchange->begin_write(ctx);
         if (round == 1 && rank == 0) throw Error(Kind::data, "a rank that leaves");
         for (int peer = 0; peer < 3; ++peer) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until after rank 0 has thrown
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // long enough for rank 0 to throw first
           EXPECT_FALSE(gone) << "rank " << rank << " was still writing";
           std::memset(exchange->destination(peer), round, kEach * sizeof(float));
         }

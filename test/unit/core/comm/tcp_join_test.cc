@@ -220,7 +220,8 @@ TEST(TcpJoin, ATableWithoutLinesOrWithWrongOnesIsNotFollowed) {
 }
 
 TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
-  // 203.0.113.9 is reserved for documentation, so no interface has it. Then process 0 listens on all interfaces.
+  // 203.0.113.9 is reserved for documentation, so no interface has it. With this address, process 0 listens on all
+  // interfaces.
   for (const char* address : {"127.0.0.1", "localhost", "203.0.113.9"})
     for (const bool has_secret : {false, true})
       for (const bool again : {false, true}) {

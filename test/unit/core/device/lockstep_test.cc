@@ -66,7 +66,8 @@ TEST_F(LockstepTest, OnTheCpuNothingIsCollected) {
   tables.run();
 }
 
-/// Late launches, first or last in their queue, are never merged, and run on the stream named in the call.
+/// A late launch is never merged, whether it is the first or the last of its queue. It runs on the stream that the call
+/// names.
 TEST_F(LockstepTest, LateLaunchesAreStartedApart) {
   Runtime other_runtime(Device{}, {});
   Context other(other_runtime, other_runtime.compute_stream());

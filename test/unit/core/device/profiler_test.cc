@@ -69,7 +69,7 @@ TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
   }
 }
 
-/// The time of many short measured parts, relative to one part with the same work.
+/// The profiled time of many short parts, relative to the time if the same work is one part.
 double time_of_parts(Device device) {
   Runtime& runtime = runtime_of(device);
   Context ctx(runtime, runtime.compute_stream());

@@ -80,8 +80,7 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
   }
 }
 
-/// Runs a body with two calls in its first piece and one call in its second, and appends the order of the calls to
-/// `log`.
+/// Runs a body of two pieces: the first makes two calls, the second one. `log` gets the order of the calls.
 struct OfPieces {
   explicit OfPieces(Device device)
       : ctx(runtime_of(device), runtime_of(device).compute_stream()), memory(device, 4 * 256) {
@@ -126,8 +125,8 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // numbers[1] += 2 * numbers[0]; numbers[2] += numbers[1]. If recorded, numbers[2] += 10 * numbers[0] runs before
-      // numbers[3] += 2 * numbers[2]; otherwise it runs afterwards.
+      // First runs numbers[1] += 2 * numbers[0] and numbers[2] += numbers[1]. Then a recorded program runs numbers[2]
+      // += 10 * numbers[0] before numbers[3] += 2 * numbers[2], and an unrecorded program runs it afterwards.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);

@@ -30,7 +30,7 @@ TEST(DiskPlaces, AreHandedOutInOrderAndSegmentsAgainOnceTheyAreEmpty) {
   EXPECT_EQ(places.free(), 0);
 }
 
-/// A segment that is being filled is not empty, and neither is a segment with a reused hole.
+/// Two kinds of segments must not count as empty: a segment that is being filled, and a segment with a reused hole.
 TEST(DiskPlaces, NoPlaceIsTakenTwice) {
   DiskPlaces places(4);
   places.take_in_order(8, 8);

@@ -76,8 +76,8 @@ class ReadLater {
   std::thread thread_;
 };
 
-/// Bytes that one table has reserved are not available to the other table. Otherwise a table could have to wait for
-/// another rank, which would end in a timeout.
+/// Bytes that one table has reserved are not available to the other table. Otherwise two tables that rely on the same
+/// bytes could wait for each other, and other ranks for them, until a timeout.
 TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, shared_limits(folder, 7 * kSharedRows / 2, 1 << 20));

@@ -36,7 +36,7 @@ struct ReplicatedCase {
                    .spec = small_spec(6, 4, 13),
                    .most_keys = most_keys,
                    .loss_scale = 4,
-                   .skipped = 3};  // the batch of 13 samples does not divide evenly, so some ranks have padding
+                   .skipped = 3};  // 13 samples do not divide evenly among ranks, so some ranks have padding
     run.spec.identity_by_slot = kind == PlacementRule::localized;
     run.spec.combiner = combiner;
     if (combiner == Combiner::none) run.spec.slot_keys.assign(4, most_keys);
@@ -50,14 +50,14 @@ struct ReplicatedCase {
       Bags bags = random_bags(run.spec, run.spec.samples, most_keys, vocabulary, random);
       for (auto& of_slot : bags)
         for (size_t b = 0; b < of_slot.size(); b += 2)
-          if (!of_slot[b].empty()) of_slot[b][0] = 0;  // key 0 is frequent enough for four ranks
+          if (!of_slot[b].empty()) of_slot[b][0] = 0;  // so that key 0 is frequent enough for replication on four ranks
       for (size_t s = 0; direct && run.spec.identity_by_slot && s < bags.size(); ++s)
         for (auto& bag : bags[s])
           for (int64_t& key : bag) key += static_cast<int64_t>(s) * kKeysPerSlot;
       return bags;
     };
     for (int t = 0; t < steps; ++t) run.batches.push_back(bags_of(kKeysPerSlot - 5));
-    run.evaluated = bags_of(kKeysPerSlot);  // includes keys without a row
+    run.evaluated = bags_of(kKeysPerSlot);  // the last keys of the vocabulary have no row
     return run;
   }
 };
@@ -156,7 +156,8 @@ TEST_F(HybridKeys, MayBeDirectKeys) {
                      "of a file", 1e-5);
 }
 
-/// A row is frequent if its occurrences per batch are at least as many as the ranks. This is the rule for f32 vectors.
+/// A row is frequent if it occurs in a batch at least as many times as there are ranks. This is the rule for f32
+/// vectors.
 TEST_F(HybridKeys, RowsThatComeAsOftenAsThereAreRanksAreFrequent) {
   const ReplicatedCase replicated{.replication = kFound};
   std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // indexed by slot and key

@@ -21,7 +21,7 @@ namespace {
 
 using Keys = ReplicatedRows::Keys;
 
-/// A checkpoint with the rows of key 3 and key 9 in slot 0 and key 3 in slot 1.
+/// A checkpoint with three rows: keys 3 and 9 of slot 0, and key 3 of slot 1.
 class SavedReplicatedRows : public ::testing::Test {
  protected:
   static TableSpec spec() {

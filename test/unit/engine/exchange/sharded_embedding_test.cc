@@ -13,7 +13,7 @@ namespace hctr::test {
 namespace {
 
 constexpr int64_t kRange = 40;  // keys per slot that have rows
-constexpr int64_t kBatch = 13;  // samples of all ranks; 13 does not divide evenly, so some ranks have padding
+constexpr int64_t kBatch = 13;  // samples of all ranks; 13 do not divide evenly, so some ranks have padding
 
 enum class Where {
   by_slot,
@@ -86,7 +86,7 @@ struct PlacedCase {
       return bags;
     };
     for (int t = 0; t < steps; ++t) run.batches.push_back(bags_of(30, true));
-    run.evaluated = bags_of(kRange, false);  // includes keys without a row
+    run.evaluated = bags_of(kRange, false);  // some of these keys have no row
     return run;
   }
 };
@@ -159,7 +159,7 @@ TEST(ShardedEmbedding, CopyEnginesSendGradientsThatGoWholeToOneOwner) {
 TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
   const auto compare_ways = [](ShardedRun run, bool possible, const std::string& what) {
     for (const int ranks : {2, 3}) {
-      if (kSanitized && ranks == 2) continue;  // another case runs the same code
+      if (kSanitized && ranks == 2) continue;  // sanitizers need one case per code path
       SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
       run.go = VectorsGo::straight;
       const ShardedOutcome straight = run_sharded(ranks, run);

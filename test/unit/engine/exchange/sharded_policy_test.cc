@@ -14,7 +14,7 @@ std::string name_of_placement(PlacementRule kind) {
 }
 
 TableSpec sharded_spec(PlacementRule kind) {
-  TableSpec spec = small_spec(6, 5, 13);  // the batch of 13 samples does not divide evenly, so some ranks have padding
+  TableSpec spec = small_spec(6, 5, 13);  // 13 samples do not divide evenly among ranks, so some have padding
   spec.identity_by_slot = kind == PlacementRule::localized;
   spec.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
   return spec;

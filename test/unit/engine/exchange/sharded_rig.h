@@ -91,7 +91,7 @@ struct ShardedRun {
   float loss_scale = 1;
   int64_t skipped = -1;  ///< the step whose update is skipped
   VectorsGo go = VectorsGo::straight;
-  std::function<Placement(int64_t ranks)> planned{};  ///< empty: the placement without a plan
+  std::function<Placement(int64_t ranks)> planned{};  ///< returns a plan's placement; empty: the default placement
   Device device = kCpu;                               ///< the device of all ranks
   Damage damage{};                                    ///< modifies messages between ranks
 

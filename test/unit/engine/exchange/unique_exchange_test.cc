@@ -149,7 +149,8 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
     for (const RowPolicy& policy : all) {
       ShardedRun run = power_law_run(kind, 0, 3, kind == PlacementRule::localized ? 300 : 2000);
       run.spec.policy = policy;
-      // The row limit of a rank: fewer rows than keys; with eviction, more rows than a batch has.
+      // The row limit of a rank. It is below the number of keys; with eviction, it is above the number of rows of a
+      // batch.
       if (policy.when_full != WhenFull::error) run.spec.row_limit = kind == PlacementRule::localized ? 420 : 260;
       const ShardedOutcome one_host = run_sharded(kManyRanks, run);
       EXPECT_TRUE(std::any_of(one_host.counts.begin(), one_host.counts.end(),
@@ -166,7 +167,7 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
 TEST(UniqueExchange, HostsMayHaveAnyNumberOfRanksAndRanksNoRowAndBatchesNoKey) {
   for (const auto kind : {PlacementRule::localized, PlacementRule::distributed}) {
     ShardedRun run = power_law_run(kind, 0, 3, 40);
-    run.spec.slots = 2;  // with two unsharded slots, two of four ranks have none
+    run.spec.slots = 2;  // neither of the two slots is sharded, so two of four ranks own no slot
     for (Bags& bags : run.batches) bags.resize(2);
     run.batches[1] = empty_bags(run.spec, run.spec.samples);
     run.evaluated.resize(2);

@@ -30,7 +30,7 @@ PlanProblem problem(int64_t ranks, std::vector<PlanTable> tables, MachineSpeeds 
   return {.ranks = ranks, .batch = 1000, .speeds = speeds, .tables = std::move(tables)};
 }
 
-/// Returns the problem with a batch so large that the fixed cost of an exchange is negligible.
+/// Returns the problem with a batch so large that the fixed cost of an exchange does not matter.
 PlanProblem large(PlanProblem of) {
   of.batch = 100000;
   return of;
@@ -98,7 +98,7 @@ TEST(PlanTest, ASlotThatOutweighsTheRestIsSpreadWhereThatIsAllowed) {
 
 constexpr MachineSpeeds kSlowLink{.link = 1e9, .rows = 100e9};
 
-TEST(PlanTest, ASlotWithOneKeyIsNotSpreadOverASlowLink) {  // every rank would have to send vectors of the slot
+TEST(PlanTest, ASlotWithOneKeyIsNotSpreadOverASlowLink) {  // because each rank would have to send vectors of the slot
   EXPECT_EQ(owners(problem(4, {table(slots_with({1}), PlacementRule::automatic)}, kSlowLink)), Owners({0}));
 }
 

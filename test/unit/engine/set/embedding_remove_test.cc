@@ -64,7 +64,8 @@ TEST(EmbeddingRemove, RemovedRowsStartAnewAndOthersStay) {
     EXPECT_EQ(set.rows("items"), 996);
     for (int step = 0; step < 2; ++step) train(set, {17});
     EXPECT_EQ(rows_of(set).size(), 997u);
-    if (most_rows == 0) {  // the new row is like one of a new set, but Adam's t counts all updates
+    // the row of key 17 equals a row in a new set whose update count starts at 3, which Adam's bias correction uses
+    if (most_rows == 0) {
       EmbeddingSet later(one_table());
       later.set_updates(3);
       for (int step = 0; step < 2; ++step) train(later, {17});

@@ -114,7 +114,7 @@ class Twins {
   PlainSet& plain() { return plain_; }
   std::mt19937_64& random() { return random_; }
 
-  /// Form of the arguments of a call.
+  /// The element types and memory layout of a call's arguments.
   struct Given {
     ElementType keys = ElementType::i64, offsets = ElementType::i64;
     bool side_by_side = true;  // whether the vectors of all features are in one array
@@ -309,7 +309,7 @@ class Twins {
       if (of.name == table && of.rows > 0) return number % of.rows;
     switch (type) {
       case ElementType::i32:
-        return static_cast<int32_t>(number * 97'003'171) - 5;  // includes negative keys
+        return static_cast<int32_t>(number * 97'003'171) - 5;  // some keys are negative
       case ElementType::u32:
         return static_cast<uint32_t>(number * 97'003'171);
       default:
@@ -460,7 +460,7 @@ TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
   }
 }
 
-// The vectors of a batch that is passed in advance include all updates that run before its turn.
+// If the keys of a batch are passed in advance, its vectors still include all updates that run before its turn.
 TEST_P(EmbeddingSetTest, ABatchGivenEarlyHasTheVectorsOfItsTurn) {
   const EmbeddingOptions options = small_set();
   const auto run = [&](bool early) {
@@ -577,7 +577,7 @@ TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
     Twins second(options, GetParam(), 21);
     second.random().discard(0);
     {
-      Twins same(options, GetParam(), 21);  // advances the random numbers by six steps
+      Twins same(options, GetParam(), 21);  // advances the random number generator by six steps
       steps(same, 6);
       second.random() = same.random();
     }
@@ -628,7 +628,7 @@ std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& o
     const auto dy = twins.random_gradients();
     const auto gradients = twins.memory_for(true, &dy);
     twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
-    if (i % 4 == 3) {  // lookups include evicted rows
+    if (i % 4 == 3) {  // some looked-up keys have evicted rows
       twins.make_batch(60, {}, 3000);
       const auto found = twins.memory_for(true);
       twins.set().lookup(60, twins.keys(), found.views);
@@ -859,7 +859,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }
 
-// The rejected batch ends. Earlier batches remain usable.
+// A rejected batch counts as ended. Earlier batches remain usable.
 TEST(EmbeddingSetOnCpu, ABatchThatIsRefusedLeavesTheOthers) {
   EmbeddingOptions options = small_set(Pooling::sum);
   options.tables[0].most_rows = 2;

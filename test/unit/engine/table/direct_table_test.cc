@@ -167,7 +167,7 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     spec.identity_by_slot = one.by_slot;
     spec.optimizer.kind = ops::Optimizer::Kind::sgd;
     TableRig rig(GetParam(), direct_spec(spec)), without(GetParam(), direct_spec(spec));
-    Bags rest = one.bags;  // the same bags without keys that have no row
+    Bags rest = one.bags;  // the same bags, with only the keys that have a row
     for (size_t s = 0; s < 3; ++s)
       for (auto& bag : rest[s])
         std::erase_if(bag,

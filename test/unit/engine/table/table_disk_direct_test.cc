@@ -61,7 +61,7 @@ class TableDiskDirectTest : public testing::Test {
 
 TEST_F(TableDiskDirectTest, EveryTableGivesTheSameBytes) {
   for (const int which : {0, 1, 2, 3, 4}) {
-    if (kSanitized && which < 2) continue;  // another case runs the same code
+    if (kSanitized && which < 2) continue;  // sanitizers need one case per code path
     SCOPED_TRACE(which);
     TableSpec spec = this->spec(which % 2 == 1);
     // stochastic rounding depends on the key of the row
@@ -97,7 +97,7 @@ TEST_F(TableDiskDirectTest, RowsThatFitHaveNoIndex) {
 /// Saves full checkpoints and increments from both tables, and loads each into both kinds of table.
 TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
   for (const bool by_slot : {false, true}) {
-    if (kSanitized && !by_slot) continue;  // another case runs the same code
+    if (kSanitized && !by_slot) continue;  // sanitizers need one case per code path
     const TemporaryFolder of_plain, of_split;
     TableSpec spec = this->spec(by_slot);
     spec.marks_changes = true;

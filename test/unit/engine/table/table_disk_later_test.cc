@@ -45,10 +45,10 @@ class TableDiskLaterTest : public testing::Test {
   std::mt19937_64 random_{3};
 };
 
-/// Every row moves several times before or during the reading of rows on disk.
+/// Every row moves several times before the checkpoint reads the rows on disk, or while it reads them.
 TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   for (const int which : {0, 1, 2, 3, 4}) {
-    if (kSanitized && which == 0) continue;  // another case runs the same code
+    if (kSanitized && which == 0) continue;  // sanitizers need one case per code path
     SCOPED_TRACE(which);
     TableSpec spec = this->spec(which == 1);
     if (which == 2) spec.identity_by_slot = true;
@@ -60,7 +60,7 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
     for (int t = 0; t < 12; ++t) step({&plain, &split});
     for (const int64_t iteration : {1, 2, 3, 4}) {
-      if (kSanitized && iteration == 4) continue;  // another case runs the same code
+      if (kSanitized && iteration == 4) continue;  // sanitizers need one case per code path
       SCOPED_TRACE(iteration);
       const std::optional<int64_t> base = iteration > 1 ? std::optional<int64_t>(1) : std::nullopt;
       save_table(split, folder_ / "now", iteration, base);

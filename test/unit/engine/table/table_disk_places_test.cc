@@ -48,7 +48,7 @@ HCTR_ON_EACH_DEVICE(TableDiskPlacesTest);
 
 TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   for (const bool marks : {false, true}) {
-    if (kSanitized && !marks) continue;  // another case runs the same code
+    if (kSanitized && !marks) continue;  // sanitizers need one case per code path
     TableSpec spec = this->spec();
     spec.marks_changes = spec.identity_by_slot = marks;
     TablesInStep tables(GetParam(), spec, roomy(spec));
@@ -71,8 +71,8 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// With delayed admission, the table learns only after the search for fetched rows which keys get new rows. It appends
-/// the new rows, and then closes the gaps.
+/// The table first searches for fetched rows. With delayed admission, it decides only afterwards which new keys get
+/// rows. It appends these rows, and then moves rows to close the gaps.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
   spec.policy.admit_probability = 0.7;

@@ -61,7 +61,8 @@ TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
                                 DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
-      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // another case runs the same code
+      // sanitizers need one case per code path
+      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;
       TableSpec spec = disk_spec();
       spec.optimizer.kind = rule;
       spec.update = update;
@@ -85,7 +86,7 @@ std::vector<ops::RowOwner> owners_of(const Bags& bags) {
 /// again. Prefetched data must never be older than the row.
 TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
   for (const bool by_slot : {false, true}) {
-    if (kSanitized && !by_slot) continue;  // another case runs the same code
+    if (kSanitized && !by_slot) continue;  // sanitizers need one case per code path
     TableSpec spec = disk_spec();
     spec.identity_by_slot = by_slot;
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
@@ -188,8 +189,8 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
   }
 }
 
-/// The rows in the budget and in batches in progress fill the index to its maximum load. The index never contains
-/// fetched rows together with the rows evicted for them.
+/// The rows in the budget, together with those of batches in progress, fill the index to its maximum load. The index
+/// holds no more: when rows are fetched, the rows evicted for them leave the index first.
 TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   TableSpec spec = disk_spec();
   spec.dim = 512;
@@ -237,7 +238,8 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
 TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
   for (const int which : {0, 1, 2, 3, 4, 5}) {
     for (const bool by_slot : {false, true}) {
-      if (kSanitized && (which == 0 || by_slot == (which % 2 == 0))) continue;  // another case runs the same code
+      // sanitizers need one case per code path
+      if (kSanitized && (which == 0 || by_slot == (which % 2 == 0))) continue;
       SCOPED_TRACE(cat("policy ", which, by_slot ? ", by slot" : ""));
       TableSpec spec = disk_spec();
       spec.identity_by_slot = by_slot;
@@ -266,7 +268,8 @@ TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
 }
 
 TEST_F(TableDiskTest, KeysBeyondALimitEndTheRunWithTheRowsOfItsSteps) {
-  for (const int64_t limit : {400, 1800}) {  // 400 is fewer than a batch has; 1800 is more than memory holds
+  // 400 rows are fewer than a batch has; 1800 rows are more than memory holds
+  for (const int64_t limit : {400, 1800}) {
     TableSpec spec = disk_spec();
     spec.row_limit = limit;
     TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
@@ -340,7 +343,7 @@ StateArray array_of(const Manifest& manifest, const std::string& name) {
 
 TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
   for (const auto& [marks, limited] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
-    if (kSanitized && marks != limited) continue;  // another case runs the same code
+    if (kSanitized && marks != limited) continue;  // sanitizers need one case per code path
     SCOPED_TRACE(cat(marks ? "increments" : "whole", limited ? ", limited" : ""));
     const TemporaryFolder folder;
     TableSpec spec = disk_spec();
@@ -567,7 +570,8 @@ TEST_P(TableDiskTiersTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
                                 DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
-      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // another case runs the same code
+      // sanitizers need one case per code path
+      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;
       TableSpec spec = this->spec(rule);
       spec.update = update;
       TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 2, true, DType::f32, limits(spec));

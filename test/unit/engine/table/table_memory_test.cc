@@ -50,7 +50,7 @@ void expect_equal_training(TableRig& plain, TableRig& split, int steps = 9, int6
   for (int t = 0; t < steps; ++t) {
     SCOPED_TRACE(cat("step ", t));
     Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
-    // direct keys: the first rows are on the device, so frequent keys start on the host
+    // Rows of direct keys start on the device in key order. Reversed keys make the frequent rows start on the host.
     if (!spec.direct.empty()) bags = reversed(std::move(bags), vocabulary);
     const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
@@ -79,11 +79,11 @@ TEST_P(TableMemoryTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
     for (const MemoryRule rule : {MemoryRule::sgd, MemoryRule::adagrad, MemoryRule::adam}) {
       if (update == UpdateType::lazy_global && rule != MemoryRule::adam) continue;
       if (kSanitized && rule != MemoryRule::adam && (rule != MemoryRule::sgd || update != UpdateType::local))
-        continue;  // another case runs the same code
+        continue;  // sanitizers need one case per code path
       const int64_t columns = rule == MemoryRule::sgd ? 1 : rule == MemoryRule::adagrad ? 2 : 3;
       for (const int64_t granules : {int64_t{0}, columns}) {
         if (kSanitized && granules == 0 && update == UpdateType::lazy_global)
-          continue;  // another case runs the same code
+          continue;  // sanitizers need one case per code path
         SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update), ", ", granules));
         TableSpec spec = large_rows();
         spec.optimizer.kind = rule;
@@ -115,7 +115,7 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
 
 TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
   for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore}) {
-    if (kSanitized && when == WhenFull::evict_lfu) continue;  // another case runs the same code
+    if (kSanitized && when == WhenFull::evict_lfu) continue;  // sanitizers need one case per code path
     SCOPED_TRACE(static_cast<int>(when));
     TableSpec spec = large_rows();
     spec.row_limit = 1800;
@@ -134,7 +134,7 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
 TEST_P(TableMemoryTest, DirectKeysGiveTheSameBytes) {
   // Stochastic rounding depends on the key of the row.
   for (const DType storage : {DType::f32, DType::bf16}) {
-    if (kSanitized && storage == DType::f32) continue;  // another case runs the same code
+    if (kSanitized && storage == DType::f32) continue;  // sanitizers need one case per code path
     TableSpec spec = large_rows();
     spec.storage = storage;
     spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
@@ -203,7 +203,7 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     const Manifest last = read_manifest(folder / "iteration_000003");
     const StateArray* vectors = last.files.at(0).find("vectors");
     ASSERT_TRUE(vectors && vectors->from_base);
-    if (GetParam() == kCpu) {  // a GPU granule has more rows, so all rows may have moved
+    if (GetParam() == kCpu) {  // not on a GPU: its granules hold so many rows that all rows may have moved
       EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
     }
   }
@@ -335,7 +335,7 @@ TEST_P(TableMemoryTest, RowsOfOneTableLeaveTheDeviceForTheIndexOfAnother) {
   TableSpec deep = large_rows();
   deep.name = "deep";
   deep.policy.finds_frequent = true;
-  // On a GPU, all rows of the other table fit into device memory at first, and no row of this table.
+  // On a GPU, device memory at first holds all rows of the other table, and none of this table.
   RowMemoryLimits given = limits(wide, 0);
   given.device = (GetParam().is_cuda() ? 1 : 2) * *given.device + *limits(deep, GetParam().is_cuda() ? 12 : 40).device;
   TableRig plain(GetParam(), wide), split(GetParam(), wide, 1, 2, true, DType::f32, given);

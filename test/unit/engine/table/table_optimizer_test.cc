@@ -232,7 +232,8 @@ TEST_P(TableOptimizer, ExportAndImportKeepTheStatesOfEveryRule) {
 TEST_P(TableOptimizer, TwoRunsAreEqualBitByBitUnderEveryRule) {
   for_all(small_spec(9, 4, 60, 60 * 4 * 3), [](const TableSpec& spec) {
     TableRig one(GetParam(), spec, 1),
-        other(GetParam(), spec, 4, 3, false);  // other number of threads, ring size and recording
+        // differs in the number of threads and buffers, and does not record steps
+        other(GetParam(), spec, 4, 3, false);
     train_on_bags_below(one, 5, 6, 400);
     train_on_bags_below(other, 5, 6, 400);
     EXPECT_EQ(one.bytes(), other.bytes());

@@ -179,8 +179,8 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
-  int32_t skip = 0;          ///< skips the updates of steps that are prepared later
-  int64_t first_sample = 0;  ///< index of the first sample in steps that are prepared later
+  int32_t skip = 0;          ///< whether steps that are prepared from now on skip their updates
+  int64_t first_sample = 0;  ///< index of the first sample in steps that are prepared from now on
 
  private:
   struct Slot {

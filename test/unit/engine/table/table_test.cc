@@ -37,8 +37,9 @@ TEST_P(TableTest, WithoutPoolingEveryKeyHasItsPlace) {
 }
 
 TEST_P(TableTest, WithoutPoolingGradientsAreSummedInTheOrderOfKeysAsWithASum) {
-  // Every position of a bag gets the gradient of the bag's sum, so both tables are equal bit by bit, also for keys with
-  // many gradients and for several slots.
+  // Compares a table without pooling with a table that sums bags. Without pooling, every position of a bag gets the
+  // gradient of the bag's sum. Both tables are then equal bit by bit, also for keys with many gradients and for several
+  // slots.
   const TableSpec apart = unpooled_spec(5, 300, {3, 2});
   TableSpec sum = apart;
   sum.combiner = ops::Combiner::sum;

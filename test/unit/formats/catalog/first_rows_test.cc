@@ -117,7 +117,8 @@ TEST_F(FirstRows, EachFileOfAListContributesAsManyRowsAndTheyAreLimited) {
 }
 
 TEST_F(FirstRows, NumbersFarFromZeroKeepTheirDeviation) {
-  // Nanoseconds since 1970 are an example of such numbers: neighbouring floats differ by 137 s.
+  // Values far from zero relative to their deviation, such as times in nanoseconds since 1970: adjacent floats differ
+  // by 137 s.
   for (const double far : {1e-9, 1e6, 1.5e15, 4e15}) {
     std::string text = "y,a,b,c,s\n";
     long double sum = 0, squares = 0;

@@ -14,7 +14,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// A section with slots a and b of one input, and slot c of another input. `group` contains b and c.
+/// A section with three slots: a and b of input "x", and c of input "y". `group`: the columns of slots b and c.
 DataSection section_with(const SlotColumns& group) {
   DataSection section = section_of(1, 0, {input_of("x", 2, 3, 6), input_of("y", 1, 1, 1)});
   section.format = kCsvFormat;

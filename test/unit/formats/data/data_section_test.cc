@@ -199,7 +199,7 @@ TEST(DataSection, WidthsOfParquetFollowFromTheColumnsThatItNames) {
   EXPECT_EQ(all.dense.dense_dim, 1);
   EXPECT_EQ(all.sparse[0].slot_num, 2);
   EXPECT_EQ(all.sparse[0].limits().max_nnz, 1);
-  // _metadata.json defines the other columns, so the config must state their widths
+  // the config lists only the labels, so it must state how many of the other columns in _metadata.json to read
   const std::string errors = errors_of(parquet(R"("labels": ["y"])"));
   EXPECT_SAYS(errors, "dense needs \"dense_dim\"");
   EXPECT_SAYS(errors, "sparse input needs \"slot_num\"");

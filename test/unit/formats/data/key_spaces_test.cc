@@ -12,7 +12,7 @@ namespace {
 
 using Keys = std::vector<int64_t>;
 
-/// Slots "city", "item" and "list" (both with "key_space": "items"), and "shop".
+/// Slots "city", "item", "list" and "shop". "item" and "list" share "key_space": "items".
 std::vector<SlotColumns> four_slots(KeyRule keys, int64_t buckets, const std::string& vocabulary = "") {
   SlotColumns city{{"city"}, KeyRule::hash, 10, "", "", {}}, shop{{"shop"}, KeyRule::hash, 5, "", "", {}};
   SlotColumns item{{"item"}, keys, buckets, vocabulary, "", {}, "items"};
@@ -20,7 +20,7 @@ std::vector<SlotColumns> four_slots(KeyRule keys, int64_t buckets, const std::st
   return {city, item, list, shop};
 }
 
-/// The keys of the rows "x,a,b|a,z" and "x,c,c,z" in slot order: x x, a c, b a c, z z.
+/// The keys of the rows "x,a,b|a,z" and "x,c,c,z". They are ordered by slot, then by row: x x, a c, b a c, z z.
 Keys keys_of_csv(const std::vector<SlotColumns>& slots, const Folder& folder) {
   write_text(folder / "rows", "y,city,item,list,shop\n1,x,a,b|a,z\n0,x,c,c,z\n");
   DataSection section = section_of(1, 0, {input_of("s", 4, 2, 8)});

@@ -101,7 +101,7 @@ void expect_shares(const DataSection& section, const fs::path& source, ReaderOpt
 
 void expect_shared(const DataSection& section, const fs::path& source, bool shared = true, int64_t shuffle = 0) {
   for (const int64_t batch : {97, 1000, 16000}) {
-    if (kSanitized && batch != 1000) continue;  // another case runs the same code
+    if (kSanitized && batch != 1000) continue;  // sanitizers need one case per code path
     ReaderOptions options{.batch = batch, .workers = 2, .repeat = false, .shuffle = shuffle};
     const Delivered whole = deliver(section, source, options);
     ASSERT_EQ(whole.parsed, whole.count);
@@ -165,7 +165,8 @@ TEST(SharedReading, ABadRecordIsAnErrorOfTheRankThatHasIt) {
               {.batch = 800, .workers = 2, .repeat = false, .rank = rank, .ranks = 2});
     });
   };
-  EXPECT_SAYS(problem(1), "part1': record 1 of 19299, at byte 69: fails its check sum");  // row 700 of the first batch
+  // the bad record is row 700 of the first batch
+  EXPECT_SAYS(problem(1), "part1': record 1 of 19299, at byte 69: fails its check sum");
   EXPECT_EQ(problem(0), "");
 }
 
@@ -187,8 +188,8 @@ TEST(SharedReading, ShuffledNormWhoseCheckSumsMayFailIsParsedByAllRanksInTheFirs
   expect_shared(sets.section, sets.folder / "list", false, 3000);
 }
 
-/// Reads two passes; the second starts at a position within its first shuffle window. Only in the first pass may a rank
-/// parse rows of other ranks: later the number of rows per pass is known.
+/// Reads two passes. The second one starts within the first shuffle window. In the first pass, a rank may have to parse
+/// rows of other ranks. In later passes it must not, because the number of rows per pass is known.
 void expect_shared_after_a_pass(const DataSection& section, const fs::path& source, int64_t shuffle) {
   ReaderOptions options{.batch = 900, .workers = 3, .repeat = false, .ranks = 3, .shuffle = shuffle};
   for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
@@ -290,7 +291,7 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
     csv_of(section).quote = quotes ? "\"" : "";
     write_text(folder / "rows.csv", text);
     expect_shared(section, folder / "rows.csv");
-    if (kSanitized && quotes) continue;  // another case runs the same code
+    if (kSanitized && quotes) continue;  // sanitizers need one case per code path
     expect_shared(section, folder / "rows.csv", false, 4000);
     for (const int64_t window : {700, 100000}) expect_shared_after_a_pass(section, folder / "rows.csv", window);
     if (quotes) continue;
@@ -401,7 +402,7 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
                                        numbers("a", ParquetType::i64, a), texts("b", b),
                                        lists("c", ParquetType::i64, c)};
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
-    if (kSanitized && group == 17000) continue;  // another case runs the same code
+    if (kSanitized && group == 17000) continue;  // sanitizers need one case per code path
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(section, folder / "rows.parquet");
     for (const int64_t window : {3000, 100000}) expect_shared(section, folder / "rows.parquet", true, window);

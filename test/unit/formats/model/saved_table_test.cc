@@ -114,7 +114,7 @@ TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
   }
 }
 
-/// Rows that did not change since the base, but got other row numbers.
+/// An increment contains rows that have not changed since the base, but have another row number.
 TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   TableSpec expiring = spec();
   expiring.policy.expire_after = 2;
@@ -175,7 +175,7 @@ TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
     EXPECT_NE(why("", {}, first, last).find(cat("has rows ", first, " to ", last, " of table")), std::string::npos);
 }
 
-/// Key ranges that are truncated, overlap, or do not match the number of rows.
+/// Rejects key ranges that are truncated, that overlap, or that do not match the number of rows.
 TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
   const auto read = [&](const std::vector<int64_t>& spans) {
     TableRig rig(GetParam(), spec());
@@ -211,7 +211,7 @@ TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
     EXPECT_NE(message_of(Kind::data, [&] { read(spans); }).find("rows of direct keys, but its "), std::string::npos);
 }
 
-/// Row numbers that are in no array of the increment.
+/// Rejects an increment with row numbers that are outside the arrays of its base.
 TEST_P(SavedTable, WithChangesOutsideItsBaseIsRefused) {
   TableRig rig(GetParam(), spec());
   train(rig, 1, 1);

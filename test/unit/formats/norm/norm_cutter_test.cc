@@ -117,7 +117,7 @@ TEST(NormCutter, TheFirstRecordBehindAnyByteIsGuessedRight) {
       right += guess && at + *guess == *std::lower_bound(begins.begin(), begins.end(), at);
     }
     EXPECT_GE(right, bags && check == Check::none ? asked / 4 : asked * 99 / 100)
-        << right << " of " << asked;  // bags without checksums have few recognizable bytes
+        << right << " of " << asked;  // bags without checksums have few bytes by which a record can be recognized
   }
 }
 
@@ -155,7 +155,7 @@ TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
       for (Chunk chunk; again.next(chunk);) {
         find_norm_records(*info, chunk);
         while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i])
-          ++at;  // ranges without a record are not returned again
+          ++at;  // skips ranges in which no record begins: `again` does not return them
         ASSERT_LT(at, begins.size());
         ASSERT_EQ(chunk.begin, begins[at++]) << i;
       }

@@ -68,7 +68,8 @@ TEST(NormFile, KeepsNegativeKeysOf64Bits) {
   EXPECT_EQ(block.keys[3], int64_t{1} << 60);
 }
 
-// With 32-bit keys, [1, lo, hi] [1, lo, hi] also reads as [1, lo] [hi, ...] if hi is 3. Both key widths end at the end
+// Two slots, each with one 64-bit key (lo, hi), are the words [1, lo, hi] [1, lo, hi]. With 32-bit keys they can also
+// be read as [1, lo] [hi, ...] if hi is 3: a slot with one key and a slot with three keys. Both readings end at the end
 // of the record.
 TEST(NormKeyWidth, OneRecordThatFitsBothWidthsIsSettledByTheNext) {
   const Folder folder;

@@ -1,4 +1,4 @@
-// A separate parser reads chunks of uniform records. Both parsers must return the same samples.
+// Chunks of uniform records have their own, faster parser. It must return the same samples as the general parser.
 #include "formats/norm/norm_pattern.h"
 
 #include <gtest/gtest.h>

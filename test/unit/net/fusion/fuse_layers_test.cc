@@ -44,7 +44,8 @@ const char* const kConcats = R"(
   {"type": "Add", "bottom": ["left", "right"], "top": "sum"},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["sum", "label"], "top": "loss"})";
 
-/// "vectors" and "numbers" become rows of four slots. Rows of "mixed" and "rest" keep their length.
+/// The outputs "vectors" and "numbers" of the first Slice are reshaped to rows that hold all four slots. The other
+/// slices, "mixed" and "rest", keep their row length.
 const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -191,7 +192,8 @@ TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
   EXPECT_EQ(written, (std::vector<std::string>{"all", "second", "first"}));
 }
 
-/// The loss of kTowers reads the output of the layer. The loss of kMachine reads a sum that includes the output.
+/// In kTowers, the loss reads the output of the last fully connected layer directly. In kMachine, it reads a sum that
+/// includes this output. In both cases the loss runs that layer.
 TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
   const Config towers = config_of(kTowers), machine = config_of(kMachine);
   Graph graph = wired_for_8(towers);
@@ -210,8 +212,8 @@ TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
   EXPECT_FALSE(graph.nodes[5].run_by_loss);
 }
 
-/// A loss cannot run the layer if dropout is in between, if the output has other readers, or if no input of the layer
-/// is trained.
+/// A loss cannot run the last layer if dropout is in between, if the layer's output has other readers, or if no input
+/// of the layer is trained.
 TEST(FusedLayers, RunThemselvesWhereALossCannot) {
   const std::string towers = kTowers;
   const size_t loss = towers.find(R"({"type": "BinaryCrossEntropyLoss")");
@@ -266,7 +268,7 @@ TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
 }
 
 struct StepTolerance {
-  double loss, gradients;  ///< tolerances: relative to the loss; to the largest gradient
+  double loss, gradients;  ///< `loss`: relative to the loss; `gradients`: relative to the largest gradient
 };
 
 /// Expects that a step with fused layers equals a step with separate layers. `tolerance(device)` returns a
@@ -292,7 +294,7 @@ void expect_fused_step(const char* layers, const std::string& precision, const T
   }
 }
 
-/// Expects equality within rounding: sums over columns have another order, and bf16 and fp16 round the results.
+/// Expects equality within rounding: sums over columns are added in another order, and bf16 and fp16 round the results.
 void expect_close_step(const char* layers) {
   for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)})
     expect_fused_step(layers, precision, [both = tolerance](Device) { return StepTolerance{both, both}; });

@@ -148,7 +148,7 @@ class BadLayers : public testing::TestWithParam<LayerExample> {
     for (const std::string& input : example().inputs) shapes.push_back(dims_of(input));
     return shapes;
   }
-  /// Expects an error about one of these input tensors that contains `shown`.
+  /// Expects an error that is about one of these input tensors and contains `shown`.
   void expect_misfit(const std::vector<Dims>& inputs, const std::string& shown) const {
     const Bench bench(inputs);
     const Json config = bench.config(section_of(example(), example().fields, bench.names(), example().tops));

@@ -42,7 +42,8 @@ class Late : public Recording {
   std::vector<std::function<void()>> waiting_;
 };
 
-/// Ranks on one host, or one rank per host. Counts exchanges and sums by caller.
+/// Acts as ranks of one host, or as ranks on hosts of their own. Counts exchanges and all-reduces inside and outside of
+/// the recording.
 class LateComm : public HostComm {
  public:
   LateComm(RankGroup& group, int rank, bool hosts, const Late& recording)
@@ -71,7 +72,7 @@ struct TrainedModel {
   int outside_exchanges = 0, inside_exchanges = 0, outside_sums = 0, inside_sums = 0;
 };
 
-/// Trains, and returns the steps as seen by rank 0.
+/// Trains, and returns what rank 0 has recorded about the steps.
 TrainedModel train(const Config& config, bool hosts, Way way) {
   TrainedModel all;
   RankGroup group(kRanks, nullptr, std::chrono::seconds(60));

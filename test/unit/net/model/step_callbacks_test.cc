@@ -39,8 +39,8 @@ int told_by(Device device, const char* layers, const char* solver) {
   return times;
 }
 
-/// The prefetch point exists only if wgrad GEMMs are deferred to the end of the backward pass, which happens only on
-/// Hopper, and if the other GEMMs use tensor cores, which excludes fp32.
+/// The prefetch point has two conditions. Wgrad GEMMs must be deferred to the end of the backward pass, which happens
+/// only on Hopper. The other GEMMs must use tensor cores, so the dtype is not fp32.
 TEST(StepCallbacks, GradientsOfEmbeddingsAreToldOnceWhereFirstLayersReadNone) {
   for (const Device device : devices())
     for (const char* const solver : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": 1024)"}) {

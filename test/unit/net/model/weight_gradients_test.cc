@@ -126,7 +126,8 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
-/// After removing some gradients with their padding, the remaining parts contain all other elements exactly once.
+/// Removes some gradients and their padding from the range of all gradients. The parts that remain contain every other
+/// element exactly once.
 TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
   const Trained model(config_of(kStackedLayers), Device{});
   std::vector<Tensor> gradients;

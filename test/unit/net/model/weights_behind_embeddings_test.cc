@@ -80,8 +80,8 @@ struct TrainedLayers {
     return all;
   }
 
-  /// The plan for two ranks, or for one rank with a penalty that reads all gradients. `read`: the nodes after which a
-  /// reader uses all complete gradients.
+  /// The plan for two ranks if `read` is set; otherwise for one rank with a penalty, which reads all gradients. `read`:
+  /// selects the nodes after which a reader uses all gradients that are complete.
   StepPlan plan(const Network::Binding& binding, const std::function<bool(size_t)>& read, bool all_products_behind) {
     StepFacts facts = facts_of_layers(graph, binding, runtime);
     facts.ranks = read ? 2 : 1;

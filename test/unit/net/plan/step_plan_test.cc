@@ -38,7 +38,7 @@ StepFacts dlrm_facts() {
   return facts;
 }
 
-/// A cross layer in parallel with a deep layer, and an elementwise table, as in DeepFM and DCN.
+/// A cross layer in parallel with a deep layer, and a table that is updated element by element, as in DeepFM and DCN.
 StepFacts dcn_facts() {
   StepFacts facts{.gpu = GpuTraits{}, .tensor_cores = true};
   LayerFacts cross = trained_fc("cross", Run::in_order);
@@ -55,7 +55,7 @@ StepFacts dcn_facts() {
 
 bool applies(const StepPlan& plan, const StepRule& rule) { return std::ranges::count(plan.rules, &rule) > 0; }
 
-/// All facts for which the order of calls is tested.
+/// The facts of all steps whose order of calls is tested.
 std::vector<StepFacts> many_facts() {
   std::vector<StepFacts> all;
   for (const StepFacts& model : {dlrm_facts(), dcn_facts()})

@@ -162,8 +162,8 @@ class CacheTwin {
     ctx_.stream().synchronize();
   }
 
-  /// Checks that every listed key belongs to the owner, occurs once and has the owner's row, and that every row of the
-  /// pool is either listed or free.
+  /// Checks the keys that cache_list() returns: each key belongs to the owner, occurs once and has the owner's row.
+  /// Checks that every other row of the pool is free.
   void check_content() {
     const OnDevice<ops::CacheListed> listed(ctx_.device(), memory_.pool.row_capacity);
     const OnDevice<uint32_t> count(ctx_.device(), 1);
@@ -192,7 +192,8 @@ class CacheTwin {
     }
   }
 
-  /// Looks up three parts: rows, sums and means. `lists`: requests missing keys from the owner.
+  /// Runs a lookup of three parts: one requests rows, one sums and one means. `lists`: whether missing keys are
+  /// requested from the owner.
   void check_lookup(int64_t keys_of_part, bool lists, int64_t vocabulary) {
     const int64_t dim = memory_.pool.dim, stride = dim + 3;
     struct Part {

@@ -1,4 +1,5 @@
-// Stochastic rounding to two-byte types: adjacent values, probabilities, and the inputs of the random bits.
+// Stochastic rounding to two-byte types: the result is an adjacent value, with the right probability. The random bits
+// depend on key, slot, update, array and element.
 #include "ops/common/rounding.h"
 
 #include <gtest/gtest.h>

@@ -100,8 +100,8 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
   }
 };
 
-/// Runs the operator as in training on a GPU, and compares with separate operators. Sums have another order, so rounded
-/// values may be adjacent. The gate, and a second run, must be equal bit for bit.
+/// Runs the operator as in training on a GPU, and compares with separate operators. These add in another order, so
+/// rounded values may be adjacent. The gate must be equal bit for bit, and so must all results of a second run.
 TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const auto [c, dtype] = GetParam();

@@ -44,7 +44,7 @@ Tensor scratch_of(Rig& t, int layers) {
   return t.scratch("scratch", ops::multi_cross_scratch(t["x"].dim(0), t["x"].dim(1), layers));
 }
 
-/// `last`: the backward pass defers launches.
+/// `last`: whether the backward pass defers its last launches.
 void cross_cases(auto& test, int layers, bool last = false) {
   test.row("typical", cross_inputs(67, 429, layers));
   test.row("packs", cross_inputs(33, 64, layers));
@@ -130,7 +130,7 @@ void cross_gate_rows(auto& test, int layers) {
   test.rounding(Rounding::stages);
 }
 
-/// The sum over all layers overwrites t0, as in the layer.
+/// The output for the sum over all layers is t0 itself, as in the layer.
 void first_cross_gate_cases(auto& test, int layers) {
   cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {
@@ -146,7 +146,8 @@ void first_cross_gate_cases(auto& test, int layers) {
 
 OP_TEST(FirstCrossGate) { first_cross_gate_cases(*this, 3); }
 OP_TEST(FirstCrossGateOfOneLayer) { first_cross_gate_cases(*this, 1); }
-OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // needs several rounds of loads
+// the kernel loads 12 layers in several rounds
+OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }
 
 /// Computes only the sum over all layers.
 void cross_gates_gradient_cases(auto& test, int layers) {

@@ -49,7 +49,7 @@ OP_TEST(SlotColumns) { slot_cases(*this, 26, {10, 1}, 21); }
 OP_TEST(SlotColumnsOfPacks) { slot_cases(*this, 4, {8, 16, 8}); }
 OP_TEST(SlotColumnsOfOneSlot) { slot_cases(*this, 1, {3, 5}); }
 OP_TEST(SlotColumnsInOnePart) { slot_cases(*this, 3, {7}); }
-/// More parts than one kernel accepts, and more shared memory than one block has.
+/// The first test has more parts than one kernel accepts. The second needs more shared memory than one block has.
 OP_TEST(SlotColumnsOfManyParts) { slot_cases(*this, 2, {1, 2, 3, 4, 5}); }
 OP_TEST(SlotColumnsOfWideSlots) { slot_cases(*this, 20, {60, 61}, 3); }
 

@@ -9,7 +9,8 @@
 namespace hctr::test {
 namespace {
 
-/// The weights are one row, so they are dense in every layout. `last`: the backward pass defers launches.
+/// The weights are one row, so they are dense in every layout. `last`: whether the backward pass defers its last
+/// launches.
 void weight_multiply_cases(auto& test, int64_t slots, int64_t dim, bool last = false) {
   test.row("typical", {{"x", {70, slots}}, {"w", {1, slots * dim}}});
   test.row("one row", {{"x", {1, slots}}, {"w", {1, slots * dim}}});

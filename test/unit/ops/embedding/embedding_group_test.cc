@@ -1,4 +1,5 @@
-// Groups keys by row, compared with a stable sort. Batch sizes cover the sort in one block, in tiles and by CUB.
+// Groups keys by row, compared with a stable sort. The batch sizes cover all three sorts: in one block, in tiles, and
+// by CUB.
 #include "ops/embedding/embedding_group.h"
 
 #include <gtest/gtest.h>
@@ -33,16 +34,16 @@ Numbers downloaded(const Buffer& buffer, int64_t count) {
   return numbers;
 }
 
-/// The output of group_by_row() as numbers. Long runs are ordered, and their segments are contiguous.
+/// The output of group_by_row() on the host. Long runs are sorted, and their segments follow in the same order.
 struct Grouped {
   Numbers rows, bags, run_begin, long_runs, pieces;
   bool operator==(const Grouped&) const = default;
 };
 
-/// Keys given by their rows, a few per bag, followed by padding.
+/// A batch of a few keys per bag, followed by padding. Each key is given by its row.
 struct KeysOfRows {
   Numbers rows, offsets, bags;
-  bool listed = false;  // whether `bags` are passed as the gradients of keys
+  bool listed = false;  // whether the batch lists each key's gradient number, from `bags`
   int64_t capacity() const { return static_cast<int64_t>(rows.size()); }
 };
 
@@ -152,7 +153,7 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
         Row{9000, 16384, 17, 5}, Row{16384, 16384, 31, 1}, Row{16385, 16385, 25, 2}, Row{20000, 33000, 5, 2},
         Row{50000, 60000, 30, 3}, Row{100000, 131072, 15, 4}, Row{131072, 131072, 22, 1}, Row{131073, 131073, 22, 1},
         Row{150000, 200000, 31, 3}, Row{420000, 851968, 24, 1}, Row{2000000, 2097153, 22, 1}}) {
-    if (kSanitized && row.keys > 200000) continue;  // another case runs the same code
+    if (kSanitized && row.keys > 200000) continue;  // sanitizers need one case per code path
     SCOPED_TRACE(cat(row.keys, " keys in ", row.capacity, ", rows of ", row.row_bits, " bits"));
     const auto rows = static_cast<int32_t>((int64_t{1} << row.row_bits) - 1);
     const KeysOfRows batch = keys_of_rows(row.keys, row.capacity, rows, row.most_each, 11);

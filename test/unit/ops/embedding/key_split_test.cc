@@ -55,7 +55,7 @@ Bags random_bags(std::mt19937_64& random) {
   return bags;
 }
 
-/// Owners of slots: one rank, or sharded over all ranks.
+/// Owner of a slot that is sharded over all ranks. Other slots have one owner rank.
 constexpr int32_t kSpread = -1;
 using Owners = std::vector<int32_t>;
 
@@ -368,8 +368,8 @@ TEST(ListedVectors, AreCopiedToTheirPlaces) {
 }
 
 TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
-  // Splitting slots into two pieces gives twice as many slots of half the size in the same memory. Only the weight
-  // belongs to the whole slot.
+  // The same memory can be read as slots, or as twice as many slots of half the size: the two pieces of each vector.
+  // Both pieces have the weight of the whole slot.
   const Split split(GetParam());
   const int64_t elements = kSplitSamples * kSplitSlots * kSplitDim,
                 part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples * kSplitDim;
@@ -576,7 +576,7 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   std::vector<float> part_values, dy_values;
   for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
-  // With plain addresses, the part of owner r has shape [samples, columns of r, dim].
+  // If parts have plain addresses, the part of owner r has shape [samples, columns of r, dim].
   const auto at = [&](int32_t c, int64_t b) {
     const ops::OwnerKeys& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
     return static_cast<size_t>((block.first * kSplitSamples + b * block.count + c - block.first) * kSplitDim);

@@ -44,7 +44,7 @@ class GoingKeys {
     write(state_, &state, sizeof state);
   }
 
-  /// Sets the key and slot of each row in `owners`, which the index reads.
+  /// Writes the key and slot of each row in `owners` to the arrays that the index reads.
   void set_owners(const std::map<int32_t, ops::RowOwner>& owners) {
     std::vector<int64_t> keys(kGoRows + 1, -1);
     std::vector<int32_t> slots(kGoRows + 1, 0);

@@ -58,7 +58,7 @@ void check_missing_keys(Device device, const MissingCase& row) {
   auto* const list = reinterpret_cast<ops::MissingKey*>(found.data()) + 1;
   auto* const count = reinterpret_cast<int32_t*>(found.data());
   list[expected.size()] = {-123, -123, -123};
-  for (int run = 0; run < 2; ++run) {  // scratch memory need not be zero
+  for (int run = 0; run < 2; ++run) {  // in the second run, scratch memory is not zero
     *count = -1;
     ops::list_missing_keys(ctx,
                            {.keys = reinterpret_cast<const int64_t*>(keys_.data()),

@@ -209,7 +209,7 @@ TEST(F32ProductRule, TransposesWhereThatTakesLittleOfTheTime) {
   EXPECT_FALSE(ops::f32_product_gains(F32Use::transposed, 512, 512, 1024, kProcessors)) << "little work";
 }
 
-/// A wgrad uses the tiles of other GEMMs, transposed.
+/// The tile of a wgrad, whose first operand is transposed, has rows and columns exchanged.
 TEST(F32ProductRule, TakesTilesThatMultiplyFewZerosAndFillTheGpu) {
   const auto tiles = [](bool transposed_a, int64_t m, int64_t n, int64_t k) {
     return name_of(ops::f32_tiles(transposed_a, m, n, k, kProcessors));

@@ -300,11 +300,12 @@ TEST(Fp8Scales, FinishTheStepUnlessItIsSkipped) {
 }
 
 struct ProductSizes {
-  int64_t m, n, k, zeros;  // `zeros`: padding columns and rows after c
+  int64_t m, n, k, zeros;  // `zeros`: padding columns and padding rows of the result
 };
 
 /// Compares GEMMs of tensors rounded to FP8 with f64 sums of the rounded values. f32 sums have an error of 2^-24 per
-/// term. The hardware adds up to 128 products with fewer digits before it adds them in f32.
+/// term. In hardware, partial sums of up to 128 products have fewer digits than f32; the partial sums are then added in
+/// f32.
 void expect_product(Device device, Fp8Format left, Fp8Format right, const ProductSizes& size, DType result, bool bias,
                     bool relu) {
   SCOPED_TRACE(cat(to_string(device), " ", size.m, " x ", size.n, " x ", size.k, " bias ", bias, " relu ", relu));

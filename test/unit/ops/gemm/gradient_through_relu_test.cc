@@ -123,7 +123,7 @@ bool finds(Device device, DType dtype, int64_t in, size_t at, double number) {
   return to_host<float>(t.ctx.stream(), found.get(0))[0] > 0;
 }
 
-/// Row sizes that are a multiple of 16 bytes, which a Hopper kernel checks while reading, and other sizes.
+/// Covers rows of a multiple of 16 bytes, which a Hopper kernel checks while it reads them, and rows of other sizes.
 TEST(GradientThroughReluSearch, FindsWhatIsNotFiniteInY) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f16, DType::f32})

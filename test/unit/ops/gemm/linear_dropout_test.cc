@@ -109,7 +109,7 @@ TEST_P(HeldLinear, DoesNotDependOnTheNumberOfMultiprocessors) {
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
   const std::vector<double> one = t.values("one");
   for (const char* other : {"few", "share", "most"}) EXPECT_EQ(one, t.values(other)) << other;
-  expect_near(t, "one", "all", c.out);  // sums have another order, so rounded values may be adjacent
+  expect_near(t, "one", "all", c.out);  // the two sums are added in different orders, so rounded values may be adjacent
   const auto positive = std::count_if(one.begin(), one.end(), [](double y) { return y > 0; });
   EXPECT_GT(positive, std::ssize(one) / 5);
   EXPECT_LT(positive, std::ssize(one));

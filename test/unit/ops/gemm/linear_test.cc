@@ -127,7 +127,7 @@ OP_TEST(Linear) {
   sizes("one element", 1, 1, 1);
   sizes("no rows", 0, 4, 5);
   forward([](Rig& t) { ops::linear(t.ctx, t["x"], t["w"], t["bias"], t.out("y", {t["x"].dim(0), t["w"].dim(1)})); });
-  backward([](Rig& t) {  // the calls of a fully connected layer
+  backward([](Rig& t) {  // calls the operators as a fully connected layer does
     ops::matmul(t.ctx, t["x"], Transpose::yes, t.d("y"), Transpose::no, t.d("w"));
     ops::matmul(t.ctx, t.d("y"), Transpose::no, t["w"], Transpose::yes, t.d("x"));
     ops::sum_rows(t.ctx, t.d("y"), t.d("bias"));

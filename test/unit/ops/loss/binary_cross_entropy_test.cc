@@ -10,7 +10,8 @@
 namespace hctr::test {
 namespace {
 
-/// Registers the test cases. `valid`: samples of the local batch that count. `all`: samples of the global batch.
+/// Registers the test cases. `valid`: number of local samples that are not padding. `all`: number of samples of the
+/// global batch.
 void binary_cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});

@@ -31,7 +31,7 @@ class Recorder {
   }
 
   /// Records a loss and returns the step state afterwards. `stops`: whether a loss that is not finite stops the steps.
-  /// `spoiled`: the flag set by updates.
+  /// `spoiled`: the flag that an update sets if it produces a value that is not finite.
   StepState step(StepState now, float loss, bool stops, std::optional<ops::LossScale> scale = std::nullopt,
                  int32_t spoiled = 0) {
     auto* const state = reinterpret_cast<StepState*>(state_.data());
