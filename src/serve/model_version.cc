@@ -7,7 +7,6 @@
 #include "core/base/expect.h"
 #include "core/base/files.h"
 #include "core/base/processor.h"
-#include "core/device/current_device.h"
 #include "infer/saved_model.h"
 
 namespace hctr::serve {
@@ -84,12 +83,13 @@ ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const Se
       model_(load_options(path, options, threads_of(options, instances_of(config_, options)), std::move(tables),
                           Log(options.surroundings.log))),
       reader_(model_.config(), model_.inputs()),
+      outputs_(model_),
       unseen_(model_),
       instances_(instances_of(config_, options)) {
-  complete_model_config(config_, reader_, model_.outputs());
+  complete_model_config(config_, reader_, outputs_);
   config_.schedule.instances = instances_;
   warm_up();
-  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, statistics_, unseen_, config_.schedule);
+  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, outputs_, statistics_, unseen_, config_.schedule);
 }
 
 void ModelVersion::warm_up() {
@@ -97,16 +97,8 @@ void ModelVersion::warm_up() {
     (void)score_offline(zeros(model_, samples));
 }
 
-std::vector<std::vector<float>> ModelVersion::score_offline(const SampleArrays& samples) {
-  const CurrentDevice kept(model_.on_gpu());
-  std::vector<std::vector<float>> memory;
-  std::vector<OutputView> outputs;
-  for (const ModelTensor& output : model_.outputs()) {
-    memory.emplace_back(static_cast<size_t>(samples.samples * output.shape[1]));
-    outputs.push_back({.name = output.name, .data = memory.back().data()});
-  }
-  model_.score(samples.samples, samples.views(0), outputs);
-  return memory;
+BatchResults ModelVersion::score_offline(const SampleArrays& samples) {
+  return {model_, samples, WantedInternals(model_)};
 }
 
 void ModelVersion::submit(InferRequest request, Answer answer) {

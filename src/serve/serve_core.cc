@@ -141,6 +141,9 @@ Json ServeCore::model_config(const std::string& model, const std::string& versio
   for (const RequestColumn& column : found->reader().columns())
     if (column.use != RequestColumn::Use::ignored) columns.add(column.name);
   if (!columns.array()->empty()) json.set("columns", std::move(columns));
+  Json embeddings{Json::Array{}};
+  for (const std::string& name : found->outputs().vectors()) embeddings.add(name);
+  if (!embeddings.array()->empty()) json.set("embeddings", std::move(embeddings));
   return json;
 }
 
