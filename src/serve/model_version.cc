@@ -47,6 +47,11 @@ LoadOptions load_options(const std::string& path, const ServeOptions& options, i
   return load;
 }
 
+bool rows_are_independent(const Config& config) {
+  return std::ranges::none_of(config.layers,
+                              [](const LayerEntry& layer) { return layer.type->name() == "PReLU_Dice"; });
+}
+
 int instances_of(const ModelConfig& config, const ServeOptions& options) {
   if (config.instances) return static_cast<int>(*config.instances);
   return options.instances.value_or(std::clamp(usable_cores(), 1, 4));
@@ -85,11 +90,19 @@ ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const Se
       reader_(model_.config(), model_.inputs()),
       outputs_(model_),
       unseen_(model_),
-      instances_(instances_of(config_, options)) {
+      instances_(instances_of(config_, options)),
+      joins_requests_(rows_are_independent(model_.config())) {
   complete_model_config(config_, reader_, outputs_);
   config_.schedule.instances = instances_;
   warm_up();
-  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, outputs_, statistics_, unseen_, config_.schedule);
+  ScheduleOptions schedule = config_.schedule;
+  if (!joins_requests_) {
+    schedule.most_samples = 1;  // a larger request is a batch of its own
+    Log(options.surroundings.log)
+        .info("note: model '", config_.name, "' scores each request alone, because PReLU_Dice normalizes with the ",
+              "samples of a batch");
+  }
+  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, outputs_, statistics_, unseen_, schedule);
 }
 
 void ModelVersion::warm_up() {

@@ -29,6 +29,9 @@ class ModelVersion {
   const ServedModel& model() const { return model_; }
   int64_t iteration() const { return model_.saved().iteration; }
   int instances() const { return instances_; }
+  /// Whether requests may share a batch. False for a model with PReLU_Dice, which normalizes with the samples of the
+  /// batch: a request would change the scores of others.
+  bool joins_requests() const { return joins_requests_; }
   const ModelStatistics& statistics() const { return statistics_; }
   const RequestSamples& reader() const { return reader_; }
   const ModelOutputs& outputs() const { return outputs_; }
@@ -49,6 +52,7 @@ class ModelVersion {
   ModelStatistics statistics_;
   UnseenKeys unseen_;
   int instances_;
+  bool joins_requests_;
   std::unique_ptr<BatchScheduler> scheduler_;
 };
 

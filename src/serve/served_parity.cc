@@ -59,6 +59,7 @@ struct ParityRun {
   const SampleArrays& samples;
   const std::vector<const ServedOutput*>& outputs;
   const BatchResults& offline;
+  bool whole = false;  // whether one request must have all samples, because requests are not joined
   std::mutex mutex{};
   int64_t next = 0;
   Parity result{};
@@ -74,7 +75,7 @@ void ask_pieces(ParityRun& run, unsigned seed) try {
       const std::lock_guard lock(run.mutex);
       first = run.next;
       if (first >= run.samples.samples || run.failure) return;
-      count = std::min(count, run.samples.samples - first);
+      count = run.whole ? run.samples.samples : std::min(count, run.samples.samples - first);
       run.next += count;
     }
     const PackedRequest request = packed_request(run.samples, first, count, run.outputs);
@@ -141,7 +142,12 @@ Parity compare_with_offline(const Service& service, const std::string& model) {
     SampleArrays samples = batches.none();
     if (!batches.next(samples, kSamplesAtATime)) return all;
     const BatchResults offline = version->score_offline(samples);
-    ParityRun run{.service = service, .model = model, .samples = samples, .outputs = outputs, .offline = offline};
+    ParityRun run{.service = service,
+                  .model = model,
+                  .samples = samples,
+                  .outputs = outputs,
+                  .offline = offline,
+                  .whole = !version->joins_requests()};
     std::vector<std::thread> clients;
     for (unsigned c = 0; c < kClients; ++c) clients.emplace_back([&run, c] { ask_pieces(run, c); });
     for (std::thread& client : clients) client.join();
