@@ -6,6 +6,7 @@
 #include "serve/proto_reader.h"
 #include "serve/served_parity.h"
 #include "serve_fixture.h"
+#include "support/devices.h"
 #include "support/message_of.h"
 
 namespace hctr::test {
@@ -319,6 +320,37 @@ TEST_F(ServedKeys, ByGrpcHaveTheSameVectors) {
   for (serve::ProtoReader field(answer.response); field.next();)
     if (field.number() == 6) vectors = field.text();
   EXPECT_EQ(vectors, bytes_of(expected));
+}
+
+TEST_F(ServedKeys, AndOutputsOnAGpuAreThoseOnTheCpu) {
+  HCTR_SKIP_WITHOUT_GPU();
+  const Result model = train(config_, {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  std::vector<int64_t> keys = {1'000'000'007};
+  for (const auto& [identity, vector] : model.rows[1]) keys.push_back(identity.second);
+  std::vector<std::vector<float>> on_cpu;
+  for (const DeviceChoice device : {DeviceChoice::cpu, DeviceChoice::cuda}) {
+    serve::ServeOptions options = options_for({"ctr=one-run"});
+    options.device = device;
+    const serve::Service service(options);
+    HttpClient client(service.http_port());
+    const HttpAnswer outputs = client.post(
+        kInfer, with_outputs(packed_request(samples, 3, 50), {"loss.logits", "deep_emb", "deep_emb.2", "wide_emb"}));
+    ASSERT_EQ(outputs.status, 200) << outputs.body;
+    const HttpAnswer vectors = client.post(kInfer, key_request(keys, cat("[0,", keys.size(), "]"), "[2]"));
+    ASSERT_EQ(vectors.status, 200) << vectors.body;
+    if (device == DeviceChoice::cpu) {
+      for (size_t o = 0; o < 4; ++o) on_cpu.push_back(scores_in(outputs.body, o));
+      on_cpu.push_back(scores_in(vectors.body));
+      continue;
+    }
+    EXPECT_EQ(scores_in(vectors.body), on_cpu[4]);
+    for (size_t o = 0; o < 4; ++o) {
+      const std::vector<float> values = scores_in(outputs.body, o);
+      ASSERT_EQ(values.size(), on_cpu[o].size());
+      for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], on_cpu[o][i], 1e-5) << "output " << o;
+    }
+  }
 }
 
 TEST_F(ServedKeys, OfATableWithRowsBySlotAreRefused) {
