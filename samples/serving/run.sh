@@ -38,6 +38,9 @@ request='{"inputs": [
 if command -v curl >/dev/null; then
   curl -s "$url/infer" -d "$request"
   echo
+  outputs='[{"name": "loss.logits"}, {"name": "embedding.city"}]'
+  curl -s "$url/infer" -d "{\"outputs\": $outputs, ${request#\{}"
+  echo
 fi
 python3 "$here/ask.py" "$url" config.eval.csv | tee before.txt
 

@@ -108,6 +108,7 @@ const Belongs kBelongs[] = {
     {"--max-connections", {"huge_ctr serve"}},
     {"--exit-timeout", {"huge_ctr serve"}},
     {"--shared-memory", {"huge_ctr serve"}},
+    {"--cuda-shared-memory", {"huge_ctr serve"}},
     {"--store", {"huge_ctr serve"}},
     {"--verify", {"huge_ctr serve"}},
 };

@@ -68,6 +68,9 @@ ServeCommand::ServeCommand(CommandLine& app) {
                "Send the evaluation samples of each model's config to the service, compare the answers with the "
                "scores of predict, and exit: code 0 if all scores are equal, 4 if some differ");
   app.add_flag("--shared-memory", shared_memory_, "Let clients of this machine pass tensors in shared memory");
+  app.add_flag("--cuda-shared-memory", cuda_shared_memory_,
+               "Let clients of this machine pass tensors in GPU memory (CUDA IPC); trusted clients only: a client that "
+               "frees such memory too early can make the GPU unusable for the service");
 }
 
 namespace {
@@ -112,6 +115,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.limits.connections = max_connections_;
   options.drain_time = milliseconds(static_cast<int64_t>(exit_timeout_ * 1000));
   options.shared_memory = shared_memory_;
+  options.cuda_shared_memory = cuda_shared_memory_;
   options.store = store_;
   options.device = with.device;
   options.threads = with.threads;

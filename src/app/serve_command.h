@@ -28,7 +28,7 @@ class ServeCommand {
   double poll_seconds_ = 15, exit_timeout_ = 30;
   int64_t batch_delay_ = 0, max_batch_ = 65536, max_queue_ = 4096, queue_timeout_ = 0, max_body_ = 64,
           max_connections_ = 1024;
-  bool shared_memory_ = false, verify_ = false;
+  bool shared_memory_ = false, cuda_shared_memory_ = false, verify_ = false;
 };
 
 }  // namespace hctr

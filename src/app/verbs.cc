@@ -130,6 +130,7 @@ Verb serve_models() {
              {"--max-body"},
              {"--store"},
              {"--shared-memory"},
+             {"--cuda-shared-memory"},
              {"--exit-timeout"}}},
            {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
            {"Device", {{"--device"}, {"--threads"}}}},

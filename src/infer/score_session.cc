@@ -27,13 +27,20 @@ size_t bytes_to_copy(const TensorSpec& spec) {
              : static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// The model's options without memory for rows, because a session stores no rows.
-RuntimeOptions without_rows(RuntimeOptions options) {
-  options.row_memory = {};
-  return options;
+/// A prefix of the tensor's rows.
+TensorSpec first_rows(const TensorSpec& spec, int64_t rows) {
+  Shape shape = spec.shape;
+  shape[0] = rows;
+  return {spec.dtype, shape, spec.row_stride};
 }
 
 }  // namespace
+
+RuntimeOptions session_options(LoadedModel& model) {
+  RuntimeOptions options = model.runtime().options();
+  options.row_memory = {};
+  return options;
+}
 
 std::vector<ModelTensor> model_inputs(const Config& config) {
   std::vector<ModelTensor> inputs;
@@ -55,10 +62,16 @@ std::vector<ModelTensor> model_outputs(const Replica& replica) {
   return outputs;
 }
 
+int64_t InternalTensor::row_elements() const {
+  int64_t elements = 1;
+  for (size_t i = 1; i < shape.size(); ++i) elements *= shape[i];
+  return elements;
+}
+
 ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_t samples, bool copies_written,
                            bool inputs_on_device)
     : config_(model.config()),
-      runtime_(model.device(), without_rows(model.runtime().options())),
+      runtime_(model.device(), session_options(model)),
       ring_(batch_layout(config_, samples, runtime_.device()), 1, runtime_.device()),
       forward_(model.replica(), config_, runtime_, model.comm(), ring_.shape(),
                [&](size_t e, int64_t capacity) -> std::unique_ptr<TableReader> {
@@ -75,6 +88,9 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
     bytes += (prediction.spec().bytes() + 255) / 256 * 256;
   }
   host_results_.emplace(runtime_.device(), bytes);
+  internals_ = forward_.logits(binding_);
+  for (size_t e = 0; e < config_.embeddings.size(); ++e) internals_.push_back(forward_.network().embedding_output(e));
+  host_internals_.resize(internals_.size());
   const BatchView batch = ring_.on_host(0);
   std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);  // labels do not affect predictions
   ring_.upload(runtime_.compute_stream(), 0, ring_.layout().label, ring_.layout().dense);
@@ -203,6 +219,45 @@ void ScoreSession::deliver(const ScoreRequest& request) const {
   }
 }
 
+std::vector<InternalTensor> ScoreSession::internals() const {
+  std::vector<InternalTensor> all;
+  for (size_t i = 0; i < internals_.size(); ++i) {
+    const bool logits = i < results_.size();
+    const Shape& shape = internals_[i].shape();
+    all.push_back({logits ? InternalTensor::Kind::logits : InternalTensor::Kind::vectors,
+                   logits ? i : i - results_.size(),
+                   {-1}});
+    for (int d = 1; d < shape.rank(); ++d) all.back().shape.push_back(shape[d]);
+  }
+  return all;
+}
+
+void ScoreSession::fetch_internals(const ScoreRequest& request) {
+  if (!runtime_.device().is_cuda()) return;
+  for (size_t i = 0; i < request.internals.size(); ++i) {
+    if (!request.internals[i]) continue;
+    const size_t bytes = bytes_to_copy(first_rows(internals_[i].spec(), request.count));
+    std::optional<HostBuffer>& copy = host_internals_[i];
+    if (!copy || copy->bytes() < bytes) copy.emplace(runtime_.device(), bytes);
+    copy_bytes(runtime_.compute_stream(), copy->data(), internals_[i].bytes(), bytes);
+  }
+}
+
+void ScoreSession::deliver_internals(const ScoreRequest& request) const {
+  for (size_t i = 0; i < request.internals.size(); ++i) {
+    if (!request.internals[i]) continue;
+    const TensorSpec& spec = internals_[i].spec();
+    const std::byte* const data = host_internals_[i] ? host_internals_[i]->data() : internals_[i].bytes();
+    const int64_t elements = spec.row_elements();
+    float* const to = request.internals[i] + request.first * elements;
+    dispatch_float(spec.dtype, [&]<class T>() {
+      const T* const from = reinterpret_cast<const T*>(data);
+      for (int64_t b = 0; b < request.count; ++b)
+        for (int64_t c = 0; c < elements; ++c) to[b * elements + c] = static_cast<float>(from[b * spec.row_stride + c]);
+    });
+  }
+}
+
 void ScoreSession::wait_for_callers(const ScoreRequest& request) {
   const auto wait = [&](const auto* view) {
     if (view && view->gpu >= 0) CallerStream(runtime_.device(), view->stream).make_wait(runtime_.compute_stream());
@@ -232,8 +287,10 @@ void ScoreSession::score(const ScoreRequest& request) {
   reading_ = request.tables;
   program_->run();
   send_results(request);
+  fetch_internals(request);
   runtime_.compute_stream().synchronize();
   deliver(request);
+  deliver_internals(request);
 }
 
 }  // namespace hctr

@@ -25,7 +25,20 @@ struct ScoreRequest {
   const InputView* dense = nullptr;
   std::vector<const InputView*> keys;
   std::vector<const OutputView*> outputs;
+  /// [internal tensor] contiguous f32 memory for all rows of the caller's arrays; null: not wanted. Empty: none wanted.
+  std::span<float* const> internals{};
   const StoreReading* tables = nullptr;  ///< reads the tables in a store; null: the model has its own tables
+};
+
+/// A tensor inside the model that score() can return in addition to the scores.
+struct InternalTensor {
+  enum class Kind { logits, vectors };
+  Kind kind;
+  size_t index;                ///< of the loss or the embedding
+  std::vector<int64_t> shape;  ///< logits: [-1, columns]; vectors of an embedding: [-1, columns, dim]
+
+  /// Elements of a sample.
+  int64_t row_elements() const;
 };
 
 /// Shares weights and tables with other sessions. Used by one thread at a time.
@@ -39,6 +52,8 @@ class ScoreSession {
   int64_t capacity() const { return ring_.samples(); }
   bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
+  /// The logits of each loss, then the vectors of each embedding.
+  std::vector<InternalTensor> internals() const;
 
  private:
   /// Rows in the caller's memory.
@@ -60,6 +75,10 @@ class ScoreSession {
   void deliver(const ScoreRequest&) const;
   /// Queues copies of results to outputs in device memory.
   void send_results(const ScoreRequest&) const;
+  /// Queues copies of the wanted internal tensors to the host.
+  void fetch_internals(const ScoreRequest&);
+  /// Converts the wanted internal tensors to f32 in the caller's memory.
+  void deliver_internals(const ScoreRequest&) const;
 
   const Config& config_;
   Runtime runtime_;
@@ -77,8 +96,13 @@ class ScoreSession {
   };
   std::vector<Result> results_;  // per loss
   std::optional<HostBuffer> host_results_;
+  std::vector<Tensor> internals_;
+  std::vector<std::optional<HostBuffer>> host_internals_;  // copies for a model on a GPU, allocated when wanted
   std::unique_ptr<Program> program_;
 };
+
+/// The options of the model's runtime without memory for rows, for runtimes that store no rows.
+RuntimeOptions session_options(LoadedModel&);
 
 /// The dense input, keys and scores of a config.
 std::vector<ModelTensor> model_inputs(const Config&);

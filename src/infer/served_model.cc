@@ -77,13 +77,15 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
   if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());
-  Lease(*this, 1);  // creates a session now: errors that would affect every batch are thrown here
+  internals_ = Lease(*this, 1)->internals();  // errors that would affect every batch are thrown here
 }
 
-void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) {
+void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs,
+                        std::span<float* const> internals) {
   if (samples < 0) throw Error(Kind::usage, cat("a batch of ", samples, " samples"));
   const CurrentDevice current(model_->device());
   ScoreRequest request = request_of(inputs, outputs);
+  request.internals = internals;
   std::optional<StoreReading> reading;
   if (tables_) request.tables = &reading.emplace(tables_->read());
   const bool on_device = std::ranges::any_of(inputs, [](const InputView& view) { return view.gpu >= 0; });
@@ -93,6 +95,35 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
     lease->score(request);
     request.first += request.count;
   }
+}
+
+std::vector<std::vector<float>> ServedModel::look_up(std::span<const std::vector<int64_t>> keys) {
+  HCTR_EXPECT(keys.size() == config().embeddings.size(), "keys of ", keys.size(), " tables, but the model has ",
+              config().embeddings.size());
+  const CurrentDevice current(model_->device());
+  std::optional<StoreReading> reading;
+  if (tables_) reading.emplace(tables_->read());
+  std::vector<std::vector<float>> vectors;
+  for (size_t e = 0; e < keys.size(); ++e) vectors.push_back(look_up(e, keys[e], reading ? &*reading : nullptr));
+  return vectors;
+}
+
+std::vector<float> ServedModel::look_up(size_t embedding, std::span<const int64_t> keys, const StoreReading* reading) {
+  std::vector<float> vectors(keys.size() * static_cast<size_t>(model_->replica().table_spec(embedding).dim));
+  if (keys.empty()) return vectors;
+  std::unique_ptr<VectorLookUp> own;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto& idle = idle_look_ups_[embedding]; !idle.empty()) {
+      own = std::move(idle.back());
+      idle.pop_back();
+    }
+  }
+  if (!own) own = std::make_unique<VectorLookUp>(*model_, tables_ ? &*tables_ : nullptr, embedding);
+  own->look_up(keys, reading, vectors);
+  const std::lock_guard lock(mutex_);
+  idle_look_ups_[embedding].push_back(std::move(own));
+  return vectors;
 }
 
 EvaluationSummary ServedModel::evaluate(const std::string& source, const std::atomic<int>* stop) {

@@ -18,6 +18,7 @@
 #include "hctr/use_model.h"
 #include "infer/loaded_model.h"
 #include "infer/score_session.h"
+#include "infer/vector_look_up.h"
 
 namespace hctr {
 
@@ -34,8 +35,17 @@ class ServedModel {
   bool on_gpu() const { return model_->device().is_cuda(); }
   std::string device() const { return describe(model_->device()); }
 
-  /// Implements Model::score().
-  void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>);
+  /// The tensors that score() can return in addition to outputs().
+  const std::vector<InternalTensor>& internals() const { return internals_; }
+
+  /// Implements Model::score(). `internals`: for each internal tensor, host memory for its values as f32 [samples,
+  /// ...]; null: not wanted. May be empty.
+  void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>,
+             std::span<float* const> internals = {});
+  /// Looks up keys of each embedding, without pooling. Returns f32 [keys, dim] for each embedding: the vector of each
+  /// key, and zeros for keys without a row. Thread-safe. Errors: Error(usage) for keys of a table whose rows belong to
+  /// slot and key, if the key does not determine its slot; those of the store.
+  std::vector<std::vector<float>> look_up(std::span<const std::vector<int64_t>> keys);
   /// Implements Model::evaluate(); concurrent calls run one after another.
   EvaluationSummary evaluate(const std::string& source, const std::atomic<int>* stop);
   /// For each key of an embedding: whether its table has a row for it. Thread-safe. Errors: those of the store.
@@ -50,6 +60,8 @@ class ServedModel {
   void expect_reachable(int gpu, const std::string& what) const;
   /// Matches the caller's inputs and outputs by name. Errors: Error(usage).
   ScoreRequest request_of(std::span<const InputView>, std::span<const OutputView>) const;
+  /// Looks up keys of one embedding, with an idle or a new VectorLookUp.
+  std::vector<float> look_up(size_t embedding, std::span<const int64_t> keys, const StoreReading*);
 
   int64_t most_samples_;
   Log log_;
@@ -57,11 +69,13 @@ class ServedModel {
   std::unique_ptr<LoadedModel> model_;
   std::optional<StoreTables> tables_;  // none: the model has its own tables
   std::vector<ModelTensor> inputs_, outputs_;
+  std::vector<InternalTensor> internals_;
   std::mutex evaluating_;
   std::mutex mutex_;  // guards the members below
   /// Idle sessions by capacity, and by whether inputs may be in device memory.
   std::map<std::pair<int64_t, bool>, std::vector<std::unique_ptr<ScoreSession>>> idle_;
   bool copies_written_ = false;
+  std::map<size_t, std::vector<std::unique_ptr<VectorLookUp>>> idle_look_ups_;  // by embedding
 };
 
 }  // namespace hctr

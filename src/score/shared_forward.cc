@@ -18,6 +18,12 @@ SharedForward::SharedForward(Replica& replica, const Config& config, Runtime& ru
   }
 }
 
+std::vector<Tensor> SharedForward::logits(const Network::Binding& binding) const {
+  std::vector<Tensor> tensors;
+  for (const size_t loss : graph_.losses) tensors.push_back(binding.calls[loss].in[0]);
+  return tensors;
+}
+
 void SharedForward::run(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
   for (size_t e = 0; e < readers_.size(); ++e) {
     const size_t input = graph_.embedding_inputs[e];

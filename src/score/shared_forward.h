@@ -23,6 +23,8 @@ class SharedForward {
   SharedForward& operator=(const SharedForward&) = delete;
 
   const Network& network() const { return network_; }
+  /// The logits that each loss reads, in a bound batch: any row stride, in the dtype of activations.
+  std::vector<Tensor> logits(const Network::Binding&) const;
   /// Queues the lookups and layers on the context's stream.
   void run(Context&, const BatchTensors&, const Network::Binding&);
 

@@ -1,37 +1,18 @@
 #include "serve/batch_scheduler.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "config/problems.h"
 #include "core/base/expect.h"
 #include "core/device/current_device.h"
+#include "serve/key_look_up.h"
 
 namespace hctr::serve {
-namespace {
 
-/// The output columns that a request selects: "loss" selects all columns, "loss.0" selects one.
-struct Selected {
-  size_t output = 0;
-  int64_t first = 0, count = 0;
-};
-
-Selected select_output(const std::vector<ModelTensor>& outputs, const WantedOutput& wanted, const std::string& model) {
-  std::vector<std::string> names;
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    if (outputs[o].name == wanted.name) return {o, 0, outputs[o].shape[1]};
-    names.push_back(outputs[o].name);
-  }
-  if (wanted.name == "OUTPUT0") return {0, 0, outputs[0].shape[1]};  // the output's name in NVIDIA's backend
-  throw Refusal::invalid("unexpected inference output '", wanted.name, "' for model '", model, "'; outputs are ",
-                         one_of(names));
-}
-
-}  // namespace
-
-BatchScheduler::BatchScheduler(ServedModel& model, const RequestSamples& reader, ModelStatistics& statistics,
-                               UnseenKeys& unseen, const ScheduleOptions& options)
-    : model_(model), reader_(reader), statistics_(statistics), unseen_(unseen), options_(options) {
+BatchScheduler::BatchScheduler(ServedModel& model, const RequestSamples& reader, const ModelOutputs& outputs,
+                               ModelStatistics& statistics, UnseenKeys& unseen, const ScheduleOptions& options)
+    : model_(model), reader_(reader), outputs_(outputs), statistics_(statistics), unseen_(unseen), options_(options) {
   for (int i = 0; i < options_.instances; ++i) threads_.emplace_back([this] { serve_batches(); });
 }
 
@@ -98,24 +79,79 @@ std::unique_ptr<BatchScheduler::Job> BatchScheduler::take_more(int64_t samples, 
   return pop();
 }
 
+void BatchScheduler::expect_in_time(const Job& job) const {
+  if (job.request.cancelled && job.request.cancelled()) throw Refusal(Code::cancelled, "the request was cancelled");
+  if (job.request.deadline && job.taken >= *job.request.deadline)
+    throw Refusal(
+        Code::late,
+        cat("the request waited longer than its timeout: ",
+            std::chrono::duration_cast<std::chrono::microseconds>(job.taken - job.request.arrived).count(), " us"));
+}
+
+void BatchScheduler::select_outputs(Job& job) const {
+  for (const WantedOutput& wanted : job.request.outputs)
+    job.outputs.push_back(&outputs_.find(wanted.name, job.request.model));
+  if (job.outputs.empty()) job.outputs = outputs_.defaults();
+}
+
+WantedInternals BatchScheduler::wanted_by(const Job& job) const {
+  WantedInternals wanted(model_);
+  wanted.add(job.outputs);
+  return wanted;
+}
+
+void BatchScheduler::expect_small_response(const Job& job) const {
+  int64_t of_sample = 0;
+  for (const ServedOutput* output : job.outputs) of_sample += output->elements * static_cast<int64_t>(sizeof(float));
+  of_sample = std::max(of_sample, wanted_by(job).bytes_of_sample());
+  if (job.samples.samples > kMostResultBytes / of_sample)
+    throw Refusal::invalid("the outputs take ", of_sample, " bytes for each of ", job.samples.samples,
+                           " samples, but those of a request have at most ", kMostResultBytes, ": send fewer samples");
+}
+
 bool BatchScheduler::prepare(Job& job) {
   try {
-    if (job.request.cancelled && job.request.cancelled()) throw Refusal(Code::cancelled, "the request was cancelled");
-    if (job.request.deadline && job.taken >= *job.request.deadline)
-      throw Refusal(
-          Code::late,
-          cat("the request waited longer than its timeout: ",
-              std::chrono::duration_cast<std::chrono::microseconds>(job.taken - job.request.arrived).count(), " us"));
-    for (const WantedOutput& wanted : job.request.outputs)
-      (void)select_output(model_.outputs(), wanted, job.request.model);
-    job.samples = reader_.read(job.request);
-    unseen_.add(job.samples);
-    job.read = Clock::now();
-    return true;
+    expect_in_time(job);
+    const bool vectors = reader_.asks_for_vectors(job.request);
+    if (vectors && job.request.outputs.empty()) job.request.outputs.push_back({"OUTPUT0"});
+    select_outputs(job);
+    if (!vectors) {
+      job.samples = reader_.read(job.request);
+      expect_small_response(job);
+      unseen_.add(job.samples);
+      job.read = Clock::now();
+      return true;
+    }
   } catch (...) {
     fail(job, status_of_current_exception());
     return false;
   }
+  look_up(job);
+  return false;
+}
+
+void BatchScheduler::look_up(Job& job) {
+  InferResponse response = response_to(job.request, {});
+  try {
+    const auto keys = read_keys_of_tables(job.request, model_.config().embeddings.size());
+    job.read = Clock::now();
+    const CurrentDevice kept(model_.on_gpu());
+    response.outputs.push_back(vectors_of_keys(model_, keys));
+  } catch (...) {
+    return fail(job, status_of_current_exception());
+  }
+  const Clock::time_point found = Clock::now();
+  statistics_.add_batch(1, {}, found - job.read, {});
+  respond(job, std::move(response), found,
+          {.queue = job.taken - job.request.arrived, .input = job.read - job.taken, .infer = found - job.read}, 1);
+}
+
+bool BatchScheduler::fits(const WantedInternals& of_batch, int64_t samples, const Job& job) const {
+  const int64_t together = samples + job.samples.samples;
+  WantedInternals wanted = of_batch;
+  wanted.add(job.outputs);
+  const int64_t of_sample = wanted.bytes_of_sample();
+  return together <= options_.most_samples && (of_sample == 0 || together <= kMostResultBytes / of_sample);
 }
 
 void BatchScheduler::serve_batches() {
@@ -124,16 +160,18 @@ void BatchScheduler::serve_batches() {
     std::unique_ptr<Job> next = left_over ? std::move(left_over) : take_first();
     if (!next) return;
     Jobs batch;
+    WantedInternals wanted(model_);
     int64_t samples = 0;
     const Clock::time_point until = next->taken + options_.delay;
     bool ready = next->read != Clock::time_point{} || prepare(*next);
     for (;;) {
       if (ready) {
-        if (!batch.empty() && samples + next->samples.samples > options_.most_samples) {
+        if (!batch.empty() && !fits(wanted, samples, *next)) {
           left_over = std::move(next);
           break;
         }
         samples += next->samples.samples;
+        wanted.add(next->outputs);
         batch.push_back(std::move(next));
       }
       next = take_more(samples, batch.empty() ? Clock::time_point{} : until);
@@ -144,33 +182,23 @@ void BatchScheduler::serve_batches() {
   }
 }
 
-std::vector<OutputView> BatchScheduler::score_samples(const SampleArrays& samples,
-                                                      std::vector<std::vector<float>>& memory) {
-  std::vector<OutputView> views;
-  for (const ModelTensor& output : model_.outputs()) {
-    memory.emplace_back(static_cast<size_t>(samples.samples * output.shape[1]));
-    views.push_back({.name = output.name, .data = memory.back().data()});
-  }
-  const CurrentDevice kept(model_.on_gpu());
-  if (samples.samples > 0) model_.score(samples.samples, samples.views(0), views);
-  return views;
-}
-
 void BatchScheduler::score(Jobs& jobs) {
   const Clock::time_point begin = Clock::now();
-  std::vector<std::vector<float>> scores;
+  std::optional<BatchResults> results;
   Clock::time_point joined = begin, scored = begin;
   int64_t samples = 0;
   try {
     SampleArrays together;
-    for (size_t i = 1; i < jobs.size(); ++i) {
+    WantedInternals wanted(model_);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      wanted.add(jobs[i]->outputs);
       if (i == 1) together = jobs[0]->samples;
-      append_samples(together, jobs[i]->samples);
+      if (i > 0) append_samples(together, jobs[i]->samples);
     }
     const SampleArrays& all = jobs.size() == 1 ? jobs[0]->samples : together;
     samples = all.samples;
     joined = Clock::now();
-    score_samples(all, scores);
+    results.emplace(model_, all, wanted);
     scored = Clock::now();
   } catch (...) {
     return score_alone(jobs, status_of_current_exception());
@@ -178,7 +206,7 @@ void BatchScheduler::score(Jobs& jobs) {
   int64_t first = 0;
   for (const std::unique_ptr<Job>& job : jobs) {
     const int64_t own = job->samples.samples;
-    succeed(*job, first, scores,
+    succeed(*job, first, *results,
             {.queue = job->taken - job->request.arrived,
              .input = job->read - job->taken + (joined - begin),
              .infer = scored - joined});
@@ -197,33 +225,24 @@ void BatchScheduler::score_alone(Jobs& jobs, const Status& status) {
   }
 }
 
-void BatchScheduler::succeed(Job& job, int64_t first, const std::vector<std::vector<float>>& scores, StageTimes times) {
+void BatchScheduler::succeed(Job& job, int64_t first, const BatchResults& results, StageTimes times) {
   const Clock::time_point begin = Clock::now();
   InferResponse response = response_to(job.request, {});
   try {
-    std::vector<WantedOutput> wanted = job.request.outputs;
-    if (wanted.empty())
-      for (const ModelTensor& output : model_.outputs()) wanted.push_back({output.name});
-    for (const WantedOutput& one : wanted) {
-      const Selected selected = select_output(model_.outputs(), one, job.request.model);
-      const std::vector<float>& all = scores[selected.output];
-      const auto columns = static_cast<size_t>(selected.count);
-      const auto own = std::make_shared<std::vector<float>>(
-          all.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(first) * columns),
-          all.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(first + job.samples.samples) * columns));
-      response.outputs.push_back({.name = one.name,
-                                  .type = Datatype::f32,
-                                  .shape = {job.samples.samples, selected.count},
-                                  .data = {reinterpret_cast<const char*>(own->data()), own->size() * sizeof(float)},
-                                  .owner = own});
-    }
+    for (const ServedOutput* output : job.outputs)
+      response.outputs.push_back(results.rows(*output, first, job.samples.samples));
   } catch (...) {
     return fail(job, status_of_current_exception());
   }
+  respond(job, std::move(response), begin, times, job.samples.samples);
+}
+
+void BatchScheduler::respond(Job& job, InferResponse response, Clock::time_point output_begin, StageTimes times,
+                             int64_t samples) {
   const Clock::time_point now = Clock::now();
-  times.output = now - begin;
+  times.output = now - output_begin;
   times.total = now - job.request.arrived;
-  statistics_.add_success(times, job.samples.samples);
+  statistics_.add_success(times, samples);
   statistics_.add_pending(-1);
   job.answer(std::move(response));
 }

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "infer/served_model.h"
+#include "serve/batch_results.h"
 #include "serve/infer_request.h"
+#include "serve/model_outputs.h"
 #include "serve/model_statistics.h"
 #include "serve/request_samples.h"
 #include "serve/unseen_keys.h"
@@ -32,7 +34,8 @@ struct ScheduleOptions {
 class BatchScheduler {
  public:
   /// The arguments must outlive the scheduler.
-  BatchScheduler(ServedModel&, const RequestSamples&, ModelStatistics&, UnseenKeys&, const ScheduleOptions&);
+  BatchScheduler(ServedModel&, const RequestSamples&, const ModelOutputs&, ModelStatistics&, UnseenKeys&,
+                 const ScheduleOptions&);
   /// Scores the queued requests, then ends.
   ~BatchScheduler();
   BatchScheduler(const BatchScheduler&) = delete;
@@ -47,6 +50,7 @@ class BatchScheduler {
   struct Job {
     InferRequest request;
     Answer answer;
+    std::vector<const ServedOutput*> outputs{};
     SampleArrays samples{};
     Clock::time_point taken{}, read{};
   };
@@ -56,16 +60,30 @@ class BatchScheduler {
   /// Takes the next request for a batch that already has `samples` samples. Waits until the time `until`.
   std::unique_ptr<Job> take_more(int64_t samples, Clock::time_point until);
   std::unique_ptr<Job> pop();
-  /// Reads the inputs of a request. If the request is invalid, late or cancelled, answers it and returns false.
+  /// Reads the inputs of a request. If the request is invalid, late or cancelled, or asks for vectors of keys, answers
+  /// it and returns false.
   bool prepare(Job&);
+  /// Errors: Refusal for a late or cancelled request.
+  void expect_in_time(const Job&) const;
+  /// Sets the job's outputs. Errors: Refusal for an unknown name.
+  void select_outputs(Job&) const;
+  /// Throws a Refusal if the outputs of a job are too large for a response.
+  void expect_small_response(const Job&) const;
+  /// Answers a request for vectors of keys.
+  void look_up(Job&);
+  WantedInternals wanted_by(const Job&) const;
+  /// Whether a batch of `samples` samples can also take a job.
+  bool fits(const WantedInternals& of_batch, int64_t samples, const Job&) const;
   void score(Jobs&);
   void score_alone(Jobs&, const Status&);
-  void succeed(Job&, int64_t first, const std::vector<std::vector<float>>& scores, StageTimes);
+  void succeed(Job&, int64_t first, const BatchResults&, StageTimes);
+  /// Answers a job with `response`, which took `times`; sets the times that are known only now.
+  void respond(Job&, InferResponse response, Clock::time_point output_begin, StageTimes times, int64_t samples);
   void fail(Job&, Status);
-  std::vector<OutputView> score_samples(const SampleArrays&, std::vector<std::vector<float>>& memory);
 
   ServedModel& model_;
   const RequestSamples& reader_;
+  const ModelOutputs& outputs_;
   ModelStatistics& statistics_;
   UnseenKeys& unseen_;
   ScheduleOptions options_;

@@ -97,22 +97,34 @@ std::string GrpcApi::respond(std::string_view method, std::string_view request) 
   if (method == "RepositoryIndex")
     return proto_of_json("RepositoryIndexResponse",
                          Json(Json::Object{{"models", core_.index(integer_field(request, 2) != 0)}}));
-  if (method == "SystemSharedMemoryStatus") {
-    Json regions{Json::Object{}};
-    const Json list = core_.regions().status(model());
-    for (const Json& region : *list.array()) regions.set(*region.find("name")->string(), region);
-    return proto_of_json("SystemSharedMemoryStatusResponse", Json(Json::Object{{"regions", std::move(regions)}}));
-  }
-  if (method == "SystemSharedMemoryUnregister") {
-    core_.regions().remove(model());
-    return {};
-  }
-  if (method == "SystemSharedMemoryRegister") {
-    core_.regions().add(model(), text_field(request, 2), static_cast<int64_t>(integer_field(request, 3)),
-                        static_cast<int64_t>(integer_field(request, 4)));
-    return {};
+  for (const SharedRegion::Kind kind : {SharedRegion::Kind::system, SharedRegion::Kind::cuda}) {
+    const std::string_view prefix = kind == SharedRegion::Kind::cuda ? "CudaSharedMemory" : "SystemSharedMemory";
+    if (method.starts_with(prefix)) return respond_on_regions(kind, method.substr(prefix.size()), request);
   }
   throw NoSuchMethod{};
+}
+
+std::string GrpcApi::respond_on_regions(SharedRegion::Kind kind, std::string_view call, std::string_view request) {
+  const bool cuda = kind == SharedRegion::Kind::cuda;
+  const std::string name = text_field(request, 1);
+  const auto integer = [&](int field) { return static_cast<int64_t>(integer_field(request, field)); };
+  SharedRegions& regions = core_.regions();
+  if (call == "Status") {
+    Json by_name{Json::Object{}};
+    const Json list = regions.status(kind, name);
+    for (const Json& region : *list.array()) by_name.set(*region.find("name")->string(), region);
+    return proto_of_json(cuda ? "CudaSharedMemoryStatusResponse" : "SystemSharedMemoryStatusResponse",
+                         Json(Json::Object{{"regions", std::move(by_name)}}));
+  }
+  if (call == "Unregister")
+    regions.remove(kind, name);
+  else if (call == "Register" && cuda)
+    regions.add_cuda(name, text_field(request, 2), integer(3), integer(4));
+  else if (call == "Register")
+    regions.add_system(name, text_field(request, 2), integer(3), integer(4));
+  else
+    throw NoSuchMethod{};
+  return {};
 }
 
 bool GrpcApi::handle_control(std::string_view method, std::string_view request, const std::shared_ptr<GrpcCall>& call) {

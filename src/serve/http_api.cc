@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/expect.h"
+#include "serve/base64.h"
 #include "serve/gzip_body.h"
 #include "serve/infer_json.h"
 
@@ -114,7 +115,8 @@ void HttpApi::route(HttpRequest& request, const Path& path, const Respond& respo
   }
   if (path.size() >= 3 && path[1] == "models") return route_model(request, path, respond);
   if (path.size() >= 3 && path[1] == "repository") return route_repository(request, path, respond);
-  if (path.size() >= 3 && path[1] == "systemsharedmemory") return route_regions(request, path, respond);
+  if (path.size() >= 3 && (path[1] == "systemsharedmemory" || path[1] == "cudasharedmemory"))
+    return route_regions(request, path, respond);
   throw HttpResponse(http_error(404, "Not Found"));
 }
 
@@ -167,25 +169,41 @@ void HttpApi::route_repository(HttpRequest& request, const Path& path, const Res
 }
 
 void HttpApi::route_regions(HttpRequest& request, const Path& path, const Respond& respond) {
+  using Kind = SharedRegion::Kind;
+  const Kind kind = path[1] == "cudasharedmemory" ? Kind::cuda : Kind::system;
   const bool named = path.size() == 5 && path[2] == "region";
   const std::string name = named ? path[3] : "", call = named || path.size() == 3 ? path.back() : "?";
   if (call == "status") {
     expect_method(request, "GET");
-    return respond_json(respond, core_.regions().status(name));
+    return respond_json(respond, core_.regions().status(kind, name));
   }
   if (call == "unregister") {
     expect_method(request, "POST");
-    core_.regions().remove(name);
+    core_.regions().remove(kind, name);
     return respond({});
   }
   if (call != "register" || !named) throw HttpResponse(http_error(404, "Not Found"));
   expect_method(request, "POST");
-  const Json body = json_body(request);
+  kind == Kind::cuda ? register_cuda(name, json_body(request)) : register_system(name, json_body(request));
+  respond({});
+}
+
+void HttpApi::register_system(const std::string& name, const Json& body) {
   const Json *key = body.find("key"), *offset = body.find("offset"), *bytes = body.find("byte_size");
   if (!key || !key->string() || !bytes || !bytes->integer() || (offset && !offset->integer()))
     throw Refusal::invalid("a region needs 'key', a string, and the integers 'byte_size' and 'offset'");
-  core_.regions().add(name, *key->string(), offset ? *offset->integer() : 0, *bytes->integer());
-  respond({});
+  core_.regions().add_system(name, *key->string(), offset ? *offset->integer() : 0, *bytes->integer());
+}
+
+void HttpApi::register_cuda(const std::string& name, const Json& body) {
+  const Json *raw = body.find("raw_handle"), *device = body.find("device_id"), *bytes = body.find("byte_size");
+  const Json* const text = raw && raw->object() ? raw->find("b64") : nullptr;
+  if (!text || !text->string() || !device || !device->integer() || !bytes || !bytes->integer())
+    throw Refusal::invalid(
+        "a region needs 'raw_handle', an object with the string 'b64', and the integers 'device_id' and 'byte_size'");
+  const std::optional<std::string> handle = from_base64(*text->string());
+  if (!handle) throw Refusal::invalid("region '", name, "': 'b64' of 'raw_handle' is not base64");
+  core_.regions().add_cuda(name, *handle, *device->integer(), *bytes->integer());
 }
 
 InferRequest HttpApi::read_request(HttpRequest& http, const std::string& model, const std::string& version) const {

@@ -24,6 +24,9 @@ class HttpApi {
   void route_model(HttpRequest&, const Path&, const Respond&);
   void route_repository(HttpRequest&, const Path&, const Respond&);
   void route_regions(HttpRequest&, const Path&, const Respond&);
+  // Register a region that the body of a request describes. Errors: Refusal.
+  void register_system(const std::string& name, const Json& body);
+  void register_cuda(const std::string& name, const Json& body);
   void infer(HttpRequest&, const std::string& model, const std::string& version, const Respond&);
   InferRequest read_request(HttpRequest&, const std::string& model, const std::string& version) const;
 

@@ -195,7 +195,7 @@ ModelConfig read_model_config(const Json& json, const std::string& where, const 
   return config;
 }
 
-void complete_model_config(ModelConfig& config, const RequestSamples& reader, const std::vector<ModelTensor>& outputs) {
+void complete_model_config(ModelConfig& config, const RequestSamples& reader, ModelOutputs& outputs) {
   const bool batches = config.max_batch_size ? *config.max_batch_size > 0 : reader.samples_lead();
   if (!config.max_batch_size) config.max_batch_size = batches ? config.schedule.most_samples : 0;
   if (batches) config.schedule.most_samples = std::min(config.schedule.most_samples, *config.max_batch_size);
@@ -203,25 +203,20 @@ void complete_model_config(ModelConfig& config, const RequestSamples& reader, co
     if (batches && !shape.empty()) shape.erase(shape.begin());
     return shape;
   };
-  std::vector<std::string> known = {"DES", "CATCOLUMN", "ROWINDEX"}, known_outputs = {"OUTPUT0"};
+  std::vector<std::string> known = {"DES", "CATCOLUMN", "ROWINDEX", "KEYS", "NUMKEYS"};
   for (const TensorDescription& input : reader.inputs()) known.push_back(input.name);
   for (const RequestColumn& column : reader.columns()) known.push_back(column.name);
-  for (const ModelTensor& output : outputs) known_outputs.push_back(output.name);
-  const auto expect = [&](const std::vector<TensorDescription>& stated, const std::vector<std::string>& names,
-                          const char* what) {
-    for (const TensorDescription& one : stated)
-      if (std::ranges::find(names, one.name) == names.end())
-        throw Error(Kind::config, cat("config of model '", config.name, "': the model has no ", what, " '", one.name,
-                                      "'", did_you_mean(one.name, names)));
-  };
-  expect(config.inputs, known, "input");
-  expect(config.outputs, known_outputs, "output");
+  const std::string where = cat("config of model '", config.name, "'");
+  for (const TensorDescription& one : config.inputs)
+    if (std::ranges::find(known, one.name) == known.end())
+      throw Error(Kind::config, cat(where, ": the model has no input '", one.name, "'", did_you_mean(one.name, known)));
+  if (!config.outputs.empty()) outputs.offer_only(config.outputs, batches, where);
   if (config.inputs.empty())
     for (const TensorDescription& input : reader.inputs())
       config.inputs.push_back({input.name, input.type, without_batch(input.shape)});
   if (config.outputs.empty())
-    for (const ModelTensor& output : outputs)
-      config.outputs.push_back({output.name, Datatype::f32, without_batch(output.shape)});
+    for (const ServedOutput* output : outputs.listed())
+      config.outputs.push_back({output->name, Datatype::f32, without_batch(output->shape)});
 }
 
 NamedTensor raw_input(const ModelConfig& config, std::string_view bytes) {

@@ -9,6 +9,7 @@
 
 #include "config/json.h"
 #include "serve/batch_scheduler.h"
+#include "serve/model_outputs.h"
 #include "serve/request_samples.h"
 
 namespace hctr::serve {
@@ -32,7 +33,8 @@ struct ModelConfig {
 ModelConfig read_model_config(const Json&, const std::string& where, const ScheduleOptions& defaults);
 
 /// Fills fields that the config omits from the model, and checks the others against the model. Errors: Error(config).
-void complete_model_config(ModelConfig&, const RequestSamples&, const std::vector<ModelTensor>& outputs);
+/// The outputs are then those that the config names, if it names any.
+void complete_model_config(ModelConfig&, const RequestSamples&, ModelOutputs& outputs);
 
 /// Makes the input tensor of one sample from raw bytes, for a model with a single input. Errors: Refusal for a model
 /// with several inputs, and if the shape does not follow from the number of bytes.

@@ -7,7 +7,6 @@
 #include "core/base/expect.h"
 #include "core/base/files.h"
 #include "core/base/processor.h"
-#include "core/device/current_device.h"
 #include "infer/saved_model.h"
 
 namespace hctr::serve {
@@ -48,6 +47,11 @@ LoadOptions load_options(const std::string& path, const ServeOptions& options, i
   return load;
 }
 
+bool rows_are_independent(const Config& config) {
+  return std::ranges::none_of(config.layers,
+                              [](const LayerEntry& layer) { return layer.type->name() == "PReLU_Dice"; });
+}
+
 int instances_of(const ModelConfig& config, const ServeOptions& options) {
   if (config.instances) return static_cast<int>(*config.instances);
   return options.instances.value_or(std::clamp(usable_cores(), 1, 4));
@@ -84,12 +88,21 @@ ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const Se
       model_(load_options(path, options, threads_of(options, instances_of(config_, options)), std::move(tables),
                           Log(options.surroundings.log))),
       reader_(model_.config(), model_.inputs()),
+      outputs_(model_),
       unseen_(model_),
-      instances_(instances_of(config_, options)) {
-  complete_model_config(config_, reader_, model_.outputs());
+      instances_(instances_of(config_, options)),
+      joins_requests_(rows_are_independent(model_.config())) {
+  complete_model_config(config_, reader_, outputs_);
   config_.schedule.instances = instances_;
   warm_up();
-  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, statistics_, unseen_, config_.schedule);
+  ScheduleOptions schedule = config_.schedule;
+  if (!joins_requests_) {
+    schedule.most_samples = 1;  // a larger request is a batch of its own
+    Log(options.surroundings.log)
+        .info("note: model '", config_.name, "' scores each request alone, because PReLU_Dice normalizes with the ",
+              "samples of a batch");
+  }
+  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, outputs_, statistics_, unseen_, schedule);
 }
 
 void ModelVersion::warm_up() {
@@ -97,16 +110,8 @@ void ModelVersion::warm_up() {
     (void)score_offline(zeros(model_, samples));
 }
 
-std::vector<std::vector<float>> ModelVersion::score_offline(const SampleArrays& samples) {
-  const CurrentDevice kept(model_.on_gpu());
-  std::vector<std::vector<float>> memory;
-  std::vector<OutputView> outputs;
-  for (const ModelTensor& output : model_.outputs()) {
-    memory.emplace_back(static_cast<size_t>(samples.samples * output.shape[1]));
-    outputs.push_back({.name = output.name, .data = memory.back().data()});
-  }
-  model_.score(samples.samples, samples.views(0), outputs);
-  return memory;
+BatchResults ModelVersion::score_offline(const SampleArrays& samples) {
+  return {model_, samples, WantedInternals(model_)};
 }
 
 void ModelVersion::submit(InferRequest request, Answer answer) {

@@ -9,6 +9,7 @@
 #include "infer/served_model.h"
 #include "serve/batch_scheduler.h"
 #include "serve/model_config.h"
+#include "serve/model_outputs.h"
 #include "serve/model_statistics.h"
 #include "serve/request_samples.h"
 #include "serve/serve_options.h"
@@ -28,14 +29,18 @@ class ModelVersion {
   const ServedModel& model() const { return model_; }
   int64_t iteration() const { return model_.saved().iteration; }
   int instances() const { return instances_; }
+  /// Whether requests may share a batch. False for a model with PReLU_Dice, which normalizes with the samples of the
+  /// batch: a request would change the scores of others.
+  bool joins_requests() const { return joins_requests_; }
   const ModelStatistics& statistics() const { return statistics_; }
   const RequestSamples& reader() const { return reader_; }
+  const ModelOutputs& outputs() const { return outputs_; }
   std::vector<UnseenKeys::Slot> unseen_keys() { return unseen_.count(); }
   int64_t waiting() const { return scheduler_->waiting(); }
   /// Thread-safe. `request.version` must be this version's number.
   void submit(InferRequest, Answer);
-  /// Scores samples without the scheduler. Returns the scores of each output.
-  std::vector<std::vector<float>> score_offline(const SampleArrays&);
+  /// Scores samples without the scheduler.
+  BatchResults score_offline(const SampleArrays&);
 
  private:
   void warm_up();
@@ -43,9 +48,11 @@ class ModelVersion {
   ModelConfig config_;
   ServedModel model_;
   RequestSamples reader_;
+  ModelOutputs outputs_;
   ModelStatistics statistics_;
   UnseenKeys unseen_;
   int instances_;
+  bool joins_requests_;
   std::unique_ptr<BatchScheduler> scheduler_;
 };
 

@@ -74,6 +74,8 @@ constexpr ProtoField kIndexRow[] = {{"name", 1}, {"version", 2}, {"state", 3}, {
 constexpr ProtoField kIndex[] = {{"models", 1, message, kIndexRow}};
 constexpr ProtoField kRegion[] = {{"name", 1}, {"key", 2}, {"offset", 3, integer}, {"byte_size", 4, integer}};
 constexpr ProtoField kRegions[] = {{"regions", 1, map, kRegion}};
+constexpr ProtoField kCudaRegion[] = {{"name", 1}, {"device_id", 2, integer}, {"byte_size", 3, integer}};
+constexpr ProtoField kCudaRegions[] = {{"regions", 1, map, kCudaRegion}};
 
 std::string message_of_fields(std::span<const ProtoField> fields, const Json& json);
 
@@ -134,9 +136,13 @@ std::string proto_of_json(std::string_view message_name, const Json& json) {
   const struct {
     std::string_view name;
     std::span<const ProtoField> fields;
-  } kMessages[] = {{"ServerMetadataResponse", kServerMetadata}, {"ModelMetadataResponse", kModelMetadata},
-                   {"ModelConfigResponse", kModelConfig},       {"ModelStatisticsResponse", kStatistics},
-                   {"RepositoryIndexResponse", kIndex},         {"SystemSharedMemoryStatusResponse", kRegions}};
+  } kMessages[] = {{"ServerMetadataResponse", kServerMetadata},
+                   {"ModelMetadataResponse", kModelMetadata},
+                   {"ModelConfigResponse", kModelConfig},
+                   {"ModelStatisticsResponse", kStatistics},
+                   {"RepositoryIndexResponse", kIndex},
+                   {"SystemSharedMemoryStatusResponse", kRegions},
+                   {"CudaSharedMemoryStatusResponse", kCudaRegions}};
   for (const auto& one : kMessages)
     if (one.name == message_name) return message_of_fields(one.fields, json);
   HCTR_EXPECT(false, "unknown message type ", message_name);

@@ -9,6 +9,7 @@
 #include "core/base/expect.h"
 #include "formats/catalog/visit_first_rows.h"
 #include "infer/prediction_source.h"
+#include "serve/key_look_up.h"
 #include "serve/ranking_form.h"
 
 namespace hctr::serve {
@@ -152,6 +153,16 @@ RequestSamples::Form RequestSamples::form_of(const InferRequest& request) const 
                              did_you_mean(name, known), known.size() > 40 ? "" : cat("; inputs are ", one_of(known)));
     }
   throw Refusal::invalid("the inputs have several forms; send all inputs in one form");
+}
+
+bool RequestSamples::asks_for_vectors(const InferRequest& request) const {
+  if (!has_key_inputs(request)) return false;
+  // a model may have an input or a column with one of these names
+  const auto is_own = [&](const NamedTensor& input) {
+    return std::ranges::find(described_, input.name, &TensorDescription::name) != described_.end() ||
+           std::ranges::find(columns_, input.name, &RequestColumn::name) != columns_.end();
+  };
+  return std::ranges::none_of(request.inputs, is_own);
 }
 
 SampleArrays RequestSamples::read(const InferRequest& request) const {

@@ -48,6 +48,8 @@ class RequestSamples {
   /// Whether the first dimension of every input is the number of samples.
   bool samples_lead() const { return samples_lead_; }
 
+  /// Whether the request has inputs of serve/key_look_up.h instead of samples.
+  bool asks_for_vectors(const InferRequest&) const;
   /// Errors: Refusal naming the input, its value and the expected value; Error(data) for a value that is invalid in its
   /// column.
   SampleArrays read(const InferRequest&) const;

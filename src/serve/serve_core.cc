@@ -5,6 +5,7 @@
 
 #include "core/base/build_info.h"
 #include "core/base/expect.h"
+#include "core/base/platform.h"
 
 namespace hctr::serve {
 namespace {
@@ -52,7 +53,7 @@ ServeCore::ServeCore(const ServeOptions& options)
     : options_(options),
       store_(options.store.empty() ? nullptr : std::make_unique<ServedStore>(options.store, options.surroundings)),
       repository_(options, store_.get()),
-      regions_(options.shared_memory) {
+      regions_({.system = options.shared_memory, .cuda = options.cuda_shared_memory}) {
   repository_.load_first();
   const auto idle = [this] {
     repository_.drain();
@@ -116,8 +117,12 @@ void ServeCore::unload(std::string model, Done done) {
 Json ServeCore::server_metadata() const {
   Json extensions{Json::Array{}};
   for (const char* name : {"model_repository", "schedule_policy", "model_configuration", "system_shared_memory",
-                           "binary_tensor_data", "parameters", "statistics"})
-    if (options_.shared_memory || std::string_view(name) != "system_shared_memory") extensions.add(name);
+                           "cuda_shared_memory", "binary_tensor_data", "parameters", "statistics"}) {
+    const std::string_view extension = name;
+    const bool off = (extension == "system_shared_memory" && !options_.shared_memory) ||
+                     (extension == "cuda_shared_memory" && !(options_.cuda_shared_memory && kCudaBuild));
+    if (!off) extensions.add(name);
+  }
   Json json{Json::Object{}};
   json.set("name", "huge_ctr").set("version", std::string(version()));
   json.set("extensions", std::move(extensions));
@@ -141,6 +146,9 @@ Json ServeCore::model_config(const std::string& model, const std::string& versio
   for (const RequestColumn& column : found->reader().columns())
     if (column.use != RequestColumn::Use::ignored) columns.add(column.name);
   if (!columns.array()->empty()) json.set("columns", std::move(columns));
+  Json embeddings{Json::Array{}};
+  for (const std::string& name : found->outputs().vectors()) embeddings.add(name);
+  if (!embeddings.array()->empty()) json.set("embeddings", std::move(embeddings));
   return json;
 }
 

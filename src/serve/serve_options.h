@@ -40,7 +40,8 @@ struct ServeOptions {
   /// Path of a store.json or ps.json. If the store has a model of the same name, a model of the service takes its
   /// tables from the store's active version. Empty: every model has its own tables.
   std::string store{};
-  bool shared_memory = false;  ///< whether clients may register regions
+  bool shared_memory = false;       ///< whether clients may register regions of system shared memory
+  bool cuda_shared_memory = false;  ///< whether clients may register regions of GPU memory
   DeviceChoice device = DeviceChoice::automatic;
   std::optional<int> threads{};  ///< CPU threads per batch
   std::optional<int> instances{};

@@ -30,6 +30,18 @@ void append_tensor(PackedRequest& request, std::string& tail, const std::string&
   tail.append(reinterpret_cast<const char*>(values), count * sizeof(T));
 }
 
+/// The outputs with all probabilities of a loss.
+std::vector<const ServedOutput*> outputs_to_compare(const ModelVersion& version, const std::string& model) {
+  std::vector<const ServedOutput*> outputs;
+  for (const ServedOutput* output : version.outputs().listed())
+    if (output->kind == ServedOutput::Kind::scores && output->whole_rows()) outputs.push_back(output);
+  if (outputs.empty())
+    throw Error(Kind::config, cat("model '", model,
+                                  "' has no output of probabilities to compare: add the name of a "
+                                  "loss to the \"output\" entries of config.pbtxt"));
+  return outputs;
+}
+
 /// The scores of all outputs in a response, concatenated.
 std::vector<float> scores_of(const HttpConnection::Answer& answer, const std::string& model) {
   if (answer.status != 200)
@@ -45,7 +57,9 @@ struct ParityRun {
   const Service& service;
   const std::string& model;
   const SampleArrays& samples;
-  const std::vector<std::vector<float>>& offline;  // by output
+  const std::vector<const ServedOutput*>& outputs;
+  const BatchResults& offline;
+  bool whole = false;  // whether one request must have all samples, because requests are not joined
   std::mutex mutex{};
   int64_t next = 0;
   Parity result{};
@@ -61,19 +75,18 @@ void ask_pieces(ParityRun& run, unsigned seed) try {
       const std::lock_guard lock(run.mutex);
       first = run.next;
       if (first >= run.samples.samples || run.failure) return;
-      count = std::min(count, run.samples.samples - first);
+      count = run.whole ? run.samples.samples : std::min(count, run.samples.samples - first);
       run.next += count;
     }
-    const PackedRequest request = packed_request(run.samples, first, count);
+    const PackedRequest request = packed_request(run.samples, first, count, run.outputs);
     const std::vector<float> scores = scores_of(
         connection.ask("POST", cat("/v2/models/", run.model, "/infer"), request.body, request.json_bytes), run.model);
     Parity own{.samples = count, .requests = 1};
     size_t at = 0;
-    for (const std::vector<float>& output : run.offline) {
-      const size_t columns = output.size() / static_cast<size_t>(run.samples.samples);
-      for (size_t i = 0; i < static_cast<size_t>(count) * columns; ++i, ++at) {
-        const float expected = output[static_cast<size_t>(first) * columns + i];
-        const float got = at < scores.size() ? scores[at] : std::nanf("");
+    for (const ServedOutput* output : run.outputs) {
+      const NamedTensor offline = run.offline.rows(*output, first, count);
+      for (size_t i = 0; i < static_cast<size_t>(count * output->elements); ++i, ++at) {
+        const float expected = element<float>(offline.data, i), got = at < scores.size() ? scores[at] : std::nanf("");
         if (std::memcmp(&expected, &got, sizeof got) == 0) continue;
         ++own.different;
         own.largest = std::max(own.largest, std::fabs(static_cast<double>(expected) - static_cast<double>(got)));
@@ -92,8 +105,12 @@ void ask_pieces(ParityRun& run, unsigned seed) try {
 
 }  // namespace
 
-PackedRequest packed_request(const SampleArrays& samples, int64_t first, int64_t count) {
-  PackedRequest request{.body = "{\"parameters\":{\"binary_data_output\":true},\"inputs\":["};
+PackedRequest packed_request(const SampleArrays& samples, int64_t first, int64_t count,
+                             std::span<const ServedOutput* const> outputs) {
+  PackedRequest request{.body = "{\"parameters\":{\"binary_data_output\":true},\"outputs\":["};
+  for (const ServedOutput* output : outputs)
+    request.body += cat(request.body.ends_with('[') ? "" : ",", "{\"name\":", Json(output->name).text(), "}");
+  request.body += "],\"inputs\":[";
   std::string tail;
   if (samples.dense_dim > 0)
     append_tensor(request, tail, samples.dense_name, Datatype::f32, {count, samples.dense_dim},
@@ -118,13 +135,19 @@ PackedRequest packed_request(const SampleArrays& samples, int64_t first, int64_t
 Parity compare_with_offline(const Service& service, const std::string& model) {
   const std::shared_ptr<ModelVersion> version = service.core().repository().find(model, "", nullptr);
   const ServedModel& loaded = version->model();
+  const std::vector<const ServedOutput*> outputs = outputs_to_compare(*version, model);
   Parity all;
   SampleBatches batches(loaded.config(), prediction_source(loaded.config()), kSamplesAtATime);
   for (;;) {
     SampleArrays samples = batches.none();
     if (!batches.next(samples, kSamplesAtATime)) return all;
-    const std::vector<std::vector<float>> offline = version->score_offline(samples);
-    ParityRun run{.service = service, .model = model, .samples = samples, .offline = offline};
+    const BatchResults offline = version->score_offline(samples);
+    ParityRun run{.service = service,
+                  .model = model,
+                  .samples = samples,
+                  .outputs = outputs,
+                  .offline = offline,
+                  .whole = !version->joins_requests()};
     std::vector<std::thread> clients;
     for (unsigned c = 0; c < kClients; ++c) clients.emplace_back([&run, c] { ask_pieces(run, c); });
     for (std::thread& client : clients) client.join();

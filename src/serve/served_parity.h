@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "infer/sample_arrays.h"
+#include "serve/model_outputs.h"
 #include "serve/service.h"
 
 namespace hctr::serve {
@@ -14,7 +16,9 @@ struct PackedRequest {
   std::string body;
   size_t json_bytes = 0;
 };
-PackedRequest packed_request(const SampleArrays&, int64_t first, int64_t count);
+/// `outputs`: the outputs to request; empty: the model's defaults.
+PackedRequest packed_request(const SampleArrays&, int64_t first, int64_t count,
+                             std::span<const ServedOutput* const> outputs = {});
 
 struct Parity {
   int64_t samples = 0, requests = 0, different = 0;  ///< different: number of differing scores

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/expect.h"
+#include "core/device/device.h"
 #include "serve/grpc_api.h"
 #include "serve/grpc_front.h"
 #include "serve/http_api.h"
@@ -26,6 +27,8 @@ Service::Service(const ServeOptions& options) : options_(options) {
   if (!is_loopback(options.address))
     log.warning("the service listens at ", options.address,
                 ", where other machines may reach it: the service checks no passwords and does not encrypt");
+  if (const GpuSearch gpus = find_gpus(); options.cuda_shared_memory && gpus.count == 0)
+    log.warning("clients cannot register CUDA shared memory: ", gpus.why_none);
   if (options.http_port >= 0) {
     http_ = std::make_unique<HttpServer>(
         options.address, options.http_port, options.http_threads, options.limits,

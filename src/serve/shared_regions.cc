@@ -1,86 +1,74 @@
 #include "serve/shared_regions.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "core/base/expect.h"
 
 namespace hctr::serve {
 
-struct SharedRegions::Region {
-  std::string key;
-  int64_t offset = 0, bytes = 0;
-  int file = -1;
+const char* word_of(SharedRegion::Kind kind) { return kind == SharedRegion::Kind::system ? "system" : "cuda"; }
 
-  ~Region() {
-    if (file >= 0) ::close(file);
-  }
-};
-
-void SharedRegions::add(const std::string& name, const std::string& key, int64_t offset, int64_t bytes) {
-  if (!allowed_)
+void SharedRegions::expect_allowed(Kind kind, const std::string& name) const {
+  if (kind == Kind::system && !allowed_.system)
     throw Refusal::invalid("shared memory is off: start the service with --shared-memory to allow regions");
+  if (kind == Kind::cuda && !allowed_.cuda)
+    throw Refusal::invalid("CUDA shared memory is off: start the service with --cuda-shared-memory to allow regions");
   if (name.empty()) throw Refusal::invalid("a region needs a name");
-  if (key.size() < 2 || key.size() > 250 || key.find('/', 1) != key.npos || key.find('\0') != key.npos)
-    throw Refusal::invalid("'", key, "' is not a name of shared memory: expected '/' followed by a name");
-  if (offset < 0 || bytes <= 0 || offset > (int64_t{1} << 48) || bytes > (int64_t{1} << 48))
-    throw Refusal::invalid("region '", name, "': ", bytes, " bytes from byte ", offset,
-                           " on: expected a size above 0 "
-                           "and below 2^48");
-  auto region = std::make_shared<Region>();
-  region->key = key;
-  region->offset = offset;
-  region->bytes = bytes;
-  region->file = ::shm_open(key.c_str(), O_RDWR | O_CLOEXEC, 0);
-  if (region->file < 0)
-    throw Refusal::invalid("shared memory '", key, "' cannot be opened: ", std::generic_category().message(errno));
-  struct stat status {};
-  const bool known = ::fstat(region->file, &status) == 0;
-  if (!known || status.st_size < offset + bytes)
-    throw Refusal::invalid("region '", name, "': shared memory '", key, "' has ", known ? int64_t{status.st_size} : 0,
-                           " bytes, and ", bytes, " from byte ", offset, " on are expected");
+  const std::lock_guard lock(mutex_);
+  if (regions_.contains(name)) throw Refusal::invalid("shared memory region '", name, "' is already registered");
+}
+
+void SharedRegions::add(const std::string& name, std::shared_ptr<SharedRegion> region) {
   const std::lock_guard lock(mutex_);
   if (!regions_.emplace(name, std::move(region)).second)
     throw Refusal::invalid("shared memory region '", name, "' is already registered");
 }
 
-void SharedRegions::remove(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  if (name.empty())
-    regions_.clear();
-  else
-    regions_.erase(name);
+void SharedRegions::add_system(const std::string& name, const std::string& key, int64_t offset, int64_t bytes) {
+  expect_allowed(Kind::system, name);
+  add(name, open_system_region(name, key, offset, bytes));
 }
 
-Json SharedRegions::status(const std::string& name) const {
+void SharedRegions::add_cuda(const std::string& name, const std::string& handle, int64_t device, int64_t bytes) {
+  expect_allowed(Kind::cuda, name);
+  add(name, open_cuda_region(name, handle, device, bytes));
+}
+
+void SharedRegions::remove(Kind kind, const std::string& name) {
+  std::map<std::string, std::shared_ptr<SharedRegion>> removed;  // freed without the lock
   const std::lock_guard lock(mutex_);
-  if (!name.empty() && !regions_.contains(name))
-    throw Refusal(Code::not_found, cat("unable to find system shared memory region: '", name, "'"));
+  for (auto region = regions_.begin(); region != regions_.end();) {
+    const auto next = std::next(region);
+    if (region->second->kind() == kind && (name.empty() || region->first == name))
+      removed.insert(regions_.extract(region));
+    region = next;
+  }
+}
+
+Json SharedRegions::status(Kind kind, const std::string& name) const {
+  const std::lock_guard lock(mutex_);
   Json list{Json::Array{}};
   for (const auto& [own, region] : regions_) {
-    if (!name.empty() && own != name) continue;
+    if (region->kind() != kind || (!name.empty() && own != name)) continue;
     Json row{Json::Object{}};
-    row.set("name", own).set("key", region->key).set("offset", region->offset).set("byte_size", region->bytes);
+    row.set("name", own);
+    const Json status = region->status();
+    for (const auto& [field, value] : *status.object()) row.set(field, value);
     list.add(std::move(row));
   }
+  if (!name.empty() && list.array()->empty())
+    throw Refusal(Code::not_found, cat("unable to find ", word_of(kind), " shared memory region: '", name, "'"));
   return list;
 }
 
-std::shared_ptr<SharedRegions::Region> SharedRegions::find(const std::string& tensor, const Parameters& parameters,
-                                                           int64_t& begin, int64_t& bytes) const {
+std::shared_ptr<SharedRegion> SharedRegions::find(const std::string& tensor, const Parameters& parameters,
+                                                  int64_t& first, int64_t& bytes) const {
   const auto name = text_parameter(parameters, "shared_memory_region");
   if (!name) return nullptr;
   const int64_t offset = count_parameter(parameters, "shared_memory_offset").value_or(0);
   const auto wanted = count_parameter(parameters, "shared_memory_byte_size");
   if (!wanted) throw Refusal::invalid("tensor '", tensor, "': 'shared_memory_byte_size' is missing");
-  std::shared_ptr<Region> region;
+  std::shared_ptr<SharedRegion> region;
   {
     const std::lock_guard lock(mutex_);
     const auto found = regions_.find(*name);
@@ -88,46 +76,36 @@ std::shared_ptr<SharedRegions::Region> SharedRegions::find(const std::string& te
       throw Refusal::invalid("tensor '", tensor, "': unable to find shared memory region '", *name, "'");
     region = found->second;
   }
-  if (offset > region->bytes || *wanted > region->bytes - offset)
+  if (offset > region->bytes() || *wanted > region->bytes() - offset)
     throw Refusal::invalid("tensor '", tensor, "': ", *wanted, " bytes from byte ", offset, " on are outside region '",
-                           *name, "', which has ", region->bytes);
-  begin = region->offset + offset;
+                           *name, "', which has ", region->bytes());
+  first = offset;
   bytes = *wanted;
   return region;
 }
 
 void SharedRegions::attach(InferRequest& request) const {
   for (NamedTensor& input : request.inputs) {
-    int64_t begin = 0, bytes = 0;
-    const std::shared_ptr<Region> region = find(input.name, input.parameters, begin, bytes);
+    int64_t first = 0, bytes = 0;
+    const std::shared_ptr<SharedRegion> region = find(input.name, input.parameters, first, bytes);
     if (!region) continue;
     const auto copy = std::make_shared<std::string>(static_cast<size_t>(bytes), '\0');
-    for (size_t done = 0; done < copy->size();) {
-      const ssize_t read = ::pread(region->file, copy->data() + done, copy->size() - done,
-                                   static_cast<off_t>(begin) + static_cast<off_t>(done));
-      if (read <= 0) throw Refusal::invalid("input '", input.name, "': the shared memory has become smaller");
-      done += static_cast<size_t>(read);
-    }
+    if (!region->read(first, copy->data(), copy->size()))
+      throw Refusal::invalid("input '", input.name, "': the shared memory has become smaller");
     input.data = *copy;
     input.owner = copy;
   }
 }
 
 bool SharedRegions::deliver(const WantedOutput& wanted, const NamedTensor& tensor) const {
-  int64_t begin = 0, bytes = 0;
-  const std::shared_ptr<Region> region = find(wanted.name, wanted.parameters, begin, bytes);
+  int64_t first = 0, bytes = 0;
+  const std::shared_ptr<SharedRegion> region = find(wanted.name, wanted.parameters, first, bytes);
   if (!region) return false;
   if (static_cast<int64_t>(tensor.data.size()) > bytes)
-    throw Refusal::invalid("output '", wanted.name, "' has ", tensor.data.size(),
-                           " bytes, but its shared memory "
-                           "has ",
+    throw Refusal::invalid("output '", wanted.name, "' has ", tensor.data.size(), " bytes, but its shared memory has ",
                            bytes);
-  for (size_t done = 0; done < tensor.data.size();) {
-    const ssize_t wrote = ::pwrite(region->file, tensor.data.data() + done, tensor.data.size() - done,
-                                   static_cast<off_t>(begin) + static_cast<off_t>(done));
-    if (wrote <= 0) throw Refusal::invalid("output '", wanted.name, "': the shared memory cannot be written");
-    done += static_cast<size_t>(wrote);
-  }
+  if (!region->write(first, tensor.data.data(), tensor.data.size()))
+    throw Refusal::invalid("output '", wanted.name, "': the shared memory cannot be written");
   return true;
 }
 

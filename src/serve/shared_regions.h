@@ -1,4 +1,4 @@
-// System shared memory regions that clients have registered for inputs and outputs.
+// Regions of shared memory that clients have registered for inputs and outputs.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,30 @@
 
 #include "config/json.h"
 #include "serve/infer_request.h"
+#include "serve/shared_region.h"
 
 namespace hctr::serve {
 
-/// Thread-safe. Another process may change the content and size of a region at any time. Inputs are therefore copied
-/// before validation, and are copied by pread(), which fails if the memory is gone; access through a mapping would end
-/// this process.
+/// Thread-safe. A region has one name, whatever its kind. Other processes may change a region at any time, so inputs
+/// are copied before they are validated.
 class SharedRegions {
  public:
-  explicit SharedRegions(bool allowed) : allowed_(allowed) {}
+  using Kind = SharedRegion::Kind;
+  /// Whether clients may register regions of each kind.
+  struct Allowed {
+    bool system = false, cuda = false;
+  };
+  explicit SharedRegions(Allowed allowed) : allowed_(allowed) {}
 
-  /// Registers a region. `key`: the name for shm_open(). Errors: Refusal if shared memory is not enabled, for a name in
-  /// use, and for bytes outside the region.
-  void add(const std::string& name, const std::string& key, int64_t offset, int64_t bytes);
-  /// Unregisters a region; empty: all regions. An unknown name is ignored.
-  void remove(const std::string& name);
-  /// The status of one region, or of all regions if `name` is empty. Errors: Refusal.
-  Json status(const std::string& name) const;
+  /// Registers a region of system shared memory. Errors: those of open_system_region(), and Refusal if the kind is not
+  /// allowed, and for a name in use.
+  void add_system(const std::string& name, const std::string& key, int64_t offset, int64_t bytes);
+  /// Registers a region of GPU memory. Errors: as add_system(), and those of open_cuda_region().
+  void add_cuda(const std::string& name, const std::string& handle, int64_t device, int64_t bytes);
+  /// Unregisters a region; empty: all regions of this kind. An unknown name is ignored.
+  void remove(Kind, const std::string& name);
+  /// The status of one region, or of all regions of this kind if `name` is empty. Errors: Refusal.
+  Json status(Kind, const std::string& name) const;
 
   /// Loads the data of inputs whose parameters name a region. Errors: Refusal for bytes outside the region.
   void attach(InferRequest&) const;
@@ -33,13 +40,15 @@ class SharedRegions {
   bool deliver(const WantedOutput&, const NamedTensor&) const;
 
  private:
-  struct Region;
+  void expect_allowed(Kind, const std::string& name) const;
+  void add(const std::string& name, std::shared_ptr<SharedRegion>);
   /// The region that the parameters of a tensor name, and the range of bytes in it; null: no region is named.
-  std::shared_ptr<Region> find(const std::string& tensor, const Parameters&, int64_t& begin, int64_t& bytes) const;
+  std::shared_ptr<SharedRegion> find(const std::string& tensor, const Parameters&, int64_t& first,
+                                     int64_t& bytes) const;
 
-  bool allowed_;
+  Allowed allowed_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Region>> regions_;
+  std::map<std::string, std::shared_ptr<SharedRegion>> regions_;
 };
 
 }  // namespace hctr::serve

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fuzz/entry_tools.h"
 #include "serve/http_parser.h"
 #include "serve/infer_json.h"
 #include "serve/infer_message.h"
+#include "serve/key_look_up.h"
 #include "serve/model_config.h"
 #include "serve/proto_text.h"
 
@@ -26,8 +28,14 @@ void tolerate_refusal(const Body& body) {
   }
 }
 
-/// Converts each tensor. Readers of the inputs of a model begin with the same calls.
+/// Converts each tensor. Readers of the inputs of a model begin with the same calls. Splits keys of tables.
 void read_tensors_of(const serve::InferRequest& request) {
+  if (serve::has_key_inputs(request)) {
+    size_t keys = 0;
+    for (const std::vector<int64_t>& table : serve::read_keys_of_tables(request, 2)) keys += table.size();
+    const auto given = std::ranges::find(request.inputs, "KEYS", &serve::NamedTensor::name);
+    expect(static_cast<int64_t>(keys) == serve::elements_of(*given));
+  }
   for (const serve::NamedTensor& input : request.inputs) {
     serve::expect_whole(input);
     if (input.type == serve::Datatype::bytes)

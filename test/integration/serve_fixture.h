@@ -71,6 +71,22 @@ class ServeTest : public ScoresTest {
       scores.push_back(static_cast<float>(value.number()));
     return scores;
   }
+  /// The request with "outputs" of these names.
+  static std::string with_outputs(const std::string& request, const std::vector<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) list += cat(list.empty() ? "" : ",", "{\"name\":", Json(name).text(), "}");
+    return with_change(request, "{\"inputs\"", cat("{\"outputs\":[", list, "],\"inputs\""));
+  }
+  static std::string shape_in(const std::string& answer, size_t output) {
+    const Json json = Json::parse(answer, "answer");
+    return (*json.find("outputs")->array())[output].find("shape")->text();
+  }
+  /// The strings in a list, or the names of its objects.
+  static std::vector<std::string> names_in(const Json& list) {
+    std::vector<std::string> names;
+    for (const Json& one : *list.array()) names.push_back(one.string() ? *one.string() : *one.find("name")->string());
+    return names;
+  }
   static std::string error_in(const HttpAnswer& answer) {
     const Json json = Json::parse(answer.body, "answer");
     const Json* error = json.find("error");

@@ -266,6 +266,18 @@ TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   for (serve::ProtoReader field(answer.response); field.next();)
     if (field.number() == 6) scores = field.text();
   EXPECT_EQ(scores, bytes_of(std::vector<float>(expected.begin(), expected.begin() + 20)));
+  std::string output, wanted, vectors;
+  append_bytes_field(output, 1, "deep_emb.1");
+  append_bytes_field(wanted, 6, output);
+  const serve::GrpcAnswer selected = call("ModelInfer", name + request + wanted + raw);
+  ASSERT_EQ(selected.status, 0) << selected.message;
+  for (serve::ProtoReader field(selected.response); field.next();)
+    if (field.number() == 6) vectors = field.text();
+  HttpClient http(service.http_port());
+  EXPECT_EQ(vectors,
+            bytes_of(scores_in(
+                http.post("/v2/models/ctr/infer", with_outputs(packed_request(samples, 0, 20), {"deep_emb.1"})).body)));
+  EXPECT_EQ(vectors.size(), 20 * 5 * sizeof(float));
 
   EXPECT_EQ(call("ServerReady", "").response, std::string("\x08\x01", 2));
   EXPECT_EQ(serve::call_grpc(*client, "/grpc.health.v1.Health/Check", "", 60'000'000).response,

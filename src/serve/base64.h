@@ -1,0 +1,14 @@
+// Base64 (RFC 4648) of bytes in JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hctr::serve {
+
+std::string base64_of(std::string_view bytes);
+/// None for invalid text. The padding at the end may be missing.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace hctr::serve
