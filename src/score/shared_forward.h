@@ -23,6 +23,8 @@ class SharedForward {
   SharedForward& operator=(const SharedForward&) = delete;
 
   const Network& network() const { return network_; }
+  /// [embedding] the sparse input that it reads.
+  const std::vector<size_t>& embedding_inputs() const { return graph_.embedding_inputs; }
   /// Queues the lookups and layers on the context's stream.
   void run(Context&, const BatchTensors&, const Network::Binding&);
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -47,12 +48,13 @@ struct CacheRequest {
   int64_t stride = 0;  ///< elements from one vector to the next; 0: dim
   /// keys and offsets are in device memory, or will be once work queued on the stream has run
   bool keys_there = false;
+  std::optional<float> default_value{};  ///< replaces the default value of the space
 };
 
 /// The result for keys without a cached row.
 enum class CacheMisses {
   answered,  ///< the source's row
-  defaulted  ///< the default value, without waiting for the source
+  defaulted  ///< the default value, without a call of the source; the key may be admitted later
 };
 
 struct CacheResult {
@@ -94,7 +96,8 @@ class DeviceCache {
 
   /// Writes the vectors, in stream order. With CacheMisses::answered, waits for the GPU's look-up; all rows are from
   /// the same update, and missed keys may be admitted later. With CacheMisses::defaulted, waits only if `result` is
-  /// given, and rows may be a mixture from before and after a concurrent update.
+  /// given, and rows may be a mixture from before and after a concurrent update. Without `result`, missed keys are
+  /// neither counted nor admitted.
   void lookup(std::span<const CacheRequest>, StreamRef, CacheMisses, CacheResult* result = nullptr);
 
   /// Adds or replaces rows. absent: [keys], or null; nonzero marks a key without a row. Waits for the change.
@@ -118,6 +121,9 @@ class DeviceCache {
   void settle();
 
   CacheStatistics statistics();
+  int32_t dim(int32_t space_number) const { return space(space_number).dim; }
+  uint64_t applied() const { return applied_; }   ///< the number of the last update()
+  int64_t bypassed() const { return bypassed_; }  ///< as in CacheStatistics
   Device device() const { return options_.device; }
 
  private:
@@ -142,6 +148,7 @@ class DeviceCache {
   void start(Session&, std::span<const CacheRequest>, StreamRef, bool lists_misses);
   void await_answer(Session&, StreamRef) const;
   void answer(Session&, std::span<const CacheRequest>, StreamRef, std::vector<ops::CacheMiss>, CacheResult&);
+  void default_misses(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   void answer_all(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   uint64_t updates_of_source() const { return source_.updates ? source_.updates() : applied_.load(); }
   void consider(int32_t space, std::span<const int64_t> keys);

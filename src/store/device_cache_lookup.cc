@@ -118,7 +118,7 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
                              .combiner = request.combiner,
                              .out = request.vectors,
                              .stride = request.stride == 0 ? of.dim : request.stride,
-                             .default_value = of.default_value});
+                             .default_value = request.default_value.value_or(of.default_value)});
     session.lookup.items += vectors_of(request);
     session.lookup.most_dim = std::max(session.lookup.most_dim, of.dim);
     const std::lock_guard lock(lists_);
@@ -167,10 +167,10 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   Session& session = *lease;
   CacheResult counts;
   if (misses == CacheMisses::defaulted) {
-    start(session, requests, stream, false);
+    start(session, requests, stream, result != nullptr);
     if (!result) return;
     await_answer(session, stream);
-    counts = {session.said().misses, session.said().defaults};
+    default_misses(session, requests, stream, counts);
   } else {
     const auto until = Clock::now() + std::chrono::milliseconds(options_.wait_ms);
     while (!look_up_once(session, requests, stream, counts)) {
@@ -261,6 +261,44 @@ void DeviceCache::answer(Session& session, std::span<const CacheRequest> request
                   {.found = found,
                    .found_count = static_cast<int64_t>(misses.size()),
                    .values = rows,
+                   .bags = bags,
+                   .bag_count = bag_count});
+  session.done->record(stream);
+}
+
+/// Gives missed keys the default value, and counts their misses for admission.
+void DeviceCache::default_misses(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
+                                 CacheResult& counts) {
+  const ops::CacheAnswer said = session.said();
+  counts = {said.misses, said.defaults + said.misses};
+  if (said.misses == 0) return;
+  const auto* const listed = elements_of<const ops::CacheMiss>(*session.misses);
+  std::vector<ops::CacheMiss> misses(listed, listed + said.misses);
+  std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  session.reserve_answers(misses.size(), 0, misses.size());
+  auto* const found = elements_of<ops::CacheFound>(*session.found);
+  auto* const bags = elements_of<int64_t>(*session.bags);
+  int64_t bag_count = 0;
+  UniqueKeys unique;
+  std::vector<int64_t> keys;
+  for (size_t begin = 0, end = 0; begin < misses.size(); begin = end) {
+    const int32_t p = misses[begin].part;
+    keys.clear();
+    for (; end < misses.size() && misses[end].part == p; ++end) {
+      const ops::CacheMiss& miss = misses[end];
+      keys.push_back(miss.key);
+      found[end] = {p, miss.at, -1};
+      if (session.parts[static_cast<size_t>(p)].offsets && (bag_count == 0 || bags[bag_count - 1] != miss.item))
+        bags[bag_count++] = miss.item;
+    }
+    unique.set(keys);
+    consider(requests[static_cast<size_t>(p)].space, unique.keys);
+  }
+  Context ctx(runtime_, stream);
+  ops::cache_fill(ctx, session.lookup,
+                  {.found = found,
+                   .found_count = static_cast<int64_t>(misses.size()),
+                   .values = nullptr,
                    .bags = bags,
                    .bag_count = bag_count});
   session.done->record(stream);

@@ -228,10 +228,9 @@ TEST_P(DeviceCacheTest, KeysThatWereMissedComeInAndAreFoundThen) {
   };
   const float row = 100003;
   EXPECT_EQ(ask(CacheMisses::defaulted), std::tuple(3, 3, 0.5f, 0.5f, 0.5f));
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(ask(CacheMisses::answered), std::tuple(3, 1, row, 0.5f, row));
-    cache.settle();
-  }
+  cache.settle();
+  EXPECT_EQ(ask(CacheMisses::answered), std::tuple(3, 1, row, 0.5f, row)) << "one miss is not enough";
+  cache.settle();
   for (const CacheMisses misses : {CacheMisses::answered, CacheMisses::defaulted})
     EXPECT_EQ(ask(misses), std::tuple(0, 1, row, 0.5f, row));
   EXPECT_EQ(cache.keys_by_use(0), std::vector<int64_t>{3});
