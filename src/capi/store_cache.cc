@@ -11,6 +11,7 @@
 #include "capi/store_handle.h"
 #include "capi/store_view.h"
 #include "core/base/expect.h"
+#include "core/device/current_device.h"
 #include "core/device/stream.h"
 
 struct hctr_store_cache {
@@ -121,7 +122,11 @@ hctr_status hctr_store_cache_look_up(hctr_store_cache* cache, const hctr_store_l
       request.add(hctr::capi::read_struct(lookups, i, "hctr_store_cache_look_up(): the lookups"));
     int64_t without = 0;
     if (!request.parts().empty()) without = of.lookup(request.parts(), stream).defaults;
-    if (!stream && request.writes_gpu()) hctr::StreamRef{{hctr::DeviceKind::cuda, of.gpu()}, nullptr}.synchronize();
+    if (!stream && request.writes_gpu()) {
+      const hctr::Device device{hctr::DeviceKind::cuda, of.gpu()};
+      const hctr::CurrentDevice current(device);
+      hctr::StreamRef{device, nullptr}.synchronize();
+    }
     if (missing) *missing = without;
   });
 }

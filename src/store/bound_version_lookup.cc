@@ -90,6 +90,7 @@ StoreCache::Answer BoundVersion::lookup(std::span<const StoreCache::Part> parts,
   }
   if (failure) std::rethrow_exception(failure);
   if (!cache_) return read_all(parts);
+  const CurrentDevice current(*device_);
   std::vector<CacheRequest> requests;
   std::vector<int64_t> dims;
   const auto add_request = [&](const StoreCache::Part& part) {
@@ -108,7 +109,6 @@ StoreCache::Answer BoundVersion::lookup(std::span<const StoreCache::Part> parts,
   std::optional<HostVectors> to_host;
   if (on_host) to_host.emplace(*this, requests, parts, dims);
   const StreamRef in{*device_, stream};
-  const CurrentDevice current(*device_);
   CacheResult result;
   cache_->lookup(requests, in, options_.default_on_miss ? CacheMisses::defaulted : CacheMisses::answered, &result);
   if (on_host) in.synchronize();
