@@ -111,7 +111,7 @@ void BoundVersion::warm(StoreTable& table, size_t number, BoundVersion& before) 
 std::vector<int64_t> BoundVersion::hot_keys(const std::string& table, int32_t slot) {
   const auto tables = Content(version_->content)->tables;
   for (size_t t = 0; t < tables.size(); ++t)
-    if (tables[t]->name() == table && !pools_[t].whole) return cache_->keys_by_use(space_of(t, slot));
+    if (tables[t]->name() == table && !cache_->whole(pools_[t].pool)) return cache_->keys_by_use(space_of(t, slot));
   return {};
 }
 

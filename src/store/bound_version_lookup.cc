@@ -185,7 +185,7 @@ StoreCacheStatistics BoundVersion::statistics() const {
   if (!cache_) return all;
   const std::vector<StoreView::Table> tables = view_.tables();
   for (size_t t = 0; t < pools_.size(); ++t)
-    if (pools_[t].whole) all.whole_tables.push_back(tables[t].name);
+    if (cache_->whole(pools_[t].pool)) all.whole_tables.push_back(tables[t].name);
   const CacheStatistics of = cache_->statistics();
   all.keys = of.keys, all.bytes = of.bytes, all.requests = of.look_ups, all.asked = of.asked;
   all.misses = of.misses, all.defaults = of.defaults, all.admitted = of.admitted, all.evicted = of.evicted;

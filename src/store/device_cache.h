@@ -25,7 +25,8 @@ struct CachePoolOptions {
   int32_t dim = 0;
   ops::CachedType type = ops::CachedType::f32;
   int64_t rows = 0;  ///< approximate maximum number of keys
-  /// the pool contains all keys of its tables: keys are never evicted, and a missing key has no row
+  /// the pool contains all keys of its tables: keys are never evicted, and a missing key has no row, until an update
+  /// adds more keys than the pool has room for
   bool whole = false;
 };
 
@@ -103,9 +104,8 @@ class DeviceCache {
   /// Adds or replaces rows. absent: [keys], or null; nonzero marks a key without a row. Waits for the change.
   void replace(int32_t space, std::span<const int64_t> keys, const float* rows, const uint8_t* absent = nullptr);
   /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
-  /// keys in `removed` lose their rows. Whole pools also add new keys; an update with more keys than the pool's spare
-  /// rows becomes visible in parts. `number`: the value of CacheSource::updates() that includes this update. Waits for
-  /// the change.
+  /// keys in `removed` lose their rows. Whole pools also add new keys; a pool that has no room for them is no longer
+  /// whole. `number`: the value of CacheSource::updates() that includes this update. Waits for the change.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -115,6 +115,8 @@ class DeviceCache {
   void update(std::span<const Update>, uint64_t number);
   /// The keys of a table with a row, most recently used first.
   std::vector<int64_t> keys_by_use(int32_t space);
+  /// Whether the pool still contains all keys of its tables.
+  bool whole(int32_t pool) const;
   /// Removes all keys of a table that is no longer used.
   void forget(int32_t space);
   /// Waits until all keys that are due for admission have been added.
@@ -160,7 +162,10 @@ class DeviceCache {
   void write(Pool&, const Rows&, bool only_present);
   void set(Pool&);
   void remove(Pool&, bool only_untaken);
+  void wait_for_lookups();
   void end_change();
+  ops::CacheCounts counts_of(const Pool&);
+  bool outgrow(size_t pool);
 
   Options options_;
   CacheSource source_;

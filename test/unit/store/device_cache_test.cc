@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "core/device/copy_bytes.h"
@@ -236,6 +237,39 @@ TEST_P(DeviceCacheTest, KeysThatWereMissedComeInAndAreFoundThen) {
   EXPECT_EQ(cache.keys_by_use(0), std::vector<int64_t>{3});
   cache.forget(0);
   EXPECT_EQ(std::get<0>(ask(CacheMisses::defaulted)), 2);  // the cache still knows that key 500 has no row
+}
+
+TEST_P(DeviceCacheTest, ATableThatOutgrowsItsPoolIsCachedPartiallyFromThenOn) {
+  ChangingRows source(1000);
+  DeviceCache cache({.device = GetParam(), .rows_of_change = 100, .admit_after = 1}, source.source());
+  add_tables(cache, 200, 600);
+  EXPECT_TRUE(cache.whole(2));
+  const AllChanges all(source);
+  // first 400 of 1000 keys, then all
+  std::vector<DeviceCache::Update> some = all.updates;
+  some[2].keys = some[2].keys.first(400);
+  cache.update(some, 0);
+  EXPECT_TRUE(cache.whole(2));
+  cache.update(all.updates, 0);
+  EXPECT_FALSE(cache.whole(2));
+  const Stream stream(GetParam());
+  std::mt19937_64 random(7);
+  for (int number = 1; number < 6; ++number) {
+    if (number > 1) {
+      const uint64_t update = source.set_all(number);
+      cache.update(AllChanges(source).updates, update);
+    }
+    for (int i = 0; i < 20 && !HasFailure(); ++i) {
+      CacheResult result;
+      const int found = look_up(cache, stream, source, random, CacheMisses::answered, result);
+      EXPECT_TRUE(found == 0 || found == number) << found;
+    }
+    cache.settle();
+  }
+  const std::vector<int64_t> keys = cache.keys_by_use(2);
+  EXPECT_GT(keys.size(), 100u);
+  EXPECT_EQ(std::set<int64_t>(keys.begin(), keys.end()).size(), keys.size());
+  EXPECT_EQ(cache.statistics().bypassed, 0);
 }
 
 TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
