@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "core/device/device.h"
@@ -15,6 +16,25 @@ constexpr int64_t kFewestRows = 1024;
 /// A pool for all rows of a table, and for a quarter more rows, which updates may add.
 CachePoolOptions whole_pool_of(const CachePlan::Table& table, ops::CachedType type) {
   return {static_cast<int32_t>(table.dim), type, table.rows + table.rows / 4 + kFewestRows, true};
+}
+
+/// Merges pools of one vector size if there are more than a cache has. A merged pool has rows for all its tables.
+void merge_pools(CachePlan& plan) {
+  constexpr size_t kMostPools = 200;
+  if (plan.pools.size() <= kMostPools) return;
+  std::map<std::pair<int32_t, bool>, int32_t> merged;
+  std::vector<CachePoolOptions> pools;
+  for (int32_t& number : plan.pool_of_table) {
+    CachePoolOptions& pool = plan.pools[static_cast<size_t>(number)];
+    const auto [at, is_new] = merged.try_emplace({pool.dim, pool.whole}, static_cast<int32_t>(pools.size()));
+    number = at->second;
+    if (is_new)
+      pools.push_back(pool);
+    else
+      pools[static_cast<size_t>(number)].rows += pool.rows;
+    pool.rows = 0;  // counted once, also if several tables have this pool
+  }
+  plan.pools = std::move(pools);
 }
 
 /// Limits the cached rows of each table. Partly cached tables of one vector size share a pool.
@@ -38,6 +58,7 @@ CachePlan plan_rows(std::span<const CachePlan::Table> tables, ops::CachedType ty
     }
     plan.pool_of_table[t] = next;
   }
+  merge_pools(plan);
   return plan;
 }
 
@@ -132,6 +153,7 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
         plan.pool_of_table[t] = static_cast<int32_t>(plan.pools.size());
     plan.pools.push_back(pool(std::min(fits, std::max(rows, kFewestRows))));
   }
+  merge_pools(plan);
   return plan;
 }
 

@@ -342,6 +342,20 @@ TEST(CachePlan, RowsOfEachTableMayBeLimited) {
   for (const CachePoolOptions& pool : all.pools) EXPECT_TRUE(pool.whole);
 }
 
+TEST(CachePlan, ManyTablesShareFewPools) {
+  std::vector<CachePlan::Table> tables;
+  for (int64_t t = 0; t < 600; ++t) tables.push_back({t % 2 == 0 ? 8 : 16, 1000});
+  for (const CachePlan& plan : {plan_cache(tables, {.share = 1}, 0), plan_cache(tables, {.bytes = 1 << 30}, 0)}) {
+    ASSERT_EQ(plan.pools.size(), 2u);
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const CachePoolOptions& pool = plan.pools[static_cast<size_t>(plan.pool_of_table[t])];
+      EXPECT_EQ(pool.dim, tables[t].dim);
+      EXPECT_TRUE(pool.whole);
+      EXPECT_GE(pool.rows, 300 * 1000);
+    }
+  }
+}
+
 TEST(CachePlan, SmallTablesAreWholeAndTheOthersShareTheRest) {
   const std::vector<CachePlan::Table> tables = {{16, 1'000'000}, {16, 100}, {128, 10'000'000}, {16, 2'000'000}};
   const auto bytes_of = [](const CachePlan& plan) {
