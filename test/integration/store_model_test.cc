@@ -161,6 +161,20 @@ TEST_F(StoreModelTest, ATableThatTheStoreLacksOrHasOtherwiseIsAnError) {
             "the model");
 }
 
+TEST_F(StoreModelTest, AStoreThatNeedsAGpuSaysSoOnAMachineWithoutOne) {
+  if (find_gpus().count > 0) GTEST_SKIP() << "this machine has a GPU";
+  StoreOptions needs_gpu;
+  needs_gpu.cache.needs_gpu = true;
+  Store store(needs_gpu);
+  load(store);
+  LoadOptions options = at("one-run");
+  options.tables = std::make_shared<StoreView>(store.view("m"));
+  EXPECT_EQ(Model(options).device().find("cuda"), std::string::npos) << "the program chose the CPU";
+  options.device = DeviceChoice::automatic;
+  EXPECT_NE(message_of(Kind::device, [&] { Model model(options); }).find("choose the CPU, or remove \"needs_gpu\""),
+            std::string::npos);
+}
+
 /// Models that read rows through the GPU cache of a store. On the CPU the reference implementation of the cache runs.
 class CachedModelTest : public StoreModelTest, public testing::WithParamInterface<Device> {
  protected:
