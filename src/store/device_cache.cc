@@ -158,6 +158,11 @@ std::vector<int64_t> DeviceCache::keys_by_use(int32_t number) {
   return keys;
 }
 
+ops::CachedType DeviceCache::type_of(int32_t pool) const {
+  const std::lock_guard lock(lists_);
+  return pools_[static_cast<size_t>(pool)]->options.type;
+}
+
 bool DeviceCache::whole(int32_t pool) const {
   const std::lock_guard lock(lists_);
   return pools_[static_cast<size_t>(pool)]->options.whole;

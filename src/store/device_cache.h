@@ -145,6 +145,7 @@ class DeviceCache {
   class Lease;
 
   Space space(int32_t number) const;
+  ops::CachedType type_of(int32_t pool) const;
   void check(std::span<const CacheRequest>) const;
   bool look_up_once(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   void start(Session&, std::span<const CacheRequest>, StreamRef, bool lists_misses);
