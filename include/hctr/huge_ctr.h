@@ -14,6 +14,7 @@
 #include "hctr/c/c_frame.h"
 #include "hctr/c/c_model.h"
 #include "hctr/c/c_store.h"
+#include "hctr/c/c_store_cache.h"
 #include "hctr/c/c_stream.h"
 #include "hctr/c/c_trainer.h"
 #include "hctr/c/c_use.h"

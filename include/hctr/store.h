@@ -79,10 +79,34 @@ struct StoreLevelOptions {
   StoreRedisOptions redis{};
 };
 
+/// A GPU cache above the levels of a store (hctr/store_cache.h). At most one of `bytes`, `most_rows` and `share` is
+/// set; if none is set, a cache takes two fifths of the GPU's memory, but at most four fifths of the free memory.
+struct StoreCacheOptions {
+  enum class Rows { f32, f16, bf16, fp8, int8 };  ///< fp8 (e4m3) and int8 have one scale per row
+  static constexpr int kGpuIfAny = -2;
+  /// -1: no GPU, the store's levels answer all keys; kGpuIfAny: GPU 0, or no GPU if this machine has none
+  int gpu = 0;
+  /// GPU memory for rows and their index. While activate() runs, two caches exist.
+  int64_t bytes = 0;
+  int64_t most_rows = 0;  ///< maximum rows of each table in the cache
+  double share = 0;       ///< maximum fraction of the rows of each table in the cache
+  Rows rows = Rows::f32;
+  int admit_after = 2;  ///< a key's row is added to the cache when this many requests have missed the key
+  /// Keys that the cache lacks get the default row, without waiting for the store; statistics count them. Their rows
+  /// are added to the cache later, as with `admit_after`.
+  bool default_on_miss = false;
+  /// maximum time that a request waits for a running update; then the store answers it without the cache
+  int wait_ms = 100;
+  /// If the library chooses the device (kGpuIfAny, DeviceChoice::automatic), it is an error if there is no GPU.
+  bool needs_gpu = false;
+};
+
 struct StoreOptions {
   /// Levels in look-up order: memory, redis, and file or rocksdb; each may be omitted.
   std::vector<StoreLevelOptions> levels = {StoreLevelOptions{}};
   int64_t update_rows_per_second = 0;  ///< maximum number of rows that updates change per second; 0: no limit
+  /// The GPU cache of models that use this store's tables, and of a StoreCache without options of its own.
+  StoreCacheOptions cache = {.gpu = StoreCacheOptions::kGpuIfAny};
 };
 
 /// The result for a key without a row.
@@ -158,8 +182,8 @@ class Store;
 class StoreCache;
 class StoreReading;
 class StoreView;
+class BoundVersion;
 struct Device;
-struct StoreCacheOptions;
 StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
 
 /// Thread-safe. Look-ups take no locks that updates hold, and each look-up reads one state of its version: before or
@@ -209,6 +233,8 @@ class HCTR_API Store {
   void apply(std::string_view model, std::span<const StoreTableUpdate>, std::string_view position);
   /// The last position stored with the active version; empty: none.
   std::string position(std::string_view model) const;
+  /// StoreOptions::cache.
+  const StoreCacheOptions& cache_options() const;
   /// The id of the training run of the active version; empty: unknown.
   std::string run(std::string_view model) const;
 
@@ -223,7 +249,7 @@ class HCTR_API Store {
   friend class StoreCache;
   friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
   struct HCTR_HIDDEN State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 /// Opens the store that a store.json, or the ps.json of HugeCTR's parameter server, describes. `text`: the content of
@@ -260,6 +286,7 @@ class HCTR_API StoreView {
   friend class StoreCache;
   friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
   friend class StoreReading;
+  friend class BoundVersion;
   explicit StoreView(std::shared_ptr<const Version>);
   std::shared_ptr<const Version> version_;
 };

@@ -13,21 +13,6 @@
 
 namespace hctr {
 
-struct Device;
-
-struct StoreCacheOptions {
-  enum class Rows { f32, f16, bf16, fp8, int8 };  ///< fp8 (e4m3) and int8 have one scale per row
-  int gpu = 0;                                    ///< -1: no GPU; the store's levels answer all keys
-  /// GPU memory for rows and their index; 0: four fifths of the free memory. While activate() runs, two caches exist.
-  int64_t bytes = 0;
-  Rows rows = Rows::f32;
-  int admit_after = 2;  ///< a key's row is added to the cache when this many requests have missed the key
-  /// Keys that the cache lacks get the default row, without a look-up in the store; statistics count them.
-  bool default_on_miss = false;
-  /// maximum time that a request waits for a running update; then the store answers it without the cache
-  int wait_ms = 100;
-};
-
 struct StoreCacheStatistics {
   std::string version;
   std::vector<std::string> whole_tables;  ///< tables whose rows are all in GPU memory
@@ -41,17 +26,19 @@ struct StoreCacheStatistics {
   int64_t bypassed = 0;                            ///< requests that the store alone has answered
 };
 
-/// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables the cache has the
-/// most requested rows. Each answer equals the store's answer bit for bit, and reads one state of the version. With
-/// two-byte or one-byte rows the cache returns the store's rows rounded to that type. Updates of the store reach the
-/// cache before Store::apply() returns.
+/// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables, and for tables that
+/// outgrow their memory, the cache has the most requested rows. Each answer equals the store's answer bit for bit, and
+/// reads one state of the version. With two-byte or one-byte rows the cache returns the store's rows rounded to that
+/// type. Updates of the store reach the cache before Store::apply() returns.
 ///
 /// Thread-safe. Requests take no locks that updates hold.
 class HCTR_API StoreCache {
  public:
-  /// Loads the tables of the model's active version that fit. The store must outlive the cache. Errors: Error(usage)
-  /// for an unknown model; Error(device) if there is no memory for 1024 rows of each table.
+  /// Loads the tables of the model's active version that fit. Errors: Error(usage) for an unknown model; Error(device)
+  /// if there is no memory for 1024 rows of each table; Error(config) for a store whose rows another program changes.
   StoreCache(const Store&, std::string_view model, const StoreCacheOptions&);
+  /// With StoreOptions::cache.
+  StoreCache(const Store&, std::string_view model);
   ~StoreCache();
   StoreCache(StoreCache&&) noexcept;
   StoreCache& operator=(StoreCache&&) noexcept;
@@ -69,6 +56,8 @@ class HCTR_API StoreCache {
     int32_t slot = 0;    ///< for a table whose rows belong to (slot, key) pairs
     /// Keys and offsets are in GPU memory, ready in stream order. The caller has validated them.
     bool keys_on_gpu = false;
+    /// The vectors are in host memory although the cache has a GPU. They are complete when lookup() returns.
+    bool vectors_on_host = false;
   };
   struct Answer {
     int64_t misses = 0, defaults = 0;  ///< as in StoreCacheStatistics
@@ -82,6 +71,7 @@ class HCTR_API StoreCache {
   void activate(std::string_view version);
   /// The version that new requests use.
   StoreView view() const;
+  int gpu() const;  ///< -1: the store's levels answer
 
   StoreCacheStatistics statistics() const;
 

@@ -110,6 +110,11 @@ _PROTOTYPES = {
     "hctr_store_view_table": [_handle, c.c_size_t, c.POINTER(s.StoreTable)],
     "hctr_store_get": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_void_p, c.POINTER(c.c_int64)],
     "hctr_store_get_pooled": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_int32, _array, c.POINTER(c.c_int64)],
+    "hctr_store_cache_create": [_handle, c.c_char_p, c.c_int32, c.POINTER(_handle)],
+    "hctr_store_cache_look_up": [_handle, c.c_void_p, c.c_size_t, c.c_void_p, c.POINTER(c.c_int64)],
+    "hctr_store_cache_activate": [_handle, c.c_char_p],
+    "hctr_store_cache_view": [_handle, c.POINTER(_handle)],
+    "hctr_store_cache_statistics": [_handle, c.POINTER(s.StoreCacheState)],
     **_embedding_structs.PROTOTYPES,
     **_stream_structs.PROTOTYPES,
 }
@@ -126,6 +131,7 @@ _OTHERS = {
     "hctr_trainer_stop": ([_handle], None),
     "hctr_store_destroy": ([_handle], None),
     "hctr_store_view_destroy": ([_handle], None),
+    "hctr_store_cache_destroy": ([_handle], None),
     **_embedding_structs.DESTROYERS,
     **_stream_structs.DESTROYERS,
 }

@@ -258,6 +258,38 @@ class StoreTable(Sized):
     ]
 
 
+class StoreLookup(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("table", c.c_size_t),
+        ("slot", c.c_int32),
+        ("keys", Array),
+        ("offsets", Array),
+        ("pooling", c.c_int32),
+        ("vectors", Array),
+    ]
+
+
+class StoreCacheState(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("version", c.c_char_p),
+        ("gpu", c.c_int32),
+        ("whole_tables", c.c_int64),
+        ("keys", c.c_int64),
+        ("bytes", c.c_int64),
+        ("requests", c.c_int64),
+        ("asked", c.c_int64),
+        ("misses", c.c_int64),
+        ("defaults", c.c_int64),
+        ("admitted", c.c_int64),
+        ("evicted", c.c_int64),
+        ("updated", c.c_int64),
+        ("repeated", c.c_int64),
+        ("bypassed", c.c_int64),
+    ]
+
+
 STORE_MODELS = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(StoreModelState))
 STORE_LEVELS = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(StoreLevelState))
 

@@ -3,6 +3,7 @@
     store = huge_ctr.store.Store("store.json")               # or the ps.json of HugeCTR's parameter server
     view = store.view("ctr")                                  # its active version
     rows = view.get("deep_emb", [7, 42])                      # float32 [2, dim]
+    cache = store.cache("ctr")                                # the same rows through a cache in GPU memory
     model = huge_ctr.load("runs/first", tables=view)          # scores with the rows of the store
     store.update("ctr", "models/ctr")                         # the deltas of training at a prefix
 
@@ -34,11 +35,13 @@ from ._hps import (
     UpdateSourceType_t,
     VolatileDatabaseParams,
 )
+from ._store_cache import POOLING, Cache
 from ._store_stream import StoreStream
 from ._streams import stream_options
 from .errors import UsageError
 
 __all__ = [
+    "Cache",
     "HPS",
     "DatabaseOverflowPolicy_t",
     "DatabaseType_t",
@@ -53,8 +56,6 @@ __all__ = [
     "View",
     "VolatileDatabaseParams",
 ]
-
-POOLING = {"sum": 0, "mean": 1, "sqrtn": 2}
 
 
 class View:
@@ -167,6 +168,7 @@ class Store:
         )
         self._handle = _library.make("hctr_store_open", "hctr_store_destroy", "store", c.byref(options))
         self._streams: weakref.WeakSet[StoreStream] = weakref.WeakSet()
+        self._caches: weakref.WeakSet[Cache] = weakref.WeakSet()
 
     def load(
         self,
@@ -209,6 +211,16 @@ class Store:
         return View(
             _library.make("hctr_store_view_create", "hctr_store_view_destroy", "view", pointer, name.encode())
         )
+
+    def cache(self, name: str, gpu: Union[int, str, None] = None) -> Cache:
+        """Returns a cache of a model's rows in GPU memory, with the "gpu_cache" section of the config.
+
+        gpu: the index of a GPU; "none": the store's levels answer; None: GPU 0, or "none" if there is no GPU. Raises
+        DeviceError if the GPU does not exist or has not enough memory.
+        """
+        cache = Cache(self._handle, name, gpu, View)
+        self._caches.add(cache)
+        return cache
 
     def update(self, name: str, prefix: Union[str, os.PathLike]) -> int:
         """Applies the training deltas at a prefix that are newer than the active version. Returns the number of applied
@@ -306,9 +318,9 @@ class Store:
         return self._count("hctr_store_compact")
 
     def close(self) -> None:
-        """Ends streams, and frees the memory that no view uses. Later calls raise UsageError."""
-        for stream in list(self._streams):
-            stream.close()
+        """Ends streams and caches, and frees the memory that no view uses. Later calls raise UsageError."""
+        for user in [*self._streams, *self._caches]:
+            user.close()
         self._handle.close()
 
     def __enter__(self) -> Store:

@@ -12,7 +12,7 @@ namespace hctr {
 
 bool is_store_config(const Json& json) {
   if (!json.object() || json.find("layers") || json.find("solver") || json.find("include")) return false;
-  for (const char* key : {"models", "folder", "memory", "most_rows", "supportlonglong"})
+  for (const char* key : {"models", "folder", "memory", "most_rows", "gpu_cache", "supportlonglong"})
     if (json.find(key)) return true;
   return false;
 }
@@ -32,6 +32,11 @@ void check_store(const std::string& file, bool as_json, const Surroundings& arou
                                   config.folder.empty() ? "set \"folder\" to keep rows in files, and \"most_rows\" to "
                                                           "limit the rows in memory"
                                                         : "set a lower \"most_rows\", or \"memory\": false"));
+  if (bill.free_gpu_memory >= 0 && bill.on_gpu() > bill.free_gpu_memory)
+    throw Error(Kind::config,
+                cat(file, ": the GPU cache takes ", bill.on_gpu(), " bytes of GPU memory, but ", bill.free_gpu_memory,
+                    " are free: set lower \"bytes\", \"most_rows\" or \"share\" of "
+                    "\"gpu_cache\""));
   if (!as_json) print(file + " is right.\n");
 }
 

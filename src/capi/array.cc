@@ -1,5 +1,6 @@
 #include "capi/array.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -18,8 +19,9 @@ void check_shape(const hctr_array& array, const std::string& what) {
     if (array.shape[d] < 0) throw Error(Kind::usage, cat(what, " has ", array.shape[d], " elements in dimension ", d));
 }
 
-/// Whether dimensions from `first` on are contiguous.
+/// Whether dimensions from `first` on are contiguous. The strides of an array without elements mean nothing.
 bool contiguous_from(const hctr_array& array, int first) {
+  if (std::find(array.shape, array.shape + array.dims, 0) != array.shape + array.dims) return true;
   int64_t expected = 1;
   for (int d = array.dims - 1; array.strides && d >= first; --d) {
     if (array.shape[d] > 1 && array.strides[d] != expected) return false;

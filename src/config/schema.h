@@ -176,9 +176,11 @@ class Schema : public SchemaBase {
              true);
     return *this;
   }
-  /// Declares an optional inner object with its own schema.
+  /// Declares an optional inner object with its own schema. `show_inner`: lists its fields in the manual and in the
+  /// JSON Schema.
   template <class T>
-  Schema& part(std::string_view name, std::optional<T> P::*member, Schema<T> schema, std::string_view text) {
+  Schema& part(std::string_view name, std::optional<T> P::*member, Schema<T> schema, std::string_view text,
+               bool show_inner = false) {
     static constexpr PartAccess access = {
         [](const SchemaBase& of, const Json& json, const std::string& pointer, void* part, Problems& problems) {
           *static_cast<std::optional<T>*>(part) = static_cast<const Schema<T>&>(of).parse(json, pointer, problems);
@@ -188,7 +190,7 @@ class Schema : public SchemaBase {
           return from ? static_cast<const Schema<T>&>(of).effective(*from) : Json();
         }};
     add_part(name, "object", offset_of(member), access, std::make_shared<Schema<T>>(std::move(schema)), text, false,
-             false);
+             show_inner);
     return *this;
   }
   /// Declares an optional inner object in a member that stores objects by type: `edit<T>()` adds the object,

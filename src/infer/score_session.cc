@@ -73,9 +73,11 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
     : config_(model.config()),
       runtime_(model.device(), session_options(model)),
       ring_(batch_layout(config_, samples, runtime_.device()), 1, runtime_.device()),
+      cached_rows_(tables && tables->cache() ? std::make_optional<CachedRows>(*tables, runtime_.device())
+                                             : std::nullopt),
       forward_(model.replica(), config_, runtime_, model.comm(), ring_.shape(),
                [&](size_t e, int64_t capacity) -> std::unique_ptr<TableReader> {
-                 return tables ? tables->reader(e, samples, capacity, reading_) : nullptr;
+                 return tables ? reader_of(*tables, e, capacity) : nullptr;
                }),
       inputs_on_device_(inputs_on_device),
       sends_parts_(runtime_.device().is_cuda() && (inputs_on_device || ring_.layout().bytes > kBytesAtOnce)),
@@ -100,7 +102,14 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
     runtime_.compute_stream().synchronize();
   }
   binding_.weights_are_fixed = true;
-  program_ = std::make_unique<Program>(runtime_.compute_stream(), config_.solver.cuda_graph, [this] { compute(); });
+  program_ = std::make_unique<Program>(runtime_.compute_stream(), config_.solver.cuda_graph,
+                                       [this](Recording& recording) { compute(recording); });
+}
+
+std::unique_ptr<TableReader> ScoreSession::reader_of(const StoreTables& tables, size_t embedding,
+                                                     int64_t key_capacity) {
+  if (cached_rows_) return cached_rows_->reader(runtime_, embedding, ring_.samples(), key_capacity);
+  return tables.reader(embedding, ring_.samples(), key_capacity, reading_);
 }
 
 void ScoreSession::bring_rows(const RowsOfCaller& from, size_t at) {
@@ -192,10 +201,14 @@ void ScoreSession::bring(const ScoreRequest& request) {
   }
 }
 
-void ScoreSession::compute() {
+void ScoreSession::compute(Recording& recording) {
   Context ctx(runtime_, runtime_.compute_stream(), batch_.state);
   if (!sends_parts_) ring_.upload(ctx.stream(), 0, 0, ring_.layout().bytes);
   ring_.unpack(ctx, 0);
+  if (cached_rows_) {
+    recording.outside([this] { cached_rows_->look_up(ring_, forward_.embedding_inputs(), runtime_.compute_stream()); });
+    recording.cut();
+  }
   forward_.run(ctx, batch_, binding_);
   const std::vector<Tensor> predictions = forward_.network().predictions();
   for (size_t i = 0; i < results_.size(); ++i)

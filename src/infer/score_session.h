@@ -10,6 +10,7 @@
 
 #include "core/device/program.h"
 #include "hctr/model.h"
+#include "infer/cached_rows.h"
 #include "infer/loaded_model.h"
 #include "infer/store_tables.h"
 #include "net/model/replica.h"
@@ -27,7 +28,8 @@ struct ScoreRequest {
   std::vector<const OutputView*> outputs;
   /// [internal tensor] contiguous f32 memory for all rows of the caller's arrays; null: not wanted. Empty: none wanted.
   std::span<float* const> internals{};
-  const StoreReading* tables = nullptr;  ///< reads the tables in a store; null: the model has its own tables
+  /// reads the tables in a store; null: the model has its own tables, or reads rows through the cache of a store
+  const StoreReading* tables = nullptr;
 };
 
 /// A tensor inside the model that score() can return in addition to the scores.
@@ -71,7 +73,8 @@ class ScoreSession {
   void bring_ones(const ScoreRequest&, size_t input);
   /// Copies rows to byte `at` of a batch in host memory; if sends_parts_, also to the device.
   void bring_rows(const RowsOfCaller&, size_t at);
-  void compute();
+  void compute(Recording&);
+  std::unique_ptr<TableReader> reader_of(const StoreTables&, size_t embedding, int64_t key_capacity);
   void deliver(const ScoreRequest&) const;
   /// Queues copies of results to outputs in device memory.
   void send_results(const ScoreRequest&) const;
@@ -84,6 +87,7 @@ class ScoreSession {
   Runtime runtime_;
   BatchRing ring_;
   const StoreReading* reading_ = nullptr;  // the store reading of the current batch
+  std::optional<CachedRows> cached_rows_;  // of a model whose rows come from the cache of a store
   SharedForward forward_;
   bool inputs_on_device_;
   // uploads parts as soon as they are ready: for a large batch, and if inputs may already be on the device

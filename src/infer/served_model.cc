@@ -10,6 +10,7 @@
 #include "infer/evaluate_model.h"
 #include "launch/choose_device.h"
 #include "ops/gemm/blas.h"
+#include "store/bound_version.h"
 
 namespace hctr {
 namespace {
@@ -39,10 +40,20 @@ void expect_known(const std::vector<ModelTensor>& tensors, std::string_view name
     throw Error(Kind::usage, cat("no ", what, " is named '", name, "'; ", names_of(tensors)));
 }
 
-/// Chooses the CPU for a model whose tables are in a store, because look-ups in a store run on the host.
+/// On a GPU, rows of a store are read through a cache. If another program changes the rows, a cache would return old
+/// rows, so the model needs a CPU.
 DeviceChoice device_of(const LoadOptions& from) {
   if (!from.tables) return from.device;
-  if (from.device == DeviceChoice::cuda) throw Error(Kind::config, "a model with tables in a store needs device cpu");
+  const CacheOfView cache = cache_of(*from.tables);
+  if (from.device == DeviceChoice::automatic && cache.options.needs_gpu)
+    if (const GpuSearch gpus = find_gpus(); gpus.count == 0)
+      throw Error(Kind::device, cat("the GPU cache of the store needs a GPU, and none was found (", gpus.why_none,
+                                    "); choose the CPU, or remove \"needs_gpu\""));
+  if (cache.possible) return from.device;
+  if (from.device == DeviceChoice::cuda)
+    throw Error(Kind::config,
+                "the rows of the store are changed by another program, and a GPU cache would return old rows: use "
+                "device cpu");
   return DeviceChoice::cpu;
 }
 
@@ -63,7 +74,8 @@ class ServedModel::Lease {
   std::unique_ptr<ScoreSession> session_;
 };
 
-ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samples), log_(log_to(from.note)) {
+ServedModel::ServedModel(const LoadOptions& from, bool caches_on_cpu)
+    : most_samples_(from.most_samples), log_(log_to(from.note)) {
   if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
   const Config config = config_of_model(options_of(from), log_);
   SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log_, !from.tables);
@@ -75,6 +87,7 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
       LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores()), .with_tables = !from.tables},
       log_);
   if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
+  if (from.tables && (device.is_cuda() || caches_on_cpu)) tables_->use_cache(device);
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());
   internals_ = Lease(*this, 1)->internals();  // errors that would affect every batch are thrown here
@@ -86,15 +99,27 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
   const CurrentDevice current(model_->device());
   ScoreRequest request = request_of(inputs, outputs);
   request.internals = internals;
+  const bool on_device = std::ranges::any_of(inputs, [](const InputView& view) { return view.gpu >= 0; });
+  const auto score_all = [&] {
+    for (request.first = 0; request.first < samples; request.first += request.count) {
+      request.count = std::min(samples - request.first, most_samples_);
+      const Lease lease(*this, request.count, on_device);
+      lease->score(request);
+    }
+  };
+  if (tables_ && tables_->cache()) {
+    // a batch makes one look-up, which reads one state of the tables
+    if (samples <= most_samples_) return score_all();
+    return tables_->cache()->in_one_state(score_all);
+  }
   std::optional<StoreReading> reading;
   if (tables_) request.tables = &reading.emplace(tables_->read());
-  const bool on_device = std::ranges::any_of(inputs, [](const InputView& view) { return view.gpu >= 0; });
-  while (request.first < samples) {
-    request.count = std::min(samples - request.first, most_samples_);
-    const Lease lease(*this, request.count, on_device);
-    lease->score(request);
-    request.first += request.count;
-  }
+  score_all();
+}
+
+std::optional<StoreCacheStatistics> ServedModel::cache_statistics() const {
+  if (!tables_ || !tables_->cache()) return std::nullopt;
+  return tables_->cache()->statistics();
 }
 
 std::vector<std::vector<float>> ServedModel::look_up(std::span<const std::vector<int64_t>> keys) {

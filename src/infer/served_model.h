@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/comm/self_comm.h"
 #include "hctr/model.h"
+#include "hctr/store_cache.h"
 #include "hctr/use_model.h"
 #include "infer/loaded_model.h"
 #include "infer/score_session.h"
@@ -25,8 +26,9 @@ namespace hctr {
 /// score() is thread-safe.
 class ServedModel {
  public:
-  /// Errors: those of Model.
-  explicit ServedModel(const LoadOptions&);
+  /// `caches_on_cpu`: reads rows of a store through the reference implementation of the GPU cache, if the model is on a
+  /// CPU. Errors: those of Model.
+  explicit ServedModel(const LoadOptions&, bool caches_on_cpu = false);
 
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
@@ -48,6 +50,8 @@ class ServedModel {
   std::vector<std::vector<float>> look_up(std::span<const std::vector<int64_t>> keys);
   /// Implements Model::evaluate(); concurrent calls run one after another.
   EvaluationSummary evaluate(const std::string& source, const std::atomic<int>* stop);
+  /// The statistics of the GPU cache; none if the model does not read rows through one.
+  std::optional<StoreCacheStatistics> cache_statistics() const;
   /// For each key of an embedding: whether its table has a row for it. Thread-safe. Errors: those of the store.
   std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys);
 

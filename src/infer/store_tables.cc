@@ -8,6 +8,7 @@
 #include "core/base/dtype.h"
 #include "core/base/expect.h"
 #include "ops/embedding/embedding_pool.h"
+#include "store/bound_version.h"
 
 namespace hctr {
 namespace {
@@ -101,6 +102,8 @@ StoreTables::StoreTables(std::shared_ptr<const StoreView> view, const Config& co
     numbers_.push_back(number);
   }
 }
+
+void StoreTables::use_cache(Device device) { cache_ = BoundVersion::shared(*view_, device); }
 
 std::vector<uint8_t> StoreTables::have_rows(size_t embedding, std::span<const SlotKey> keys) const {
   constexpr size_t kRowsAtATime = 1024;

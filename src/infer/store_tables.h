@@ -15,12 +15,22 @@
 
 namespace hctr {
 
+class BoundVersion;
+
 /// A view of a store, with the index of each embedding's table.
 class StoreTables {
  public:
   /// `model`: a model without tables of its own. Errors: Error(config) naming a table that the view lacks, that has
   /// another shape there, or that a store cannot represent.
   StoreTables(std::shared_ptr<const StoreView>, const Config&, const Replica& model);
+
+  /// Reads rows through the GPU cache of the view's version. Errors: those of BoundVersion::shared().
+  void use_cache(Device);
+  /// Null: rows are read in host memory.
+  BoundVersion* cache() const { return cache_.get(); }
+  const TableSpec& spec(size_t embedding) const { return model_.table_spec(embedding); }
+  /// The index of an embedding's table in the view.
+  size_t number(size_t embedding) const { return numbers_[embedding]; }
 
   StoreReading read() const { return StoreReading(*view_); }
   /// For each key of an embedding: whether the store has a row for it. Errors: those of StoreReading::get().
@@ -33,6 +43,7 @@ class StoreTables {
   std::shared_ptr<const StoreView> view_;
   const Replica& model_;
   std::vector<size_t> numbers_;  // [embedding] index of its table in the view
+  std::shared_ptr<BoundVersion> cache_;
 };
 
 }  // namespace hctr

@@ -24,7 +24,7 @@ size_t slot_of(const TableSpec& spec, int64_t key, size_t position) {
 
 VectorLookUp::VectorLookUp(LoadedModel& model, const StoreTables* tables, size_t embedding)
     : spec_(model.replica().table_spec(embedding)),
-      runtime_(model.device(), session_options(model)),
+      runtime_(tables ? Device{} : model.device(), session_options(model)),  // a store answers in host memory
       samples_(std::max<int64_t>(1, kKeysOfPass / spec_.slots)),
       slots_(static_cast<size_t>(spec_.slots)) {
   if (spec_.identity_by_slot && spec_.slots > 1 && spec_.direct.empty())

@@ -25,6 +25,8 @@ class SharedForward {
   const Network& network() const { return network_; }
   /// The logits that each loss reads, in a bound batch: any row stride, in the dtype of activations.
   std::vector<Tensor> logits(const Network::Binding&) const;
+  /// [embedding] the sparse input that it reads.
+  const std::vector<size_t>& embedding_inputs() const { return graph_.embedding_inputs; }
   /// Queues the lookups and layers on the context's stream.
   void run(Context&, const BatchTensors&, const Network::Binding&);
 

@@ -1,6 +1,7 @@
 #include "serve/metrics_page.h"
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct VersionView {
   StatisticsView view;
   int64_t waiting;
   std::vector<UnseenKeys::Slot> slots;
+  std::optional<StoreCacheStatistics> cache;
 };
 
 /// Rows and updates of a store: gauges and counters by model, and by table and level.
@@ -91,7 +93,8 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   for (const std::string& model : core.repository().models())
     for (const auto& [number, version] : core.repository().versions(model))
       views.push_back({cat("model=\"", escaped_label(model), "\",version=\"", number, "\""),
-                       version->statistics().view(), version->waiting(), version->unseen_keys()});
+                       version->statistics().view(), version->waiting(), version->unseen_keys(),
+                       version->model().cache_statistics()});
   std::string page;
   const auto metric = [&](const char* name, const char* type, const char* help,
                           const std::function<int64_t(const VersionView&)>& value) {
@@ -139,6 +142,21 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   };
   of_slots("hctr_sampled_keys", "Keys of one request in 16, by slot", &UnseenKeys::Slot::keys);
   of_slots("hctr_unseen_keys", "Sampled keys that have no row in the tables", &UnseenKeys::Slot::unseen);
+  const auto of_caches = [&](const char* name, const char* type, const char* help,
+                             int64_t StoreCacheStatistics::*value) {
+    std::string lines;
+    for (const VersionView& one : views)
+      if (one.cache) lines += cat(name, "{", one.labels, "} ", (*one.cache).*value, "\n");
+    if (!lines.empty()) page += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n", lines);
+  };
+  of_caches("hctr_gpu_cache_bytes", "gauge", "GPU memory of the cache of the model's tables",
+            &StoreCacheStatistics::bytes);
+  of_caches("hctr_gpu_cache_rows", "gauge", "Rows in the cache", &StoreCacheStatistics::keys);
+  of_caches("hctr_gpu_cache_keys", "counter", "Keys looked up in the cache", &StoreCacheStatistics::asked);
+  of_caches("hctr_gpu_cache_misses", "counter", "Keys that the cache lacked", &StoreCacheStatistics::misses);
+  of_caches("hctr_gpu_cache_defaults", "counter", "Keys that got the default row", &StoreCacheStatistics::defaults);
+  of_caches("hctr_gpu_cache_updated_rows", "counter", "Changed rows that updates brought to the cache",
+            &StoreCacheStatistics::updated);
   page += cat("# HELP hctr_http_connections Connections of HTTP that are open\n# TYPE hctr_http_connections gauge\n",
               "hctr_http_connections ", connections, "\n");
   if (core.store()) page += store_metrics(*core.store());

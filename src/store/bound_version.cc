@@ -6,38 +6,11 @@
 #include "core/device/device.h"
 
 namespace hctr {
-namespace {
-
-constexpr int64_t kRowsOfCacheChange = 16384;
-
-ops::CachedType type_of(StoreCacheOptions::Rows rows) {
-  switch (rows) {
-    case StoreCacheOptions::Rows::f32:
-      return ops::CachedType::f32;
-    case StoreCacheOptions::Rows::f16:
-      return ops::CachedType::f16;
-    case StoreCacheOptions::Rows::bf16:
-      return ops::CachedType::bf16;
-    case StoreCacheOptions::Rows::fp8:
-      return ops::CachedType::fp8;
-    case StoreCacheOptions::Rows::int8:
-      return ops::CachedType::int8;
-  }
-  throw Error(Kind::usage, "the field rows of StoreCacheOptions must be f32, f16, bf16, fp8 or int8");
-}
-
-ops::Combiner combiner_of(StoreView::Pooling pooling) {
-  return pooling == StoreView::Pooling::sum    ? ops::Combiner::sum
-         : pooling == StoreView::Pooling::mean ? ops::Combiner::mean
-                                               : ops::Combiner::sqrtn;
-}
-
-}  // namespace
-
 BoundVersion::BoundVersion(StoreView view, std::shared_ptr<const Version> version, const StoreCacheOptions& options,
                            const Device* device)
     : view_(std::move(view)), version_(std::move(version)), options_(options) {
   if (!device) return;
+  device_ = *device;
   cache_ = std::make_unique<DeviceCache>(
       DeviceCache::Options{.device = *device,
                            .rows_of_change = kRowsOfCacheChange,
@@ -46,6 +19,41 @@ BoundVersion::BoundVersion(StoreView view, std::shared_ptr<const Version> versio
       CacheSource{.rows = [this](int32_t space, std::span<const int64_t> keys, float* rows,
                                  uint8_t* found) { read(space, keys, rows, found); },
                   .updates = [this] { return Content(version_->content)->number; }});
+}
+
+CacheOfView cache_of(const StoreView& view) {
+  const StoreShared& store = BoundVersion::store_of(view);
+  return {store.cache, !store.changes_elsewhere};
+}
+
+/// Waits for an update that is changing the cache.
+BoundVersion::~BoundVersion() {
+  if (!link_) return;
+  const std::lock_guard lock(link_->lock);
+  link_->to = nullptr;
+}
+
+std::shared_ptr<BoundVersion> BoundVersion::shared(const StoreView& view, Device device) {
+  StoreShared& store = *view.version_->store;
+  if (store.changes_elsewhere)
+    throw Error(Kind::config,
+                "another program changes rows of the store, and a GPU cache would return old rows: use the CPU");
+  const std::lock_guard creating(store.caching);
+  std::shared_ptr<BoundVersion> before;
+  for (const std::weak_ptr<BoundVersion>& one : store.caches) {
+    const std::shared_ptr<BoundVersion> other = one.lock();
+    if (!other || *other->device() != device || other->version_->model != view.version_->model) continue;
+    if (other->version_ == view.version_) return other;
+    before = other;
+  }
+  const auto next = std::make_shared<BoundVersion>(view, view.version_, store.cache, &device);
+  {
+    const std::scoped_lock changing(store.updating, store.changing);
+    next->fill(before.get());
+  }
+  std::erase_if(store.caches, [](const auto& one) { return one.expired(); });
+  store.caches.push_back(next);
+  return next;
 }
 
 void BoundVersion::fill(BoundVersion* before) {
@@ -61,8 +69,13 @@ void BoundVersion::fill(BoundVersion* before) {
     else if (before && before->cache_)
       warm(*tables[t], t, *before);
   }
+  link_ = std::make_shared<Link>();
+  link_->to = this;
   listener_ = std::make_shared<const Version::Listener>(
-      [this](const std::vector<ChangesOfTable>& changes, uint64_t number) { take(changes, number); });
+      [link = link_](const std::vector<ChangesOfTable>& changes, uint64_t number) {
+        const std::lock_guard lock(link->lock);
+        if (link->to) link->to->take(changes, number);
+      });
   std::erase_if(version_->listeners, [](const auto& one) { return one.expired(); });
   version_->listeners.push_back(listener_);
 }
@@ -73,8 +86,8 @@ void BoundVersion::make_pools() {
     tables.push_back({table->dim(), table->rows()});
     defaults_.push_back(table->default_value());
   }
-  const int64_t bytes = options_.bytes > 0 ? options_.bytes : free_memory(cache_->device()) / 5 * 4;
-  const CachePlan plan = plan_cache(tables, type_of(options_.rows), bytes, kRowsOfCacheChange);
+  const bool sized = options_.bytes > 0 || options_.most_rows > 0 || options_.share > 0;
+  const CachePlan plan = plan_cache(tables, options_, sized ? 0 : automatic_cache_bytes(*device_));
   for (const CachePoolOptions& pool : plan.pools) cache_->add_pool(pool);
   for (const int32_t pool : plan.pool_of_table) pools_.push_back({pool, plan.pools[static_cast<size_t>(pool)].whole});
 }
@@ -98,7 +111,7 @@ void BoundVersion::warm(StoreTable& table, size_t number, BoundVersion& before) 
 std::vector<int64_t> BoundVersion::hot_keys(const std::string& table, int32_t slot) {
   const auto tables = Content(version_->content)->tables;
   for (size_t t = 0; t < tables.size(); ++t)
-    if (tables[t]->name() == table && !pools_[t].whole) return cache_->keys_by_use(space_of(t, slot));
+    if (tables[t]->name() == table && !cache_->whole(pools_[t].pool)) return cache_->keys_by_use(space_of(t, slot));
   return {};
 }
 
@@ -143,31 +156,6 @@ void BoundVersion::take(const std::vector<ChangesOfTable>& changes, uint64_t num
   }
 }
 
-StoreCache::Answer BoundVersion::lookup(std::span<const StoreCache::Part> parts, void* stream) {
-  check(parts);
-  std::exception_ptr failure;
-  {
-    const std::lock_guard lock(failure_lock_);
-    failure = failure_;
-  }
-  if (failure) std::rethrow_exception(failure);
-  if (!cache_) return read_all(parts);
-  std::vector<CacheRequest> requests;
-  for (const StoreCache::Part& part : parts)
-    requests.push_back({.space = space_of(part.table, part.slot),
-                        .keys = part.keys,
-                        .offsets = part.offsets,
-                        .combiner = combiner_of(part.pooling),
-                        .vectors = part.vectors,
-                        .stride = part.stride,
-                        .keys_there = part.keys_on_gpu});
-  CacheResult result;
-  cache_->lookup(requests, {cache_->device(), stream},
-                 options_.default_on_miss ? CacheMisses::defaulted : CacheMisses::answered, &result);
-  if (result.defaults > 0 && version_->on_miss == OnMiss::error && !options_.default_on_miss) name_missing(parts);
-  return {result.misses, result.defaults};
-}
-
 void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
   const Content content(version_->content);
   for (const StoreCache::Part& part : parts) {
@@ -183,7 +171,7 @@ void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
     if (part.slot != 0 && !table.about().by_slot)
       fail(cat("its rows belong to keys, but slot ", part.slot, " was given"));
     if (!part.vectors && !part.keys.empty()) fail("the memory for its vectors is missing");
-    if (part.keys_on_gpu && !cache_) fail("its keys are on a GPU, but the cache is not");
+    if (part.keys_on_gpu && !cache_) fail("its keys are on a GPU, but the cache has none: pass host memory");
     if (part.keys_on_gpu) continue;
     for (size_t b = 0; b + 1 < part.offsets.size(); ++b)
       if (part.offsets[b] > part.offsets[b + 1]) fail(cat("offset ", b + 1, " is less than the previous offset"));
@@ -191,44 +179,6 @@ void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
         (part.offsets.front() < 0 || part.offsets.back() > static_cast<int64_t>(part.keys.size())))
       fail(cat("offsets up to ", part.offsets.back(), " of ", part.keys.size(), " keys"));
   }
-}
-
-StoreCache::Answer BoundVersion::read_all(std::span<const StoreCache::Part> parts) const {
-  StoreCache::Answer answer;
-  const StoreReading reading(view_);
-  for (const StoreCache::Part& part : parts)
-    answer.defaults += part.offsets.empty()
-                           ? reading.get(part.table, part.keys, part.vectors, part.stride, nullptr, part.slot)
-                           : reading.get_pooled(part.table, part.keys, part.offsets, part.pooling, part.vectors,
-                                                part.stride, part.slot);
-  return answer;
-}
-
-/// Looks the keys up in the store. The store's error names the first key without a row.
-void BoundVersion::name_missing(std::span<const StoreCache::Part> parts) const {
-  const StoreReading reading(view_);
-  std::vector<float> rows;
-  const std::vector<StoreView::Table> tables = view_.tables();
-  for (const StoreCache::Part& part : parts) {
-    if (part.keys_on_gpu)
-      throw Error(Kind::data, cat("a request has keys without a row, possibly in table '", tables[part.table].name,
-                                  "'; pass keys in host memory to find out which keys"));
-    rows.resize(part.keys.size() * static_cast<size_t>(tables[part.table].dim));
-    reading.get(part.table, part.keys, rows.data(), 0, nullptr, part.slot);
-  }
-}
-
-StoreCacheStatistics BoundVersion::statistics() const {
-  StoreCacheStatistics all{.version = version_->name, .whole_tables = {}};
-  if (!cache_) return all;
-  const std::vector<StoreView::Table> tables = view_.tables();
-  for (size_t t = 0; t < pools_.size(); ++t)
-    if (pools_[t].whole) all.whole_tables.push_back(tables[t].name);
-  const CacheStatistics of = cache_->statistics();
-  all.keys = of.keys, all.bytes = of.bytes, all.requests = of.look_ups, all.asked = of.asked;
-  all.misses = of.misses, all.defaults = of.defaults, all.admitted = of.admitted, all.evicted = of.evicted;
-  all.updated = of.updated, all.repeated = of.repeated, all.bypassed = of.bypassed;
-  return all;
 }
 
 }  // namespace hctr

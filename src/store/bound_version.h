@@ -2,9 +2,11 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "hctr/store_cache.h"
+#include "store/cache_plan.h"
 #include "store/device_cache.h"
 #include "store/version.h"
 
@@ -24,15 +27,31 @@ class HCTR_HIDDEN BoundVersion {
 
   /// `device`: the cache's device; null: there is no cache, and the store answers requests.
   BoundVersion(StoreView, std::shared_ptr<const Version>, const StoreCacheOptions&, const Device* device);
+  ~BoundVersion();
+  BoundVersion(const BoundVersion&) = delete;
+  BoundVersion& operator=(const BoundVersion&) = delete;
 
   /// Chooses the tables to cache completely and loads them. For each other table, loads the keys that `before` used
   /// most recently; `before` may be null. Subscribes to updates of the version. Call with the locks of Store::State
   /// held. Errors: Error(device).
   void fill(BoundVersion* before);
 
-  StoreCache::Answer lookup(std::span<const StoreCache::Part>, void* stream);
+  /// The cache of a view's version on a device, which all models share. Creates the cache if no model uses it, and
+  /// loads the keys that another version of the model used most recently. Errors: those of fill(); Error(config) if
+  /// another program changes the store's rows.
+  static std::shared_ptr<BoundVersion> shared(const StoreView&, Device);
+  static const StoreShared& store_of(const StoreView& view) { return *view.version_->store; }
+
+  /// `default_value`: replaces the default values of the tables.
+  StoreCache::Answer lookup(std::span<const StoreCache::Part>, void* stream, std::optional<float> default_value = {});
+  /// Calls `work`, which makes several look-ups. All of them read one state of the version: if an update changes rows
+  /// meanwhile, calls `work` again, and in the end keeps updates from starting.
+  void in_one_state(const std::function<void()>& work);
   StoreCacheStatistics statistics() const;
   const StoreView& view() const { return view_; }
+  /// Null: there is no cache.
+  const Device* device() const { return device_ ? &*device_ : nullptr; }
+  const Version& version() const { return *version_; }
 
  private:
   using Content = ReadCopies<Version::Content>::Reading;
@@ -41,7 +60,15 @@ class HCTR_HIDDEN BoundVersion {
     bool whole;
   };
 
+  class HostVectors;
+  /// Connects the version's updates to this object until it is destroyed.
+  struct Link {
+    std::mutex lock;
+    BoundVersion* to;  // guarded by `lock`; null: destroyed
+  };
   void make_pools();
+  /// Identifies the current state of the version; none while the cache lacks an update.
+  std::optional<std::pair<uint64_t, int64_t>> settled_state() const;
   void warm(StoreTable&, size_t number, BoundVersion& before);
   std::vector<int64_t> hot_keys(const std::string& table, int32_t slot);
   int32_t space_of(size_t table, int32_t slot);
@@ -49,37 +76,35 @@ class HCTR_HIDDEN BoundVersion {
   void take(const std::vector<ChangesOfTable>&, uint64_t number);
   void check(std::span<const StoreCache::Part>) const;
   StoreCache::Answer read_all(std::span<const StoreCache::Part>) const;
-  void name_missing(std::span<const StoreCache::Part>) const;
+  void name_missing(std::span<const StoreCache::Part>, void* stream) const;
 
   StoreView view_;
   std::shared_ptr<const Version> version_;
   StoreCacheOptions options_;
+  std::optional<Device> device_;
   std::vector<PoolOfTable> pools_;  // of tables
   std::vector<float> defaults_;     // likewise
   mutable std::shared_mutex spaces_lock_;
   std::map<std::pair<size_t, int32_t>, int32_t> spaces_;  // [table, slot] the key space in the cache
   std::vector<std::pair<size_t, int32_t>> places_;        // of spaces
+  std::mutex idle_lock_;
+  std::vector<std::unique_ptr<HostBuffer>> idle_;  // page-locked memory for vectors on the host
   std::mutex failure_lock_;
   std::exception_ptr failure_;
   std::unique_ptr<DeviceCache> cache_;  // null without a device
+  std::shared_ptr<Link> link_;
   std::shared_ptr<const Version::Listener> listener_;
 };
+
+/// The GPU cache of models that use a view.
+struct CacheOfView {
+  StoreCacheOptions options;
+  bool possible;  ///< false: another program changes the rows
+};
+CacheOfView cache_of(const StoreView&);
 
 /// Creates a StoreCache on a device. The CPU is the reference implementation of the GPU's cache. `Device` null: no
 /// cache.
 StoreCache cache_on(const Store&, std::string_view model, const StoreCacheOptions&, const Device*);
-
-/// The pools of a cache and their numbers of rows.
-struct CachePlan {
-  struct Table {
-    int64_t dim, rows;
-  };
-  std::vector<CachePoolOptions> pools{};
-  std::vector<int32_t> pool_of_table{};
-};
-/// Caches the smallest tables completely, as long as they fit. The other tables share one pool per vector size. Memory
-/// is divided among these pools in proportion to the bytes of their tables' rows. Errors: Error(device) if memory is
-/// too small.
-CachePlan plan_cache(std::span<const CachePlan::Table>, ops::CachedType, int64_t bytes, int64_t rows_of_change);
 
 }  // namespace hctr

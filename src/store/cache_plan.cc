@@ -1,21 +1,104 @@
+#include "store/cache_plan.h"
+
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
 
 #include "core/base/expect.h"
-#include "store/bound_version.h"
+#include "core/device/device.h"
 
 namespace hctr {
 namespace {
 
 constexpr int64_t kFewestRows = 1024;
 
+/// A pool for all rows of a table, and for a quarter more rows, which updates may add.
+CachePoolOptions whole_pool_of(const CachePlan::Table& table, ops::CachedType type) {
+  return {static_cast<int32_t>(table.dim), type, table.rows + table.rows / 4 + kFewestRows, true};
+}
+
+/// Merges pools of one vector size if there are more than a cache has. A merged pool has rows for all its tables.
+void merge_pools(CachePlan& plan) {
+  constexpr size_t kMostPools = 200;
+  if (plan.pools.size() <= kMostPools) return;
+  std::map<std::pair<int32_t, bool>, int32_t> merged;
+  std::vector<CachePoolOptions> pools;
+  for (int32_t& number : plan.pool_of_table) {
+    CachePoolOptions& pool = plan.pools[static_cast<size_t>(number)];
+    const auto [at, is_new] = merged.try_emplace({pool.dim, pool.whole}, static_cast<int32_t>(pools.size()));
+    number = at->second;
+    if (is_new)
+      pools.push_back(pool);
+    else
+      pools[static_cast<size_t>(number)].rows += pool.rows;
+    pool.rows = 0;  // counted once, also if several tables have this pool
+  }
+  plan.pools = std::move(pools);
+}
+
+/// Limits the cached rows of each table. Partly cached tables of one vector size share a pool.
+CachePlan plan_rows(std::span<const CachePlan::Table> tables, ops::CachedType type, const StoreCacheOptions& options) {
+  CachePlan plan;
+  plan.pool_of_table.assign(tables.size(), -1);
+  std::map<int64_t, int32_t> pool_of_dim;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const CachePlan::Table& table = tables[t];
+    const int64_t most = options.most_rows > 0
+                             ? options.most_rows
+                             : static_cast<int64_t>(std::ceil(options.share * static_cast<double>(table.rows)));
+    auto next = static_cast<int32_t>(plan.pools.size());
+    if (most >= table.rows) {
+      plan.pools.push_back(whole_pool_of(table, type));
+    } else if (const auto found = pool_of_dim.find(table.dim); found != pool_of_dim.end()) {
+      plan.pools[static_cast<size_t>(next = found->second)].rows += most;
+    } else {
+      pool_of_dim[table.dim] = next;
+      plan.pools.push_back({static_cast<int32_t>(table.dim), type, most, false});
+    }
+    plan.pool_of_table[t] = next;
+  }
+  merge_pools(plan);
+  return plan;
+}
+
 }  // namespace
+
+ops::CachedType cached_type(StoreCacheOptions::Rows rows) {
+  switch (rows) {
+    case StoreCacheOptions::Rows::f32:
+      return ops::CachedType::f32;
+    case StoreCacheOptions::Rows::f16:
+      return ops::CachedType::f16;
+    case StoreCacheOptions::Rows::bf16:
+      return ops::CachedType::bf16;
+    case StoreCacheOptions::Rows::fp8:
+      return ops::CachedType::fp8;
+    case StoreCacheOptions::Rows::int8:
+      return ops::CachedType::int8;
+  }
+  throw Error(Kind::usage, "the field rows of StoreCacheOptions must be f32, f16, bf16, fp8 or int8");
+}
+
+int64_t automatic_cache_bytes(Device device) {
+  const int64_t free = free_memory(device), all = free + used_memory(device);
+  return std::min(all / 5 * 2, free / 5 * 4);
+}
+
+std::vector<int64_t> CachePlan::bytes(int64_t rows_of_change) const {
+  std::vector<int64_t> all;
+  for (const CachePoolOptions& pool : pools) all.push_back(DeviceCache::bytes_of(pool, rows_of_change));
+  return all;
+}
+
+CachePlan plan_cache(std::span<const CachePlan::Table> tables, const StoreCacheOptions& options, int64_t automatic) {
+  const ops::CachedType type = cached_type(options.rows);
+  if (options.most_rows > 0 || options.share > 0) return plan_rows(tables, type, options);
+  return plan_cache(tables, type, options.bytes > 0 ? options.bytes : automatic, kRowsOfCacheChange);
+}
 
 CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType type, int64_t bytes,
                      int64_t rows_of_change) {
-  const auto whole_pool = [&](const CachePlan::Table& table) {
-    // Reserves a quarter more rows than the table has, for keys that updates add.
-    return CachePoolOptions{static_cast<int32_t>(table.dim), type, table.rows + table.rows / 4 + kFewestRows, true};
-  };
   const auto bytes_of = [&](const CachePoolOptions& pool) { return DeviceCache::bytes_of(pool, rows_of_change); };
   struct Candidate {
     size_t table;
@@ -24,7 +107,7 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
   std::vector<Candidate> by_size;
   int64_t all = 0;
   for (size_t t = 0; t < tables.size(); ++t) {
-    by_size.push_back({t, bytes_of(whole_pool(tables[t]))});
+    by_size.push_back({t, bytes_of(whole_pool_of(tables[t], type))});
     all += by_size.back().bytes;
   }
   std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
@@ -36,7 +119,7 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
   for (const Candidate& one : by_size) {
     if (one.bytes > left - kept) break;
     plan.pool_of_table[one.table] = static_cast<int32_t>(plan.pools.size());
-    plan.pools.push_back(whole_pool(tables[one.table]));
+    plan.pools.push_back(whole_pool_of(tables[one.table], type));
     left -= one.bytes;
   }
 
@@ -70,6 +153,7 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
         plan.pool_of_table[t] = static_cast<int32_t>(plan.pools.size());
     plan.pools.push_back(pool(std::min(fits, std::max(rows, kFewestRows))));
   }
+  merge_pools(plan);
   return plan;
 }
 

@@ -1,7 +1,6 @@
 #include "store/device_cache.h"
 
 #include <algorithm>
-#include <map>
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
@@ -159,6 +158,16 @@ std::vector<int64_t> DeviceCache::keys_by_use(int32_t number) {
   return keys;
 }
 
+ops::CachedType DeviceCache::type_of(int32_t pool) const {
+  const std::lock_guard lock(lists_);
+  return pools_[static_cast<size_t>(pool)]->options.type;
+}
+
+bool DeviceCache::whole(int32_t pool) const {
+  const std::lock_guard lock(lists_);
+  return pools_[static_cast<size_t>(pool)]->options.whole;
+}
+
 CacheStatistics DeviceCache::statistics() {
   const CurrentDevice current(options_.device);
   CacheStatistics all{.look_ups = look_ups_,
@@ -171,11 +180,9 @@ CacheStatistics DeviceCache::statistics() {
                       .bypassed = bypassed_};
   const std::lock_guard changes(changing_);
   for (const auto& pool : pools_) {
-    ops::CacheCounts counts{};
-    copy_bytes(writer_stream_.ref(), &counts, pool->device.counts, sizeof counts);
-    writer_stream_.ref().synchronize();
+    const ops::CacheCounts counts = counts_of(*pool);
     all.keys += counts.keys;
-    all.evicted += counts.evicted;
+    all.evicted += pool->evicted + counts.evicted;
     all.bytes += static_cast<int64_t>(pool->memory.bytes());
   }
   return all;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -24,7 +25,8 @@ struct CachePoolOptions {
   int32_t dim = 0;
   ops::CachedType type = ops::CachedType::f32;
   int64_t rows = 0;  ///< approximate maximum number of keys
-  /// the pool contains all keys of its tables: keys are never evicted, and a missing key has no row
+  /// the pool contains all keys of its tables: keys are never evicted, and a missing key has no row, until an update
+  /// adds more keys than the pool has room for
   bool whole = false;
 };
 
@@ -47,12 +49,13 @@ struct CacheRequest {
   int64_t stride = 0;  ///< elements from one vector to the next; 0: dim
   /// keys and offsets are in device memory, or will be once work queued on the stream has run
   bool keys_there = false;
+  std::optional<float> default_value{};  ///< replaces the default value of the space
 };
 
 /// The result for keys without a cached row.
 enum class CacheMisses {
   answered,  ///< the source's row
-  defaulted  ///< the default value, without waiting for the source
+  defaulted  ///< the default value, without a call of the source; the key may be admitted later
 };
 
 struct CacheResult {
@@ -94,15 +97,15 @@ class DeviceCache {
 
   /// Writes the vectors, in stream order. With CacheMisses::answered, waits for the GPU's look-up; all rows are from
   /// the same update, and missed keys may be admitted later. With CacheMisses::defaulted, waits only if `result` is
-  /// given, and rows may be a mixture from before and after a concurrent update.
+  /// given, and rows may be a mixture from before and after a concurrent update. Without `result`, missed keys are
+  /// neither counted nor admitted.
   void lookup(std::span<const CacheRequest>, StreamRef, CacheMisses, CacheResult* result = nullptr);
 
   /// Adds or replaces rows. absent: [keys], or null; nonzero marks a key without a row. Waits for the change.
   void replace(int32_t space, std::span<const int64_t> keys, const float* rows, const uint8_t* absent = nullptr);
   /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
-  /// keys in `removed` lose their rows. Whole pools also add new keys; an update with more keys than the pool's spare
-  /// rows becomes visible in parts. `number`: the value of CacheSource::updates() that includes this update. Waits for
-  /// the change.
+  /// keys in `removed` lose their rows. Whole pools also add new keys; a pool that has no room for them is no longer
+  /// whole. `number`: the value of CacheSource::updates() that includes this update. Waits for the change.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -112,12 +115,17 @@ class DeviceCache {
   void update(std::span<const Update>, uint64_t number);
   /// The keys of a table with a row, most recently used first.
   std::vector<int64_t> keys_by_use(int32_t space);
+  /// Whether the pool still contains all keys of its tables.
+  bool whole(int32_t pool) const;
   /// Removes all keys of a table that is no longer used.
   void forget(int32_t space);
   /// Waits until all keys that are due for admission have been added.
   void settle();
 
   CacheStatistics statistics();
+  int32_t dim(int32_t space_number) const { return space(space_number).dim; }
+  uint64_t applied() const { return applied_; }   ///< the number of the last update()
+  int64_t bypassed() const { return bypassed_; }  ///< as in CacheStatistics
   Device device() const { return options_.device; }
 
  private:
@@ -137,11 +145,13 @@ class DeviceCache {
   class Lease;
 
   Space space(int32_t number) const;
+  ops::CachedType type_of(int32_t pool) const;
   void check(std::span<const CacheRequest>) const;
   bool look_up_once(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   void start(Session&, std::span<const CacheRequest>, StreamRef, bool lists_misses);
   void await_answer(Session&, StreamRef) const;
   void answer(Session&, std::span<const CacheRequest>, StreamRef, std::vector<ops::CacheMiss>, CacheResult&);
+  void default_misses(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   void answer_all(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   uint64_t updates_of_source() const { return source_.updates ? source_.updates() : applied_.load(); }
   void consider(int32_t space, std::span<const int64_t> keys);
@@ -153,7 +163,10 @@ class DeviceCache {
   void write(Pool&, const Rows&, bool only_present);
   void set(Pool&);
   void remove(Pool&, bool only_untaken);
+  void wait_for_lookups();
   void end_change();
+  ops::CacheCounts counts_of(const Pool&);
+  bool outgrow(size_t pool);
 
   Options options_;
   CacheSource source_;

@@ -1,6 +1,7 @@
 // Adds, changes and removes rows of a DeviceCache, one change at a time.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
@@ -67,8 +68,8 @@ void DeviceCache::remove(Pool& pool, bool only_untaken) {
   ops::cache_remove(writer_, pool.device, change);
 }
 
-/// Frees retired rows, after waiting for look-ups that may still read them.
-void DeviceCache::end_change() {
+/// Waits for look-ups that began before the changes of entries so far, and may still read rows of the old entries.
+void DeviceCache::wait_for_lookups() {
   const StreamRef stream = writer_stream_.ref();
   ops::CacheState* const state = state_of(state_);
   ops::cache_next_epoch(writer_, state);
@@ -87,9 +88,14 @@ void DeviceCache::end_change() {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     read();
   }
+}
+
+/// Frees retired rows, after waiting for look-ups that may still read them.
+void DeviceCache::end_change() {
+  wait_for_lookups();
   for (const auto& pool : pools_) ops::cache_reclaim(writer_, pool->device);
-  ops::cache_set_era(writer_, state, ++era_);
-  stream.synchronize();
+  ops::cache_set_era(writer_, state_of(state_), ++era_);
+  writer_stream_.ref().synchronize();
 }
 
 void DeviceCache::replace(int32_t number, std::span<const int64_t> keys, const float* rows, const uint8_t* absent) {
@@ -108,6 +114,11 @@ void DeviceCache::replace(int32_t number, std::span<const int64_t> keys, const f
     if (absent) std::copy_n(absent + first, count, some.absent.begin());
     write(pool, some, false);
     set(pool);
+    if (pool.options.whole && counts_of(pool).refused > 0) {
+      ops::cache_begin_update(writer_, state_of(state_));
+      outgrow(static_cast<size_t>(of.pool));
+      ops::cache_end_update(writer_, state_of(state_));
+    }
     end_change();
   }
 }
@@ -132,13 +143,18 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
     gone.absent.resize(gone.keys.size(), 1);
     gone.rows.resize(gone.keys.size() * static_cast<size_t>(of.dim));
   }
-  const auto begin = [&] { ops::cache_begin_update(writer_, state_of(state_)); };
-  const auto end = [&] { ops::cache_end_update(writer_, state_of(state_)); };
-  // If a whole pool has fewer free rows than an update has keys, the excess is applied first, as separate parts.
+  // Look-ups that overlap the time from begin() to the end are repeated.
+  bool begun = false;
+  const auto begin = [&] {
+    if (!std::exchange(begun, true)) ops::cache_begin_update(writer_, state_of(state_));
+  };
+  // If a whole pool has fewer free rows than an update has keys, the excess is applied first, in parts.
   for (size_t p = 0; p < pools_.size(); ++p) {
     Pool& pool = *pools_[p];
     Rows& rows = written[p];
-    const auto dim = static_cast<size_t>(pool.options.dim), most = static_cast<size_t>(pool.spare);
+    const auto dim = static_cast<size_t>(pool.options.dim);
+    auto most = static_cast<size_t>(pool.spare);
+    if (pool.options.whole && rows.keys.size() > most) most = std::max<size_t>(most, counts_of(pool).free_rows);
     while (pool.options.whole && rows.keys.size() > most) {
       const auto tail = rows.keys.size() - most;
       Rows part{{rows.keys.begin() + static_cast<ptrdiff_t>(tail), rows.keys.end()},
@@ -147,7 +163,9 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
                 {rows.absent.begin() + static_cast<ptrdiff_t>(tail), rows.absent.end()}};
       rows.keys.resize(tail), rows.spaces.resize(tail), rows.rows.resize(tail * dim), rows.absent.resize(tail);
       write(pool, part, false);
-      begin(), set(pool), end();
+      begin();
+      set(pool);
+      outgrow(p);
       end_change();
     }
   }
@@ -158,7 +176,7 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
     if (written[p].keys.empty()) continue;
     set(*pools_[p]);
     // keys whose rows did not fit are removed, so that later look-ups miss them
-    if (!pools_[p]->options.whole) remove(*pools_[p], true);
+    if (!outgrow(p) && !pools_[p]->options.whole) remove(*pools_[p], true);
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     if (removed[p].keys.empty()) continue;
@@ -173,9 +191,46 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
     pool.change.count = count;
     remove(pool, false);
   }
-  end();
+  ops::cache_end_update(writer_, state_of(state_));
   end_change();
   applied_ = number;
+}
+
+ops::CacheCounts DeviceCache::counts_of(const Pool& pool) {
+  ops::CacheCounts counts{};
+  copy_bytes(writer_stream_.ref(), &counts, pool.device.counts, sizeof counts);
+  writer_stream_.ref().synchronize();
+  return counts;
+}
+
+/// If a whole pool had no room for keys of the current change, it becomes a pool of some keys: it is emptied, and its
+/// keys are admitted again when look-ups miss them. Returns whether this happened. Call between the begin and the end
+/// of an update, because look-ups that overlap it must be repeated.
+bool DeviceCache::outgrow(size_t number) {
+  Pool& pool = *pools_[number];
+  if (!pool.options.whole) return false;
+  const ops::CacheCounts before = counts_of(pool);
+  if (before.refused == 0) return false;
+  const size_t entries = static_cast<size_t>(pool.device.sets) * ops::kCacheWays;
+  int64_t rows = 0;
+  {
+    const std::lock_guard lock(lists_);
+    pool.options.whole = pool.device.whole = false;
+    pool.device.sets =
+        static_cast<uint32_t>(std::max<int64_t>(1, (int64_t{pool.device.row_capacity} - pool.spare) / ops::kCacheWays));
+    pool.options.rows = int64_t{pool.device.sets} * ops::kCacheWays;
+    for (const auto& one : pools_) rows += one->options.whole ? 0 : one->options.rows;
+  }
+  pool.evicted += int64_t{before.keys} + before.evicted;
+  const StreamRef stream = writer_stream_.ref();
+  copy_bytes(stream, pool_list_.data() + number * sizeof(ops::CachePool), &pool.device, sizeof(ops::CachePool));
+  zero_bytes(stream, pool.device.entries, entries * sizeof *pool.device.entries);
+  wait_for_lookups();
+  ops::cache_clear(writer_, pool.device);
+  stream.synchronize();
+  const std::lock_guard lock(pending_lock_);
+  admission_.resize(rows);
+  return true;
 }
 
 void DeviceCache::forget(int32_t number) {

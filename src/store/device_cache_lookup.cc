@@ -1,11 +1,13 @@
 // Look-ups in a DeviceCache. One kernel reads the cached rows; the source provides the rows of missed keys.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
 #include "core/device/current_device.h"
+#include "ops/cache/row_cache_rules.h"
 #include "store/device_cache.h"
 #include "store/device_cache_parts.h"
 #include "store/unique_keys.h"
@@ -20,6 +22,19 @@ std::byte* grown_host(std::unique_ptr<HostBuffer>& buffer, Device device, size_t
   if (!buffer || buffer->bytes() < bytes)
     buffer = std::make_unique<HostBuffer>(device, std::max(bytes, buffer ? 2 * buffer->bytes() : size_t{4096}));
   return buffer->data();
+}
+
+/// Rounds rows [rows, dim] like the cache does, so that answers do not depend on which keys are cached.
+void round_like_cached(ops::CachedType type, int64_t dim, std::span<float> rows) {
+  if (type == ops::CachedType::f32) return;
+  std::vector<std::byte> stored(static_cast<size_t>(dim * ops::bytes_of(type)));
+  for (float* row = rows.data(); row < rows.data() + rows.size(); row += dim) {
+    float largest = 0;
+    for (int64_t d = 0; d < dim; ++d) largest = std::max(largest, std::abs(row[d]));
+    const float scale = ops::cache_scale(type, largest);
+    for (int64_t d = 0; d < dim; ++d) ops::store_cached(type, stored.data(), d, row[d], scale);
+    for (int64_t d = 0; d < dim; ++d) row[d] = ops::cached_element(type, stored.data(), d, scale);
+  }
 }
 
 int64_t vectors_of(const CacheRequest& request) {
@@ -118,12 +133,11 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
                              .combiner = request.combiner,
                              .out = request.vectors,
                              .stride = request.stride == 0 ? of.dim : request.stride,
-                             .default_value = of.default_value});
+                             .default_value = request.default_value.value_or(of.default_value)});
     session.lookup.items += vectors_of(request);
     session.lookup.has_bags |= !request.offsets.empty();
     session.lookup.most_dim = std::max(session.lookup.most_dim, of.dim);
-    const std::lock_guard lock(lists_);
-    session.lookup.only_f32 &= pools_[static_cast<size_t>(of.pool)]->options.type == ops::CachedType::f32;
+    session.lookup.only_f32 &= type_of(of.pool) == ops::CachedType::f32;
     key += request.keys.size();
   }
   std::copy(session.parts.begin(), session.parts.end(), reinterpret_cast<ops::CachePart*>(here));
@@ -168,10 +182,10 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   Session& session = *lease;
   CacheResult counts;
   if (misses == CacheMisses::defaulted) {
-    start(session, requests, stream, false);
+    start(session, requests, stream, result != nullptr);
     if (!result) return;
     await_answer(session, stream);
-    counts = {session.said().misses, session.said().defaults};
+    default_misses(session, requests, stream, counts);
   } else {
     const auto until = Clock::now() + std::chrono::milliseconds(options_.wait_ms);
     while (!look_up_once(session, requests, stream, counts)) {
@@ -242,6 +256,7 @@ void DeviceCache::answer(Session& session, std::span<const CacheRequest> request
     unique.set(keys);
     there.assign(unique.keys.size(), 0);
     source_.rows(part.space, unique.keys, rows + value, there.data());
+    round_like_cached(type_of(part.pool), dim, {rows + value, unique.keys.size() * static_cast<size_t>(dim)});
     for (size_t u = 0; u < unique.keys.size(); ++u) {
       const auto at = begin + static_cast<size_t>(unique.places[u]);
       found[at] = {p, misses[at].at, there[u] ? value + static_cast<int64_t>(u) * dim : -1};
@@ -262,6 +277,44 @@ void DeviceCache::answer(Session& session, std::span<const CacheRequest> request
                   {.found = found,
                    .found_count = static_cast<int64_t>(misses.size()),
                    .values = rows,
+                   .bags = bags,
+                   .bag_count = bag_count});
+  session.done->record(stream);
+}
+
+/// Gives missed keys the default value, and counts their misses for admission.
+void DeviceCache::default_misses(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
+                                 CacheResult& counts) {
+  const ops::CacheAnswer said = session.said();
+  counts = {said.misses, said.defaults + said.misses};
+  if (said.misses == 0) return;
+  const auto* const listed = elements_of<const ops::CacheMiss>(*session.misses);
+  std::vector<ops::CacheMiss> misses(listed, listed + said.misses);
+  std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  session.reserve_answers(misses.size(), 0, misses.size());
+  auto* const found = elements_of<ops::CacheFound>(*session.found);
+  auto* const bags = elements_of<int64_t>(*session.bags);
+  int64_t bag_count = 0;
+  UniqueKeys unique;
+  std::vector<int64_t> keys;
+  for (size_t begin = 0, end = 0; begin < misses.size(); begin = end) {
+    const int32_t p = misses[begin].part;
+    keys.clear();
+    for (; end < misses.size() && misses[end].part == p; ++end) {
+      const ops::CacheMiss& miss = misses[end];
+      keys.push_back(miss.key);
+      found[end] = {p, miss.at, -1};
+      if (session.parts[static_cast<size_t>(p)].offsets && (bag_count == 0 || bags[bag_count - 1] != miss.item))
+        bags[bag_count++] = miss.item;
+    }
+    unique.set(keys);
+    consider(requests[static_cast<size_t>(p)].space, unique.keys);
+  }
+  Context ctx(runtime_, stream);
+  ops::cache_fill(ctx, session.lookup,
+                  {.found = found,
+                   .found_count = static_cast<int64_t>(misses.size()),
+                   .values = nullptr,
                    .bags = bags,
                    .bag_count = bag_count});
   session.done->record(stream);

@@ -11,7 +11,8 @@ struct DeviceCache::Pool {
   void reserve(int64_t keys, int64_t rows);
 
   CachePoolOptions options;
-  int64_t spare;  ///< rows that must be free after each change
+  int64_t spare;        ///< rows that must be free after each change
+  int64_t evicted = 0;  ///< keys that left with the pool's first entries, when it was whole no more
   Buffer memory;
   ops::CachePool device{};
   // Memory of the change in progress.

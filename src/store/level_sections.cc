@@ -24,6 +24,61 @@ const Words<StoreRedisOptions::Eviction>& EnumWords<StoreRedisOptions::Eviction>
   return words;
 }
 
+template <>
+const Words<StoreCacheSection::Miss>& EnumWords<StoreCacheSection::Miss>::table() {
+  using Miss = StoreCacheSection::Miss;
+  static const Words<Miss> words = {{"look_up", Miss::look_up}, {"default", Miss::default_row}};
+  return words;
+}
+
+template <>
+const Words<StoreCacheOptions::Rows>& EnumWords<StoreCacheOptions::Rows>::table() {
+  using Rows = StoreCacheOptions::Rows;
+  static const Words<Rows> words = {
+      {"f32", Rows::f32}, {"f16", Rows::f16}, {"bf16", Rows::bf16}, {"fp8", Rows::fp8}, {"int8", Rows::int8}};
+  return words;
+}
+
+Schema<StoreCacheSection> cache_schema() {
+  using C = StoreCacheSection;
+  return Schema<C>("gpu_cache")
+      .opt("bytes", &C::bytes, "GPU memory for rows and their index", at_least(0))
+      .opt("most_rows", &C::most_rows, "maximum number of rows of each table in the cache", at_least(0))
+      .opt("share", &C::share, "maximum fraction of the rows of each table in the cache", between(0, 1))
+      .opt(
+          "row_type", &C::row_type,
+          "type of cached elements. f32: look-ups return the rows of the store; f16, bf16, fp8 and int8: rounded rows; "
+          "fp8 and int8 have one scale per row")
+      .opt("on_miss", &C::on_miss,
+           "result for a key that the cache lacks. look_up: its row in the levels below; default: the default row, "
+           "without waiting for the levels")
+      .opt("admit_after", &C::admit_after, "number of requests that must miss a key before its row is cached",
+           between(1, 1000000))
+      .opt("wait_ms", &C::wait_ms,
+           "maximum time that a request waits for an update of the cache; then the levels below answer",
+           between(0, 3600000))
+      .opt(
+          "needs_gpu", &C::needs_gpu,
+          "true: a model or a cache on a machine without a GPU is an error; false: the levels answer on such a machine")
+      .together([](C& c, const std::string& pointer, Problems& problems) {
+        if ((c.bytes > 0) + (c.most_rows > 0) + (c.share > 0) > 1)
+          problems.error(pointer, "the size is one of \"bytes\", \"most_rows\" and \"share\"");
+      })
+      .closed();
+}
+
+StoreCacheOptions options_of(const StoreCacheSection& from) {
+  return {.gpu = StoreCacheOptions::kGpuIfAny,
+          .bytes = from.bytes,
+          .most_rows = from.most_rows,
+          .share = from.share,
+          .rows = from.row_type,
+          .admit_after = static_cast<int>(from.admit_after),
+          .default_on_miss = from.on_miss == StoreCacheSection::Miss::default_row,
+          .wait_ms = static_cast<int>(from.wait_ms),
+          .needs_gpu = from.needs_gpu};
+}
+
 Schema<StoreRocksSection> rocks_schema() {
   using R = StoreRocksSection;
   return Schema<R>("rocksdb")

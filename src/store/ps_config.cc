@@ -7,8 +7,6 @@
 namespace hctr {
 namespace {
 
-constexpr const char* kOfGpuCache = "configures the GPU cache, which ps.json cannot set up here";
-
 struct PsVolatile {
   std::string type = "parallel_hash_map";
   std::optional<int64_t> overflow_margin;
@@ -39,6 +37,13 @@ struct PsModel {
   std::vector<std::string> sparse_files, embedding_table_names;
   std::vector<int64_t> embedding_vecsize_per_table;
   std::vector<double> default_value_for_each_table;
+  bool gpucache = true, use_static_table = false, fp8_quant = false;
+  double gpucacheper = 0.2;
+  std::string embedding_cache_type = "dynamic";
+
+  bool in_gpu_whole() const {
+    return use_static_table || embedding_cache_type == "static" || embedding_cache_type == "uvm";
+  }
 };
 
 struct PsConfig {
@@ -129,18 +134,22 @@ Schema<PsModel> ps_model_schema() {
       .need("sparse_files", &PsModel::sparse_files, "a folder for each table")
       .need("embedding_vecsize_per_table", &PsModel::embedding_vecsize_per_table, "elements of a row")
       .opt("default_value_for_each_table", &PsModel::default_value_for_each_table, "for unknown keys")
-      .opt("embedding_table_names", &PsModel::embedding_table_names, "default: sparse_embedding0, ...");
+      .opt("embedding_table_names", &PsModel::embedding_table_names, "default: sparse_embedding0, ...")
+      .opt("gpucache", &PsModel::gpucache, "whether there is a GPU cache")
+      .opt("gpucacheper", &PsModel::gpucacheper, "fraction of each table's rows in the GPU cache", between(0, 1))
+      .opt("embedding_cache_type", &PsModel::embedding_cache_type, "dynamic, static or uvm")
+      .opt("use_static_table", &PsModel::use_static_table, "all rows are in the GPU cache")
+      .opt("fp8_quant", &PsModel::fp8_quant, "with a static cache: rows of 8-bit elements");
   ignore(schema, {"dense_file", "network_file", "label_dim", "slot_num", "maxnum_des_feature_per_sample"},
          "a store serves only tables; a Model reads its dense part from its own files");
   ignore(schema,
          {"num_of_worker_buffer_in_pool", "num_of_refresher_buffer_in_pool", "max_batch_size",
           "maxnum_catfeature_query_per_table_per_sample", "thread_pool_size", "use_context_stream"},
          "requests may have any size, and need no fixed number of buffers");
-  ignore(schema,
-         {"deployed_device_list", "gpucache", "gpucacheper", "cache_refresh_percentage_per_iteration", "refresh_delay",
-          "refresh_interval", "embedding_cache_type", "use_static_table", "use_hctr_cache_implementation", "init_ec",
-          "enable_pagelock", "fp8_quant"},
-         kOfGpuCache);
+  ignore(schema, {"cache_refresh_percentage_per_iteration", "refresh_delay", "refresh_interval"},
+         "updates change rows of the GPU cache at once");
+  ignore(schema, {"deployed_device_list"}, "a Model or a cache names its GPU");
+  ignore(schema, {"use_hctr_cache_implementation", "init_ec", "enable_pagelock"}, "there is one kind of GPU cache");
   ignore(schema, {"hit_rate_threshold"}, "misses are always answered correctly, never with default rows");
   ignore(schema, {"fuse_embedding_table"}, "this store does not fuse tables");
   schema.closed();
@@ -295,6 +304,36 @@ void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& 
   config.models.push_back(std::move(model));
 }
 
+/// HugeCTR has a cache for each model and table. Here the models of a store have one configuration.
+void read_cache(const PsConfig& ps, StoreConfig& config, Problems& problems) {
+  StoreCacheSection cache;
+  bool differ = false;
+  size_t cached = 0, fp8 = 0;
+  for (size_t m = 0; m < ps.models.size(); ++m) {
+    const PsModel& model = ps.models[m];
+    if (!is_word(model.embedding_cache_type, {"dynamic", "static", "uvm", "stochastic"}))
+      problems.error(cat("/models/", m, "/embedding_cache_type"),
+                     cat("\"", model.embedding_cache_type, "\" is no type",
+                         did_you_mean(model.embedding_cache_type, {"dynamic", "static", "uvm", "stochastic"}, 4)));
+    if (!model.gpucache) continue;
+    const double share = model.in_gpu_whole() ? 1 : model.gpucacheper;
+    differ = differ || (cached > 0 && share != cache.share);
+    cache.share = std::max(cache.share, share);
+    fp8 += model.fp8_quant && model.in_gpu_whole();
+    ++cached;
+  }
+  if (cached == 0) return;
+  if (config.changes_elsewhere())
+    return problems.note("/models",
+                         "no GPU cache: other programs may change the rows in Redis, and it would keep old rows");
+  if (differ) problems.note("/models", cat("the GPU cache of every model has the largest gpucacheper, ", cache.share));
+  if (fp8 == cached)
+    cache.row_type = StoreCacheOptions::Rows::fp8;
+  else if (fp8 > 0)
+    problems.note("/models", "fp8_quant has no effect unless it is set for every model");
+  config.gpu_cache = cache;
+}
+
 }  // namespace
 
 StoreConfig read_ps_config(const Json& json, Problems& problems) {
@@ -324,6 +363,7 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
   for (size_t m = 0; m < ps.models.size(); ++m)
     read_model(ps.models[m], m, has_rows_already(ps, config), config, problems);
   read_updates(ps, config, problems);
+  read_cache(ps, config, problems);
   return config;
 }
 

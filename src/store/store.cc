@@ -19,7 +19,7 @@ double time_of(const fs::path& file) {
 
 }  // namespace
 
-Store::Store(const StoreOptions& options) : state_(std::make_unique<State>(options)) {}
+Store::Store(const StoreOptions& options) : state_(std::make_shared<State>(options)) {}
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
@@ -105,6 +105,8 @@ bool Store::apply(std::string_view model, int64_t iteration, std::span<const Sto
   const std::vector<int64_t> rows_after(changes.size(), -1);  // not said
   return state_->apply(version, iteration, std::move(changes), rows_after, unix_time());
 }
+
+const StoreCacheOptions& Store::cache_options() const { return state_->shared->cache; }
 
 bool Store::refresh() {
   const std::scoped_lock lock(state_->updating, state_->changing);

@@ -74,6 +74,9 @@ void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems
     problems.error(pointer + "/memory",
                    "the memory level would keep old rows, since other programs change the "
                    "rows in Redis; set \"memory\": false");
+  if (c.gpu_cache && c.changes_elsewhere())
+    problems.error(pointer + "/gpu_cache",
+                   "the GPU cache would keep old rows, since another program changes the rows of the lowest level");
   const bool follows = c.rocksdb && c.rocksdb->open == StoreRocksOptions::Opening::follow;
   if (c.redis && follows)
     problems.error(pointer + "/redis",
@@ -101,8 +104,14 @@ const Schema<StoreConfig>& store_schema() {
                "maximum number of rows per second that "
                "updates change; 0: no limit",
                at_least(0))
-          .part("rocksdb", &C::rocksdb, rocks_schema(), "a level in a RocksDB database, in place of \"folder\"")
-          .part("redis", &C::redis, redis_schema(), "a level in Redis: the lowest level, or above a level on disk")
+          .part(
+              "gpu_cache", &C::gpu_cache, cache_schema(),
+              "a cache in GPU memory, above all levels, for models and look-ups on a GPU; without it, a model on a GPU "
+              "has a cache of default size",
+              true)
+          .part("rocksdb", &C::rocksdb, rocks_schema(), "a level in a RocksDB database, in place of \"folder\"", true)
+          .part("redis", &C::redis, redis_schema(), "a level in Redis: the lowest level, or above a level on disk",
+                true)
           .list("models", &C::models, model_schema(), "the models to load", false)
           .together(check_levels)
           .closed();
@@ -118,6 +127,7 @@ StoreStreamOptions StoreModelSection::stream_options() const {
 
 StoreOptions StoreConfig::options() const {
   StoreOptions options{.levels = {}, .update_rows_per_second = update_rows_per_second};
+  if (gpu_cache) options.cache = options_of(*gpu_cache);
   if (memory) options.levels.push_back({.most_rows = most_rows});
   if (redis) options.levels.push_back({.kind = StoreLevelOptions::Kind::redis, .redis = options_of(*redis)});
   if (!folder.empty()) options.levels.push_back({.kind = StoreLevelOptions::Kind::file, .folder = folder});

@@ -42,6 +42,19 @@ struct StoreRedisSection {
   StoreRedisOptions::Eviction eviction = StoreRedisOptions::Eviction::random;
   double evict_to = 0.8;
 };
+/// The GPU cache above the levels.
+struct StoreCacheSection {
+  enum class Miss { look_up, default_row };
+  int64_t bytes = 0, most_rows = 0, admit_after = 2, wait_ms = 100;
+  double share = 0;
+  StoreCacheOptions::Rows row_type = StoreCacheOptions::Rows::f32;
+  Miss on_miss = Miss::look_up;
+  bool needs_gpu = false;
+};
+template <>
+const Words<StoreCacheSection::Miss>& EnumWords<StoreCacheSection::Miss>::table();
+template <>
+const Words<StoreCacheOptions::Rows>& EnumWords<StoreCacheOptions::Rows>::table();
 template <>
 const Words<StoreRedisOptions::Eviction>& EnumWords<StoreRedisOptions::Eviction>::table();
 template <>
@@ -66,6 +79,7 @@ struct StoreConfig {
   bool memory = true;
   int64_t most_rows = 0;
   int64_t update_rows_per_second = 0;
+  std::optional<StoreCacheSection> gpu_cache;
   std::optional<StoreRedisSection> redis;
   std::optional<StoreRocksSection> rocksdb;
   std::vector<StoreModelSection> models;
@@ -73,6 +87,11 @@ struct StoreConfig {
   StoreOptions options() const;
   /// Whether a level on disk stores the loaded rows.
   bool lasts() const { return !folder.empty() || rocksdb; }
+  /// Whether another program changes the rows of the lowest level, so that levels above would return old rows.
+  bool changes_elsewhere() const {
+    return (redis && !lasts() && redis->names == StoreNames::hugectr) ||
+           (rocksdb && rocksdb->open == StoreRocksOptions::Opening::follow);
+  }
   bool writable() const { return !rocksdb || rocksdb->open == StoreRocksOptions::Opening::update; }
 };
 

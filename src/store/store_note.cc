@@ -83,7 +83,7 @@ void Store::State::read_note(const std::string& text) {
     Model& model = models[text_of_member(of_model, "name")];
     model.active = text_of_member(of_model, "active");
     for (const Json& of_version : list_of_member(of_model, "versions")) {
-      const auto version = std::make_shared<Version>();
+      const auto version = std::make_shared<Version>(shared);
       version->model = text_of_member(of_model, "name");
       version->name = text_of_member(of_version, "name");
       version->run = text_of_member(of_version, "run");

@@ -21,9 +21,31 @@ int64_t expected_rows(const StoreTableSource& from) {
   return error ? 0 : static_cast<int64_t>(bytes) / (folder ? 8 : 8 + 4 * from.dim);
 }
 
+/// Whether another program changes rows that this store serves.
+bool changes_elsewhere(const StoreOptions& options) {
+  if (options.levels.empty()) return false;
+  const StoreLevelOptions& lowest = options.levels.back();
+  return (lowest.kind == StoreLevelOptions::Kind::rocksdb &&
+          lowest.rocksdb.opening == StoreRocksOptions::Opening::follow) ||
+         (lowest.kind == StoreLevelOptions::Kind::redis && lowest.redis.names == StoreNames::hugectr);
+}
+
 }  // namespace
 
+void check_cache_options(const StoreCacheOptions& options) {
+  const bool in_range = options.bytes >= 0 && options.most_rows >= 0 && options.share >= 0 && options.share <= 1;
+  if (!in_range || options.admit_after < 1 || options.wait_ms < 0)
+    throw Error(Kind::usage,
+                "a GPU cache needs bytes, most_rows and wait_ms of at least 0, a share from 0 to 1, and admit_after of "
+                "at least 1");
+  if ((options.bytes > 0) + (options.most_rows > 0) + (options.share > 0) > 1)
+    throw Error(Kind::usage, "the size of a GPU cache is one of bytes, most_rows and share");
+}
+
 Store::State::State(const StoreOptions& options) : rate_(options.update_rows_per_second) {
+  check_cache_options(options.cache);
+  shared->cache = options.cache;
+  shared->changes_elsewhere = changes_elsewhere(options);
   owned = make_levels(options);
   for (const auto& level : owned) levels.push_back(level.get());
   read_note(levels.back()->note());
@@ -111,7 +133,7 @@ void Store::State::load(const StoreModel& from) {
   if (version(from.name, from.version))
     throw Error(Kind::usage, cat("the store has version '", from.version, "' of model '", from.name,
                                  "' already; unload the existing version, or use another version name"));
-  const auto next = std::make_shared<Version>();
+  const auto next = std::make_shared<Version>(shared);
   next->model = from.name;
   next->name = from.version;
   next->run = from.run;

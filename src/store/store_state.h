@@ -20,6 +20,9 @@ namespace hctr {
 /// name of an unknown table.
 std::vector<ChangesOfTable> changes_by_call(const StoreView&, std::span<const StoreTableUpdate>);
 
+/// Errors: Error(usage) naming the field.
+void check_cache_options(const StoreCacheOptions&);
+
 struct Store::State {
   using Version = StoreView::Version;
   using VersionPointer = std::shared_ptr<const Version>;
@@ -52,10 +55,8 @@ struct Store::State {
   int64_t compact();
   bool refresh();
 
-  // Lock in this order. An update that waits for its rate limit holds only `updating`, so that versions can be loaded
-  // and activated meanwhile.
-  std::mutex updating;  // serializes updates, unload() and compact()
-  std::mutex changing;  // held to change levels or `models_`
+  std::shared_ptr<StoreShared> shared = std::make_shared<StoreShared>();
+  std::mutex &updating = shared->updating, &changing = shared->changing;
   std::vector<std::unique_ptr<StoreLevel>> owned;
   std::vector<StoreLevel*> levels;  // those
 

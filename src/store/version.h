@@ -10,12 +10,16 @@
 #include "hctr/store.h"
 #include "store/pending_rows.h"
 #include "store/read_copies.h"
+#include "store/store_shared.h"
 #include "store/store_table.h"
 
 namespace hctr {
 
 /// Owned by views, and by the store while the version is loaded.
 struct StoreView::Version {
+  explicit Version(std::shared_ptr<StoreShared> of) : store(std::move(of)) {}
+
+  std::shared_ptr<StoreShared> store;
   std::string model, name;
   mutable std::string run{};  // guarded by `changing` of the store; a stream may set it
   OnMiss on_miss = OnMiss::default_vector;
@@ -38,7 +42,7 @@ struct StoreView::Version {
   /// Receives each update once look-ups see it, in the thread that applies the update. Listeners belong to owners of
   /// row copies, such as caches.
   using Listener = std::function<void(const std::vector<ChangesOfTable>&, uint64_t number)>;
-  mutable std::vector<std::weak_ptr<const Listener>> listeners{};  // guarded by Store::State::changing
+  mutable std::vector<std::weak_ptr<const Listener>> listeners{};  // guarded by StoreShared::changing
 
   /// Totals of the updates of this version.
   struct Progress {

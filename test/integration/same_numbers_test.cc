@@ -5,6 +5,7 @@
 
 #include "hctr/huge_ctr.h"
 #include "hctr/store.h"
+#include "infer/served_model.h"
 #include "infer/store_models.h"
 #include "scores_fixture.h"
 
@@ -84,6 +85,20 @@ class SameNumbers : public ScoresTest {
     options.tables = std::make_shared<StoreView>(store.view("m"));
     return score_in(Model(options), samples, {256});
   }
+  /// Scores with rows that are read through the reference implementation of the GPU cache. The cache has all rows of a
+  /// table, or at most 20.
+  std::vector<float> through_cache(const char* run, const SampleArrays& samples, bool whole) const {
+    StoreOptions levels;
+    levels.cache = {.most_rows = whole ? 0 : 20, .share = whole ? 1.0 : 0.0, .admit_after = 1};
+    Store store(levels);
+    StoreModelSection section;
+    section.name = "m";
+    section.model = run;
+    store.load(store_model(section, {}, Log::silent()));
+    LoadOptions options = at(run);
+    options.tables = std::make_shared<StoreView>(store.view("m"));
+    return score_in(ServedModel(options, true), samples, {100});
+  }
   /// Scores through the C interface, with tables of a store in memory.
   std::vector<float> by_c_from_store(const char* run, const SampleArrays& samples) const {
     hctr_store_options options{};
@@ -142,6 +157,8 @@ TEST_F(SameNumbers, OfScores) {
       {"tables in a store's files", [&] { return from_store("one-run", samples, "file"); }},
       {"tables in memory above files", [&] { return from_store("one-run", samples, "both"); }},
       {"some rows in memory, others in files", [&] { return from_store("one-run", samples, "cache"); }},
+      {"tables in a cache", [&] { return through_cache("one-run", samples, true); }},
+      {"some rows in a cache", [&] { return through_cache("one-run", samples, false); }},
       {"hctr_model_score(), tables in a store", [&] { return by_c_from_store("one-run", samples); }},
   };
   const std::vector<float> expected = predicted("one-run");

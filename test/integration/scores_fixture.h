@@ -28,14 +28,17 @@ class ScoresTest : public RanksTestInItsFolder {
   }
 
   /// Scores samples [first, first + count).
-  static std::vector<float> score(const Model& model, const SampleArrays& samples, int64_t first, int64_t count) {
+  template <class ModelOrServedModel>
+  static std::vector<float> score(ModelOrServedModel&& model, const SampleArrays& samples, int64_t first,
+                                  int64_t count) {
     std::vector<float> scores(static_cast<size_t>(count));
     const OutputView output{.name = "loss", .data = scores.data()};
     model.score(count, samples.views(first), {&output, 1});
     return scores;
   }
   /// Scores all samples, in batches that cycle through `sizes`.
-  static std::vector<float> score_in(const Model& model, const SampleArrays& samples,
+  template <class ModelOrServedModel>
+  static std::vector<float> score_in(ModelOrServedModel&& model, const SampleArrays& samples,
                                      const std::vector<int64_t>& sizes) {
     std::vector<float> all;
     for (size_t i = 0; static_cast<int64_t>(all.size()) < samples.samples; ++i) {

@@ -49,6 +49,24 @@ TEST_F(ServedFromAStore, ScoresAreThoseOfTheModelWithItsOwnTables) {
   EXPECT_EQ(metric(service, "hctr_stream_deltas"), "none");
 }
 
+TEST_F(ServedFromAStore, OnAGpuRowsAreReadThroughTheCache) {
+  serve::ServeOptions options = options_with(
+      R"({"gpu_cache": {"most_rows": 30, "admit_after": 1}, "models": [{"name": "ctr", "model": "one-run"}]})");
+  {
+    const serve::Service on_cpu(options);
+    EXPECT_EQ(metric(on_cpu, "hctr_gpu_cache_keys"), "none");
+  }
+  HCTR_SKIP_WITHOUT_GPU();
+  options.device = DeviceChoice::cuda;
+  const serve::Service cached(options);
+  const std::vector<float> scores = served(cached);
+  EXPECT_NE(metric(cached, "hctr_gpu_cache_keys"), "0");
+  EXPECT_NE(metric(cached, "hctr_gpu_cache_misses"), "0");
+  options.store.clear();
+  const serve::Service own(options);
+  EXPECT_EQ(served(own), scores);
+}
+
 TEST_F(ServedFromAStore, UnseenKeysAreCountedBySlotAsWithOwnTables) {
   constexpr int64_t kUnseen = 1'000'000'007;
   SampleArrays changed = samples_;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "hctr/store.h"
+#include "infer/served_model.h"
 #include "infer/store_models.h"
 #include "scores_fixture.h"
 #include "store/table_sources.h"
@@ -48,6 +49,64 @@ class StoreModelTest : public ScoresTest {
     return {.levels = {StoreLevelOptions{.most_rows = 100}, file}};
   }
 
+  /// Scores all samples while updates change every row of every table, and expects scores of one state.
+  template <class ModelOrServedModel>
+  void expect_one_state(Store& store, ModelOrServedModel& model) const {
+    // Doubles every row, then restores the rows.
+    std::vector<std::vector<int64_t>> keys(3);
+    std::vector<std::vector<int32_t>> slots(3);
+    std::vector<std::vector<float>> rows[2];
+    StoreModelSection section;
+    section.name = "m";
+    section.model = "one-run";
+    const StoreModel source = store_model(section, {}, Log::silent());
+    ASSERT_EQ(source.tables.size(), 3u);
+    std::vector<StoreTableUpdate> updates[2];
+    for (auto& state : rows) state.resize(3);
+    for (size_t t = 0; t < 3; ++t)
+      read_table(source.tables[t],
+                 [&](std::span<const int32_t> slot, std::span<const int64_t> key, std::span<const float> row) {
+                   keys[t].insert(keys[t].end(), key.begin(), key.end());
+                   slots[t].insert(slots[t].end(), slot.begin(), slot.end());
+                   for (const float value : row) rows[0][t].push_back(value), rows[1][t].push_back(2 * value);
+                 });
+    for (int state = 0; state < 2; ++state)
+      for (size_t t = 0; t < 3; ++t)
+        for (size_t i = 0; i < keys[t].size(); ++i)
+          updates[state].push_back({.table = source.tables[t].name,
+                                    .slot = slots[t].empty() ? 0 : slots[t][i],
+                                    .keys = {&keys[t][i], 1},
+                                    .rows = rows[state][t].data() + static_cast<int64_t>(i) * source.tables[t].dim});
+    const std::vector<float> expected[2] = {score_in(model, samples_, {4096}), [&] {
+                                              store.apply("m", 100, updates[1]);
+                                              return score_in(model, samples_, {4096});
+                                            }()};
+    ASSERT_NE(expected[0], expected[1]);
+    std::atomic<bool> done{false};
+    std::atomic<int64_t> mixed{0}, scored{0};
+    const auto score_on = [&] {
+      while (!done) {
+        const std::vector<float> scores = score(model, samples_, 0, 500);
+        mixed += scores != expected[0] && scores != expected[1];
+        ++scored;
+      }
+    };
+    std::thread threads[2] = {std::thread(score_on), std::thread(score_on)};
+    for (int64_t iteration = 101; iteration < 121; ++iteration) {
+      store.apply("m", iteration, updates[iteration % 2]);
+      if (iteration == 110) {
+        load(store, "2");
+        store.activate("m", "2");
+        store.activate("m", "1");
+      }
+    }
+    for (const int64_t before = scored; scored < before + 4;) std::this_thread::yield();
+    done = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(mixed.load(), 0);
+    EXPECT_EQ(score_in(model, samples_, {4096}), expected[0]);
+  }
+
   SampleArrays samples_;
 };
 
@@ -83,59 +142,7 @@ TEST_F(StoreModelTest, ABatchIsScoredWithOneStateOfTheTablesWhileTheyChange) {
   Store store({});
   load(store);
   const Model model = served_from(store);
-  // Doubles every row, then restores the rows.
-  std::vector<std::vector<int64_t>> keys(3);
-  std::vector<std::vector<int32_t>> slots(3);
-  std::vector<std::vector<float>> rows[2];
-  StoreModelSection section;
-  section.name = "m";
-  section.model = "one-run";
-  const StoreModel source = store_model(section, {}, Log::silent());
-  ASSERT_EQ(source.tables.size(), 3u);
-  std::vector<StoreTableUpdate> updates[2];
-  for (auto& state : rows) state.resize(3);
-  for (size_t t = 0; t < 3; ++t)
-    read_table(source.tables[t],
-               [&](std::span<const int32_t> slot, std::span<const int64_t> key, std::span<const float> row) {
-                 keys[t].insert(keys[t].end(), key.begin(), key.end());
-                 slots[t].insert(slots[t].end(), slot.begin(), slot.end());
-                 for (const float value : row) rows[0][t].push_back(value), rows[1][t].push_back(2 * value);
-               });
-  for (int state = 0; state < 2; ++state)
-    for (size_t t = 0; t < 3; ++t)
-      for (size_t i = 0; i < keys[t].size(); ++i)
-        updates[state].push_back({.table = source.tables[t].name,
-                                  .slot = slots[t].empty() ? 0 : slots[t][i],
-                                  .keys = {&keys[t][i], 1},
-                                  .rows = rows[state][t].data() + static_cast<int64_t>(i) * source.tables[t].dim});
-  const std::vector<float> expected[2] = {score_in(model, samples_, {4096}), [&] {
-                                            store.apply("m", 100, updates[1]);
-                                            return score_in(model, samples_, {4096});
-                                          }()};
-  ASSERT_NE(expected[0], expected[1]);
-  std::atomic<bool> done{false};
-  std::atomic<int64_t> mixed{0}, scored{0};
-  const auto score_on = [&] {
-    while (!done) {
-      const std::vector<float> scores = score(model, samples_, 0, 500);
-      mixed += scores != expected[0] && scores != expected[1];
-      ++scored;
-    }
-  };
-  std::thread threads[2] = {std::thread(score_on), std::thread(score_on)};
-  for (int64_t iteration = 101; iteration < 121; ++iteration) {
-    store.apply("m", iteration, updates[iteration % 2]);
-    if (iteration == 110) {
-      load(store, "2");
-      store.activate("m", "2");
-      store.activate("m", "1");
-    }
-  }
-  for (const int64_t before = scored; scored < before + 4;) std::this_thread::yield();
-  done = true;
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(mixed.load(), 0);
-  EXPECT_EQ(score_in(model, samples_, {4096}), expected[0]);
+  expect_one_state(store, model);
 }
 
 TEST_F(StoreModelTest, ATableThatTheStoreLacksOrHasOtherwiseIsAnError) {
@@ -152,6 +159,127 @@ TEST_F(StoreModelTest, ATableThatTheStoreLacksOrHasOtherwiseIsAnError) {
   EXPECT_EQ(message_of(Kind::config, [&] { served_from(store); }),
             "table 'deep_emb' cannot come from the store: rows belong to keys in the store, but to slot and key in "
             "the model");
+}
+
+TEST_F(StoreModelTest, AStoreThatNeedsAGpuSaysSoOnAMachineWithoutOne) {
+  if (find_gpus().count > 0) GTEST_SKIP() << "this machine has a GPU";
+  StoreOptions needs_gpu;
+  needs_gpu.cache.needs_gpu = true;
+  Store store(needs_gpu);
+  load(store);
+  LoadOptions options = at("one-run");
+  options.tables = std::make_shared<StoreView>(store.view("m"));
+  EXPECT_EQ(Model(options).device().find("cuda"), std::string::npos) << "the program chose the CPU";
+  options.device = DeviceChoice::automatic;
+  EXPECT_NE(message_of(Kind::device, [&] { Model model(options); }).find("choose the CPU, or remove \"needs_gpu\""),
+            std::string::npos);
+}
+
+/// Models that read rows through the GPU cache of a store. On the CPU the reference implementation of the cache runs.
+class CachedModelTest : public StoreModelTest, public testing::WithParamInterface<Device> {
+ protected:
+  void SetUp() override {
+    if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
+    if (GetParam().is_cuda()) device_ = "cuda";
+    StoreModelTest::SetUp();
+  }
+  /// A batch is split, so that a call of score() makes several look-ups.
+  LoadOptions split(const std::string& model) const {
+    LoadOptions options = at(model);
+    options.most_samples = 128;
+    return options;
+  }
+  std::unique_ptr<ServedModel> served(const Store& store) const {
+    LoadOptions options = split("one-run");
+    options.tables = std::make_shared<StoreView>(store.view("m"));
+    return std::make_unique<ServedModel>(options, true);
+  }
+  static StoreOptions partial() { return {.cache = {.most_rows = 30, .admit_after = 1}}; }
+};
+INSTANTIATE_TEST_SUITE_P(Device, CachedModelTest, testing::Values(kCpu, kGpu),
+                         [](const auto& row) { return row.param.is_cuda() ? "cuda" : "cpu"; });
+
+TEST_P(CachedModelTest, ScoresAreThoseOfTheModelWithItsOwnTables) {
+  const std::vector<std::vector<int64_t>> sizes = {{4096}, {1, 64, 3, 300, 17}};
+  const Model own(split("one-run"));
+  for (const bool whole : {true, false}) {
+    Store store(whole ? StoreOptions{} : partial());
+    load(store);
+    const auto model = served(store);
+    for (int round = 0; round < 3; ++round)
+      for (const std::vector<int64_t>& of : sizes)
+        EXPECT_EQ(score_in(*model, samples_, of), score_in(own, samples_, of)) << whole << " round " << round;
+    const StoreCacheStatistics statistics = model->cache_statistics().value();
+    EXPECT_EQ(statistics.whole_tables.size(), whole ? 3u : 0u);
+    EXPECT_EQ(statistics.misses > 0, !whole);
+    EXPECT_EQ(statistics.admitted > 0, !whole);
+    EXPECT_LT(statistics.misses, statistics.asked) << "some keys are cached";
+  }
+}
+
+TEST_P(CachedModelTest, ABatchIsScoredWithOneStateOfTheTablesWhileTheyChange) {
+  for (const bool whole : {true, false}) {
+    Store store(whole ? StoreOptions{} : partial());
+    load(store);
+    const auto model = served(store);
+    expect_one_state(store, *model);
+    EXPECT_GT(model->cache_statistics()->updated, 0);
+  }
+}
+
+TEST_P(CachedModelTest, ModelsOfAVersionShareItsCacheAndTheNextVersionStartsWithItsHotKeys) {
+  Store store(partial());
+  load(store);
+  const auto first = served(store);
+  const std::vector<float> expected = score_in(*first, samples_, {4096});
+  for (int round = 0; round < 1000 && first->cache_statistics()->keys < 40; ++round) score_in(*first, samples_, {4096});
+  const auto second = served(store);
+  EXPECT_EQ(second->cache_statistics()->requests, first->cache_statistics()->requests);
+  EXPECT_GT(second->cache_statistics()->requests, 0);
+  load(store, "2");
+  store.activate("m", "2");
+  const auto next = served(store);
+  const StoreCacheStatistics at_start = next->cache_statistics().value();
+  EXPECT_EQ(at_start.version, "2");
+  EXPECT_EQ(at_start.requests, 0);
+  EXPECT_GT(at_start.keys, 20);
+  EXPECT_EQ(score_in(*next, samples_, {4096}), expected);
+}
+
+TEST_P(CachedModelTest, MissedKeysContributeNothingWhereTheStoreSaysSoAndAreCounted) {
+  StoreOptions options = partial();
+  options.cache.default_on_miss = true;
+  Store store(options), empty({});
+  load(store);
+  const auto model = served(store);
+  const std::vector<float> first = score(*model, samples_, 0, 100);
+  const StoreCacheStatistics statistics = model->cache_statistics().value();
+  EXPECT_EQ(statistics.misses, statistics.asked);
+  EXPECT_EQ(statistics.defaults, statistics.asked);
+  // the same scores as with tables without rows
+  std::vector<StoreTableSource> tables;
+  for (const StoreView::Table& table : store.view("m").tables())
+    tables.push_back(
+        {.name = table.name, .dim = table.dim, .by_slot = table.by_slot, .rows = [](const StoreRowSink&) {}});
+  empty.load({.name = "m", .version = "1", .tables = tables});
+  EXPECT_EQ(first, score(*served(empty), samples_, 0, 100));
+}
+
+TEST_P(CachedModelTest, AKeyWithoutARowIsAnErrorThatNamesTheKeyWhereTheModelSaysSo) {
+  for (const bool whole : {true, false}) {
+    Store store(whole ? StoreOptions{} : partial());
+    StoreModelSection section;
+    section.name = "m";
+    section.model = "one-run";
+    section.miss_is_error = true;
+    store.load(store_model(section, {}, Log::silent()));
+    const auto model = served(store);
+    SampleArrays changed = samples_;
+    for (int64_t& key : changed.inputs[0].keys) key = 1'000'000'007;
+    for (int i = 0; i < 20; ++i)  // more calls than concurrent look-ups: a failed call must free its memory
+      EXPECT_NE(message_of(Kind::data, [&] { score(*model, changed, 0, 10); }).find("no row of key 1000000007"),
+                std::string::npos);
+  }
 }
 
 }  // namespace

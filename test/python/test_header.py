@@ -29,6 +29,8 @@ STRUCTS = {
     "hctr_store_model_state": "StoreModelState",
     "hctr_store_level_state": "StoreLevelState",
     "hctr_store_table": "StoreTable",
+    "hctr_store_lookup": "StoreLookup",
+    "hctr_store_cache_state": "StoreCacheState",
     "hctr_stream_options": "StreamOptions",
     "hctr_delta_table": "DeltaTable",
     "hctr_delta_about": "DeltaAbout",

@@ -47,6 +47,79 @@ class Tables(unittest.TestCase):
             hps.Store({"most_row": 5})
 
 
+class Cached(unittest.TestCase):
+    """Without a GPU the levels of the store answer. With a GPU and torch, tensors may be on the GPU."""
+
+    def setUp(self):
+        self.store = hps.Store({"gpu_cache": {"most_rows": 2, "admit_after": 1}})
+        self.rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+        self.store.load("m", tables={"t": ([1, 2, 3, -4], self.rows), "u": ([7], [[5]])})
+
+    def test_rows_are_those_of_a_view(self):
+        view, cache = self.store.view("m"), self.store.cache("m", "none")
+        keys = [3, 9, 1, 3]
+        self.assertEqual(cache.get("t", keys).tolist(), view.get("t", keys).tolist())
+        out = np.full((4, 5), -1, np.float32)
+        self.assertIs(cache.get("t", keys, out=out[:, :3]).base, out)
+        self.assertEqual(out[0].tolist(), [6, 7, 8, -1, -1])
+        for combiner in ("sum", "mean", "sqrtn"):
+            pooled = cache.pooled("t", keys, [0, 3, 4], combiner)
+            self.assertEqual(pooled.tolist(), view.pooled("t", keys, [0, 3, 4], combiner).tolist())
+        both = cache.get_tables({"t": [1], "u": [7, 8]})
+        self.assertEqual({name: rows.tolist() for name, rows in both.items()}, {"t": [[0, 1, 2]], "u": [[5], [0]]})
+        self.assertEqual((cache.get("t", []).shape, view.get("t", []).shape), ((0, 3), (0, 3)))
+        self.assertEqual((cache.gpu, cache.version), (None, "1"))
+        self.store.load("m", tables={"t": ([1], [[1, 1, 1]]), "u": ([7], [[6]])}, version="2")
+        cache.activate("2")
+        self.assertEqual((cache.version, self.store.view("m").version), ("2", "2"))
+        self.assertEqual(cache.get("u", [7]).tolist(), [[6]])
+        self.store.close()
+        with self.assertRaisesRegex(huge_ctr.UsageError, "closed"):
+            cache.get("u", [7])
+
+    def test_what_does_not_fit_is_said(self):
+        cache = self.store.cache("m", "none")
+        for call, message in (
+            (lambda: cache.get("v", [1]), "no table is named 'v'; there are 't', 'u'"),
+            (lambda: cache.get("t", [1.5]), "integers"),
+            (lambda: cache.get("t", [1], out=np.zeros((1, 3))), "float32"),
+            (lambda: cache.get("t", [1], out=np.zeros((1, 2), np.float32)), r"\[1, 2\], and need \[1, 3\]"),
+            (lambda: cache.pooled("t", [1], [0, 1], "max"), "sum, mean, sqrtn"),
+            (lambda: self.store.cache("m", "all"), "gpu is 'all'"),
+            (lambda: self.store.cache("n", "none"), "no model 'n'"),
+        ):
+            with self.assertRaisesRegex(huge_ctr.UsageError, message):
+                call()
+        with self.assertRaisesRegex(huge_ctr.DeviceError, "no GPU 99"):
+            self.store.cache("m", 99)
+        with self.assertRaisesRegex(huge_ctr.ConfigError, "share"):
+            hps.Store({"gpu_cache": {"bytes": 1, "share": 0.5}})
+
+    def test_tensors_on_a_gpu_are_read_and_written_there(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("needs torch")
+        try:
+            cache = self.store.cache("m", 0)
+        except huge_ctr.DeviceError as error:
+            self.skipTest(str(error))
+        keys = torch.tensor([3, 9, 1, 3], device="cuda")
+        for _ in range(3):
+            out = torch.empty(4, 3, device="cuda")
+            self.assertIs(cache.get("t", keys, out=out), out)
+            self.assertEqual(out.tolist(), [[6, 7, 8], [0, 0, 0], [0, 1, 2], [6, 7, 8]])
+            self.assertEqual(cache.get("t", keys).tolist(), out.tolist())
+            self.assertEqual(cache.get("t", [3, 9, 1, 3], out=out).tolist(), out.tolist())
+        other = torch.cuda.Stream()
+        with torch.cuda.stream(other):
+            bags = torch.empty(2, 3, device="cuda")
+            offsets = torch.tensor([0, 3, 4], device="cuda")
+            cache.pooled("t", keys, offsets, out=bags, stream=other.cuda_stream)
+        other.synchronize()
+        self.assertEqual(bags.tolist(), [[6, 8, 10], [6, 7, 8]])
+
+
 class Trained(support.InFolder):
     def test_a_model_with_tables_in_a_store_scores_as_with_its_own(self):
         own = huge_ctr.train("config.json", run_dir="run", device="cpu")

@@ -70,7 +70,10 @@ void time_case(Context& ctx, Store& store, const CacheCase& of, bool quick, Repo
       .dim = static_cast<int32_t>(of.dim),
       .rows = std::max<int64_t>(1024, static_cast<int64_t>(of.share * static_cast<double>(of.rows)))};
   StoreCacheOptions options{.rows = of.type};
-  options.bytes = of.share >= 1 ? 0 : DeviceCache::bytes_of(pool, 16384) + (1 << 20);
+  if (of.share >= 1)
+    options.share = 1;
+  else
+    options.bytes = DeviceCache::bytes_of(pool, 16384) + (1 << 20);
   const Device device = ctx.device();
   StoreCache cache = cache_on(store, "m", options, &device);
 

@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <random>
 #include <thread>
 
 #include "core/device/buffer.h"
 #include "core/device/copy_bytes.h"
+#include "core/device/device.h"
 #include "store/bound_version.h"
+#include "store/level_plugins.h"
 #include "support/devices.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 namespace hctr::test {
 namespace {
@@ -189,6 +193,167 @@ TEST_P(StoreCacheTest, AKeyWithoutARowIsAnErrorWhereTheModelSaysSo) {
       EXPECT_NE(message_of(Kind::data, [&] { ask(table, bad); }).find("no row of key 18"), std::string::npos);
     }
   EXPECT_NE(message_of(Kind::usage, [&] { ask(2, good); }).find("2 tables, not 2"), std::string::npos);
+}
+
+TEST_P(StoreCacheTest, VectorsMayBeInHostMemory) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1));
+  StoreCache cache = cache_of(store);
+  const Stream stream(GetParam());
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 20; ++round) {
+    Request request(random);
+    request.wide.assign(request.keys.size() * 100, -1);
+    request.small.resize((request.offsets.size() - 1) * 4);
+    const std::vector<StoreCache::Part> parts = {
+        {.table = 0, .keys = request.keys, .vectors = request.wide.data(), .stride = 100, .vectors_on_host = true},
+        {.table = 1,
+         .keys = request.keys,
+         .offsets = request.offsets,
+         .pooling = StoreView::Pooling::sqrtn,
+         .vectors = request.small.data(),
+         .vectors_on_host = true}};
+    cache.lookup(parts, stream.ref().handle);
+    std::vector<float> dense;
+    for (size_t k = 0; k < request.keys.size(); ++k) {
+      const auto row = request.wide.begin() + static_cast<ptrdiff_t>(100 * k);
+      dense.insert(dense.end(), row, row + 96);
+      EXPECT_EQ(row[99], -1) << "memory between rows is kept";
+    }
+    request.wide = dense;
+    ASSERT_TRUE(request.equals(StoreReading(store.view("ctr"))));
+  }
+}
+
+TEST_P(StoreCacheTest, MissedKeysGetTheDefaultRowWhereTheOptionsSaySoAndComeInLater) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1));
+  StoreCache cache = cache_of(store, {.default_on_miss = true});
+  const Stream stream(GetParam());
+  const std::vector<int64_t> keys = {3, 4, 3};
+  std::vector<float> rows(3 * 96);
+  const StoreCache::Part part{.table = 0, .keys = keys, .vectors = rows.data(), .vectors_on_host = true};
+  const StoreCache::Answer first = cache.lookup({&part, 1}, stream.ref().handle);
+  EXPECT_EQ(first.misses, 3);
+  EXPECT_EQ(first.defaults, 3);
+  EXPECT_EQ(rows, std::vector<float>(3 * 96, 0.0f));
+  StoreCache::Answer answer = first;
+  for (int i = 0; i < 10000 && answer.defaults > 0; ++i) answer = cache.lookup({&part, 1}, stream.ref().handle);
+  EXPECT_EQ(answer.defaults, 0);
+  EXPECT_EQ(rows[0], 10003);
+  EXPECT_EQ(rows[96], 10004);
+  EXPECT_GE(cache.statistics().defaults, 3);
+}
+
+TEST_P(StoreCacheTest, CachesMayGoWhileUpdatesRun) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1));
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    const std::vector<int64_t> keys = {1, 2, 3};
+    const std::vector<float> rows(3 * 96, 5);
+    for (int number = 2; !ends; ++number) {
+      const StoreTableUpdate update{.table = "wide", .keys = keys, .rows = rows.data()};
+      store.apply("ctr", number, {&update, 1});
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    std::optional<StoreCache> cache = cache_of(store);
+    std::this_thread::yield();
+    EXPECT_EQ(cache->view().version(), "1");
+  }
+  ends = true;
+  other.join();
+}
+
+TEST(StoreCacheWithoutAGpu, TheLevelsAnswerWithTheSameRowsAndCounts) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1));
+  StoreCache levels(store, "ctr", {.gpu = -1}), reference = cache_on(store, "ctr", {.bytes = 64 << 20}, &kCpu);
+  EXPECT_EQ(levels.gpu(), -1);
+  const std::vector<int64_t> keys = {3, 9, 9, 3, 18}, offsets = {0, 2, 5};  // keys 9 and 18 have no row
+  std::vector<float> rows[2], bags[2];
+  StoreCache* const caches[2] = {&levels, &reference};
+  for (int c = 0; c < 2; ++c) {
+    rows[c].resize(5 * 96), bags[c].resize(2 * 4);
+    const std::vector<StoreCache::Part> parts = {
+        {.table = 0, .keys = keys, .vectors = rows[c].data()},
+        {.table = 1, .keys = keys, .offsets = offsets, .vectors = bags[c].data()}};
+    EXPECT_EQ(caches[c]->lookup(parts).defaults, 6) << "every occurrence counts";
+  }
+  EXPECT_EQ(rows[0], rows[1]);
+  EXPECT_EQ(bags[0], bags[1]);
+  StoreOptions needs_gpu;
+  needs_gpu.cache.needs_gpu = true;
+  Store demanding(needs_gpu);
+  demanding.load(cached_model(1));
+  if (find_gpus().count > 0) return;
+  EXPECT_NE(message_of(Kind::device, [&] { StoreCache(demanding, "ctr"); }).find("needs a GPU"), std::string::npos);
+  EXPECT_EQ(StoreCache(store, "ctr").gpu(), -1);
+  EXPECT_NE(message_of(Kind::device, [&] { StoreCache(store, "ctr", {.gpu = 0}); }).find("no GPU 0"),
+            std::string::npos);
+}
+
+TEST(StoreCacheOfAFollowedDatabase, IsAnErrorBecauseItsRowsWouldBeOld) {
+  try {
+    rocks_plugin();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const TemporaryFolder folder;
+  const auto level = [&](StoreRocksOptions::Opening opening, const std::string& own) {
+    return StoreOptions{.levels = {{.kind = StoreLevelOptions::Kind::rocksdb,
+                                    .rocksdb = {.folder = folder / "db", .opening = opening, .own_folder = own}}}};
+  };
+  Store writer(level(StoreRocksOptions::Opening::update, ""));
+  writer.load(cached_model(1));
+  const Store reader(level(StoreRocksOptions::Opening::follow, folder / "own"));
+  EXPECT_NE(message_of(Kind::config, [&] { cache_on(reader, "ctr", {}, &kCpu); }).find("another program changes rows"),
+            std::string::npos);
+  EXPECT_FALSE(cache_of(reader.view("ctr")).possible);
+  EXPECT_TRUE(cache_of(writer.view("ctr")).possible);
+  StoreCache levels(reader, "ctr", {.gpu = -1});
+  const std::vector<int64_t> keys = {4};
+  std::vector<float> row(96);
+  const StoreCache::Part part{.keys = keys, .vectors = row.data()};
+  levels.lookup({&part, 1});
+  EXPECT_EQ(row[0], 10004);
+}
+
+TEST(StoreCacheOptions, OutOfRangeValuesAreErrors) {
+  for (const StoreCacheOptions& bad :
+       {StoreCacheOptions{.bytes = -1}, {.share = 1.5}, {.admit_after = 0}, {.bytes = 1, .share = 0.5}}) {
+    StoreOptions options;
+    options.cache = bad;
+    EXPECT_FALSE(message_of(Kind::usage, [&] { Store store(options); }).empty());
+  }
+}
+
+TEST(CachePlan, RowsOfEachTableMayBeLimited) {
+  const std::vector<CachePlan::Table> tables = {{16, 1000}, {16, 100}, {8, 500}, {16, 2000}};
+  const CachePlan by_rows = plan_cache(tables, {.most_rows = 100}, 0), by_share = plan_cache(tables, {.share = 0.5}, 0),
+                  all = plan_cache(tables, {.share = 1}, 0);
+  EXPECT_EQ(by_rows.pool_of_table, (std::vector<int32_t>{0, 1, 2, 0}));
+  EXPECT_EQ(by_rows.pools[0].rows, 200);
+  EXPECT_TRUE(by_rows.pools[1].whole);
+  EXPECT_EQ(by_rows.pools[2].rows, 100);
+  EXPECT_EQ(by_share.pools[0].rows, 500 + 50 + 1000);
+  EXPECT_EQ(by_share.pools.size(), 2u);
+  for (const CachePoolOptions& pool : all.pools) EXPECT_TRUE(pool.whole);
+}
+
+TEST(CachePlan, ManyTablesShareFewPools) {
+  std::vector<CachePlan::Table> tables;
+  for (int64_t t = 0; t < 600; ++t) tables.push_back({t % 2 == 0 ? 8 : 16, 1000});
+  for (const CachePlan& plan : {plan_cache(tables, {.share = 1}, 0), plan_cache(tables, {.bytes = 1 << 30}, 0)}) {
+    ASSERT_EQ(plan.pools.size(), 2u);
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const CachePoolOptions& pool = plan.pools[static_cast<size_t>(plan.pool_of_table[t])];
+      EXPECT_EQ(pool.dim, tables[t].dim);
+      EXPECT_TRUE(pool.whole);
+      EXPECT_GE(pool.rows, 300 * 1000);
+    }
+  }
 }
 
 TEST(CachePlan, SmallTablesAreWholeAndTheOthersShareTheRest) {

@@ -76,6 +76,30 @@ TEST(StoreConfig, ALevelInRedisHasItsOwnKeys) {
   EXPECT_TRUE(contains(message_for(R"({"redis": {"names": "hugectr"}})"), "set \"memory\": false"));
 }
 
+TEST(StoreConfig, AGpuCacheHasItsOwnKeys) {
+  const StoreCacheOptions cache = read_text_as_store(R"({"gpu_cache": {"bytes": 5000, "row_type": "fp8",
+    "on_miss": "default", "admit_after": 3, "wait_ms": 7, "needs_gpu": true}})")
+                                      .config.options()
+                                      .cache;
+  EXPECT_EQ(cache.gpu, StoreCacheOptions::kGpuIfAny);
+  EXPECT_EQ(cache.bytes, 5000);
+  EXPECT_EQ(cache.rows, StoreCacheOptions::Rows::fp8);
+  EXPECT_TRUE(cache.default_on_miss);
+  EXPECT_EQ(cache.admit_after, 3);
+  EXPECT_EQ(cache.wait_ms, 7);
+  EXPECT_TRUE(cache.needs_gpu);
+  EXPECT_EQ(read_text_as_store(R"({"gpu_cache": {"share": 0.25}})").config.options().cache.share, 0.25);
+  EXPECT_EQ(read_text_as_store("{}").config.options().cache.gpu, StoreCacheOptions::kGpuIfAny);
+  const auto message_for = [](const char* text) { return message_of(Kind::config, [&] { read_text_as_store(text); }); };
+  EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"byte": 1}})"), "\"bytes\""));
+  EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"bytes": 1, "share": 0.5}})"), "is one of \"bytes\""));
+  EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"share": 1.5}})"), "/gpu_cache/share"));
+  EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"on_miss": "defaults"}})"), "default"));
+  EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {}, "memory": false, "rocksdb": {"folder": "db", "open": "follow",
+    "own_folder": "o"}})"),
+                       "another program changes the rows"));
+}
+
 constexpr const char* kPs = R"({"supportlonglong": true,
   "volatile_db": {"type": "hashmap", "num_partitions": 2, "overflow_margin": 50, "initial_cache_rate": 0.5},
   "persistent_db": {"type": "rocksdb", "path": "db"},
@@ -100,9 +124,27 @@ TEST(StoreConfig, ReadsThePsJsonOfTheOriginalAndSaysWhatHasNoEffect) {
   EXPECT_EQ(model.tables[1].dim, 16);
   EXPECT_EQ(model.tables[0].default_value, 0.5);
   EXPECT_EQ(model.tables[1].default_value, 0);
+  EXPECT_EQ(read.config.options().cache.share, 0.5);
   for (const char* said :
        {"/models/0/hit_rate_threshold", "misses are always answered correctly", "/volatile_db/initial_cache_rate"})
     EXPECT_TRUE(contains(read.notes, said)) << said << read.notes;
+}
+
+TEST(StoreConfig, TheGpuCacheOfAPsJsonIsAShareOfTheRows) {
+  const auto cache_of = [](const std::string& fields) {
+    return read_text_as_store(with_text(kPs, "\"gpucacheper\": 0.5", fields)).config.gpu_cache;
+  };
+  EXPECT_EQ(cache_of(R"("gpucache": true)").value().share, 0.2);
+  EXPECT_EQ(cache_of(R"("use_static_table": true, "fp8_quant": true)").value().share, 1);
+  EXPECT_EQ(cache_of(R"("embedding_cache_type": "uvm")").value().share, 1);
+  EXPECT_EQ(cache_of(R"("use_static_table": true, "fp8_quant": true)")->row_type, StoreCacheOptions::Rows::fp8);
+  EXPECT_EQ(cache_of(R"("fp8_quant": true)")->row_type, StoreCacheOptions::Rows::f32);
+  EXPECT_FALSE(cache_of(R"("gpucache": false)"));
+  EXPECT_TRUE(contains(message_of(Kind::config, [&] { cache_of(R"("embedding_cache_type": "dynamc")"); }), "dynamic"));
+  const ReadStoreConfig changed_elsewhere = read_text_as_store(with_text(
+      with_text(kPs, R"("persistent_db": {"type": "rocksdb", "path": "db"},)", ""), "\"hashmap\"", "\"redis\""));
+  EXPECT_FALSE(changed_elsewhere.config.gpu_cache);
+  EXPECT_TRUE(contains(changed_elsewhere.notes, "no GPU cache: other programs")) << changed_elsewhere.notes;
 }
 
 TEST(StoreConfig, RedisInAPsJsonIsALevelAboveTheDatabaseOnDisk) {

@@ -1,0 +1,24 @@
+// What a store shares with its versions, which views keep alive after the store.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hctr/store.h"
+
+namespace hctr {
+
+struct StoreShared {
+  // Lock in this order. An update that waits for its rate limit holds only `updating`, so that versions can be loaded
+  // and activated meanwhile.
+  std::mutex caching;   // serializes the creation of caches for models; guards `caches`
+  std::mutex updating;  // serializes updates, unload() and compact()
+  std::mutex changing;  // held to change levels or the list of models
+
+  StoreCacheOptions cache{};       ///< for caches of models
+  bool changes_elsewhere = false;  ///< another program changes rows of the lowest level, so that no copy stays correct
+  std::vector<std::weak_ptr<BoundVersion>> caches{};  ///< that models use
+};
+
+}  // namespace hctr
