@@ -307,10 +307,10 @@ def cases(device):
     made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers",)))
     words = {"device_bytes": all_rows // 16 * 512, "host_bytes": 2 * all_rows * 512}
     made.append(Case("tier", tier("a sixteenth on the GPU"), "sgd", peers=("numbers",), words=words))
-    model = dlrm(size(16_384, 512), most_rows["sgd"])
+    model = dlrm(size(16_384, 128), most_rows["sgd"])
     model.name = f"DLRM, {model.samples:,}"
     made.append(Case("model", model, "sgd", kind=time_model))
-    alone = dlrm(size(16_384, 512), most_rows["sgd"])
+    alone = dlrm(size(16_384, 128), most_rows["sgd"])
     alone.name = "its dense part alone"
     made.append(Case("model", alone, "sgd", kind=time_model, peers=("none",)))
     return made
@@ -350,7 +350,7 @@ def run_case(case, peers, device, clock, why):
 
 def cell(case, name, found):
     if name == "tbe" and name not in found:
-        return f"({case.tbe:.2f})" if case.tbe else ""
+        return f"({case.tbe:.2f})" if case.tbe and torch.cuda.is_available() else ""
     if name in found:
         return f"{found[name]:.3f}"
     return "" if case.peers and name not in case.peers else "-"

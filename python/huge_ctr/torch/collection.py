@@ -44,7 +44,7 @@ class TableView:
 
 class _Collection(Tables):
     _folder = ""  # prefix of names in state_dict
-    _what = "feature"
+    _known_lists: Optional[tuple] = None  # the names of the last batch's features, and the lists of the module's
 
     def _make(self, tables: Sequence[Any], weighted: bool, device: Any, words: dict) -> None:
         of_set, of_table, of_optimizer = split_words(words)
@@ -111,14 +111,20 @@ class _Collection(Tables):
 
     def _lists(self, features: Any) -> tuple:
         """For each feature, the index of its lists in a KeyedJaggedTensor; and the number of samples."""
-        keys = list(features.keys())
+        keys, varies = features.keys(), getattr(features, "variable_stride_per_key", None)
+        known = None if torch.compiler.is_compiling() else self._known_lists
+        if known is not None and varies is None and keys == known[0]:
+            return known[1], features.stride()
+        keys = list(keys)
         missing = [name for name in self._feature_names if name not in keys]
         if missing:
             raise UsageError(f"feature '{missing[0]}' is not among the keys: {', '.join(keys)}")
-        varies = getattr(features, "variable_stride_per_key", None)
         if varies is not None and varies():
             raise UsageError("samples that differ by feature (stride_per_key_per_rank): give all features each sample")
-        return [keys.index(name) for name in self._feature_names], features.stride()
+        at = [keys.index(name) for name in self._feature_names]
+        if not torch.compiler.is_compiling():
+            self._known_lists = (keys, at)
+        return at, features.stride()
 
     def _weights(self, features: Any) -> Optional[torch.Tensor]:
         return features.weights() if self._features[0].weighted else None

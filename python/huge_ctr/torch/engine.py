@@ -79,7 +79,7 @@ class Engine(Batches):
 
     def lookup(
         self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int, trains: bool
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[torch.Tensor, int]:
         """Returns the vectors, and the ticket for their backward pass; 0: no backward pass."""
         given = self._given(values, offsets, weights, at, bounds, samples)
         out = self.empty_vectors(given)
@@ -91,7 +91,7 @@ class Engine(Batches):
             whole = self._row(values, self.padding).expand(values.numel(), -1).clone()
             whole[given.keep] = out
             out = whole
-        return out, torch.tensor([ticket], dtype=torch.int64, device="cpu")
+        return out, ticket
 
     def _row(self, like: torch.Tensor, key: Optional[int]) -> torch.Tensor:
         given = Given(torch.full((1,), key, dtype=like.dtype, device=like.device), None, None, [0], 1)
@@ -160,7 +160,7 @@ class Engine(Batches):
         given = self._given_of(ticket) or self._given(values, offsets, weights, at, bounds, samples)
         if given.keep is not None and not self.pooled:
             dy = dy[given.keep]
-        dy = dy.to(torch.float32).contiguous()
+        dy = dy.contiguous() if dy.dtype == torch.float32 else dy.to(torch.float32).contiguous()
         batch = self.at_front(ticket, given)
         of_weights = self._weight_gradients(batch, given, dy, weights) if wants_weights else dy.new_empty(0)
         grad = dy.new_zeros(1)
