@@ -38,6 +38,20 @@ def part_of(step, rank, size):
     return hct.KeyedJaggedTensor(["x", "y"], values, lengths=torch.full((values.numel() // 2,), 2))
 
 
+def deltas_of_a_table(rank, size):
+    """The changes of a table after steps and erased keys, in two parts."""
+    table = hct.DynamicEmbedding(2, name="deltas", optimizer="sgd", lr=0.5, placement="spread", average=False)
+    found = {}
+    for part in range(2):
+        for step in range(2):
+            keys = part_of(10 * part + step, rank, size).values() + 40 * part
+            table(keys).sum().backward()
+        erased = table.erase(torch.tensor([1, 2, 60]))
+        keys, vectors, gone = table.deltas()
+        found.update({f"deltas {part}": (keys, vectors), f"gone {part}": gone, f"erased {part}": erased})
+    return found
+
+
 def main():
     folder, rank, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     load = len(sys.argv) > 4
@@ -75,6 +89,7 @@ def main():
             found[f"{update} rows {name}"] = bags.rows(name)
             found[f"{update} {name}"] = bags.export(name)
         found[f"{update} top"] = top.weight.detach()
+    found.update(deltas_of_a_table(rank, size))
     if rank == 0:
         torch.save(found, f"{folder}/found{size}{'load' if load else ''}.pt")
     if size > 1:
