@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "core/device/copy_bytes.h"
 #include "core/device/current_device.h"
 #include "core/device/lockstep.h"
+#include "core/device/stream.h"
 #include "engine/set/rank_state.h"
 #include "engine/set/set_arrays.h"
 #include "engine/set/set_rules.h"
@@ -27,6 +29,7 @@ struct EmbeddingSet::State {
         table_of(tables_of_features(wanted)),
         runtime(device_of(wanted), runtime_options(wanted)),
         step(runtime.device(), sizeof(StepState)),
+        queue_marks{Event(runtime.device()), Event(runtime.device())},
         comms(make_communicators(options.rank, runtime.device())) {
     if (options.gpu >= 0) runtime.adopt_stream(options.stream);
     agreed([&] { make_tables(); });
@@ -162,8 +165,18 @@ struct EmbeddingSet::State {
         refuse_call(cat("reserve_lookup() must precede the recording of a look-up with ", samples, " samples and ",
                         keys[t], " keys of table '", options.tables[t].name, "'"));
   }
+  /// Keeps the host at most two batches ahead of the GPU. Growing tables have memory for the new rows of these batches;
+  /// for more batches they would wait until the GPU has no work left.
+  void limit_queue() {
+    if (std::all_of(options.tables.begin(), options.tables.end(), [](const auto& table) { return table.rows > 0; }))
+      return;
+    Event& mark = queue_marks[static_cast<size_t>(host_step % 2)];
+    mark.synchronize();  // recorded before the batch before the last one
+    mark.record(runtime.compute_stream());
+  }
   /// Reserves memory for the rows of the next batch. Runs on the host.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
+    limit_queue();
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t) {
       tables[t]->reserve(buffer, samples, keys[t]);
@@ -264,6 +277,7 @@ struct EmbeddingSet::State {
   std::vector<size_t> table_of;                // [feature]: table index
   Runtime runtime;
   Buffer step;                                    // a StepState on the device
+  std::array<Event, 2> queue_marks;               // of the work before the last two batches
   SetCommunicators comms;                         // null on a single rank
   std::vector<std::unique_ptr<SetTable>> tables;  // used on a single rank
   std::unique_ptr<SharedSet> shared;              // used on several ranks
