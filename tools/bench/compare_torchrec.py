@@ -368,7 +368,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after this time")
     parser.add_argument("--device", default=device, choices=("cpu", "cuda"))
     options = parser.parse_args()
-    if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers:
+    if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers and options.device != "cpu":
         print("fbgemm_gpu is not installed: times of TBE in brackets are of an earlier run")
     where = torch.cuda.get_device_name() if options.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{where}, PyTorch {torch.__version__}, {Path(__file__).name}, ms a step")
