@@ -186,12 +186,19 @@ class Streams(OnAGpu):
         self.equal(rows_of(bags), rows_of(want))
 
     def test_prefetched_batches_are_the_same(self):
-        bags, want = collection(), collection()
-        train(want, range(6))
-        data = [(batch(seed), gradient(seed)) for seed in range(6)]
-        for keys, dy in hct.Prefetching(data, bags, lambda one: one[0]):
-            bags(keys).values().backward(dy)
-        self.equal(rows_of(bags), rows_of(want))
+        """The look-up of the next batch runs beside a backward pass, which begins late."""
+        for update in ("backward", "step"):
+            bags, want = collection(update=update), collection(update=update)
+            data = [(batch(seed, samples=32 + seed), gradient(seed, samples=32 + seed)) for seed in range(40)]
+            for model, loader in ((bags, hct.Prefetching(data, bags, lambda one: one[0])), (want, data)):
+                step = hct.optimizer(model)
+                for keys, dy in loader:
+                    step.zero_grad()
+                    out = model(keys).values()
+                    torch.cuda._sleep(500_000)
+                    out.backward(dy)
+                    step.step()
+            self.equal(rows_of(bags), rows_of(want))
 
 
 class Graphs(OnAGpu):

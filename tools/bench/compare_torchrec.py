@@ -16,7 +16,8 @@ graph     the same, each step in a CUDA graph
 bags      20 tables of 1 M rows, dim 64, 10 keys per bag, 16,384 samples
 mixed     100 tables, dims 1 to 256, beside one table with as many keys and elements
 tier      one table with a sixteenth of its rows on the GPU, and all keys among those, beside all rows on the GPU
-model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples, and its dense part alone
+model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; with keys given early, and its
+          dense part alone
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
 one version of PyTorch. Without it, or where it takes too long, the column has the time in brackets that was measured on
@@ -25,6 +26,7 @@ prints "-", with the reason below the table. The vectors of `numbers` are compar
 """
 
 import argparse
+import functools
 import gc
 import importlib.util
 import statistics
@@ -238,8 +240,10 @@ def layers(*sizes):
     return torch.nn.Sequential(*parts[:-1])
 
 
-def time_model(peer, shape, device, clock):
-    """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone."""
+def time_model(peer, shape, device, clock, early=False):
+    """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone. `early`: the
+    keys of the next batch are given before the backward pass.
+    """
     torch.manual_seed(2)
     torch.set_float32_matmul_precision("high")
     model = Model(len(shape.tables), shape.tables[0][1]).to(device)
@@ -255,6 +259,8 @@ def time_model(peer, shape, device, clock):
         vectors = constant
         if isinstance(peer, Ours):
             vectors = peer.bags(batches[i % BATCHES]).values()
+            if early:
+                peer.bags.prefetch(batches[(i + 1) % BATCHES])
         elif peer:
             vectors = peer.bags(batches[i % BATCHES], peer.offsets)
         torch.nn.functional.binary_cross_entropy_with_logits(model(numbers, vectors), labels).backward()
@@ -311,6 +317,10 @@ def cases(device):
     model = dlrm(size(16_384, 128), most_rows["sgd"])
     model.name = f"DLRM, {model.samples:,}"
     made.append(Case("model", model, "sgd", kind=time_model))
+    given_early = dlrm(size(16_384, 128), most_rows["sgd"])
+    given_early.name = f"{model.name}, keys given early"
+    early = functools.partial(time_model, early=True)
+    made.append(Case("model", given_early, "sgd", kind=early, peers=("hashed", "numbers")))
     alone = dlrm(size(16_384, 128), most_rows["sgd"])
     alone.name = "its dense part alone"
     made.append(Case("model", alone, "sgd", kind=time_model, peers=("none",)))

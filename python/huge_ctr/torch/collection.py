@@ -132,8 +132,8 @@ class _Collection(Tables):
         return features.weights() if self._features[0].weighted else None
 
     def prefetch(self, features: Any) -> None:
-        """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this is queued
-        on the current stream.
+        """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this runs
+        concurrently with the current stream.
         """
         at, offsets, samples = self._lists(features)
         weights = self._weights(features)
