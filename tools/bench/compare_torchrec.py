@@ -21,8 +21,9 @@ model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; with
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
 one version of PyTorch. Without it, or where it takes too long, the column has the time in brackets that was measured on
-an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that cannot be measured
-prints "-", with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first.
+an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that cannot be
+measured prints "-", with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional
+first.
 """
 
 import argparse
@@ -36,6 +37,7 @@ from pathlib import Path
 
 import huge_ctr.torch as hct
 import torch
+from torch_dlrm import Model
 
 MIX = 0x1E3779B97F4A7C15  # hashed tables: key = row * MIX modulo 2^64
 OPTIMIZERS = {"sgd": "sgd", "row-wise": "row_wise_adagrad", "adam": "sparse_adam"}
@@ -217,29 +219,6 @@ def time_graph(ours, shape, device, clock):
     return clock(step)
 
 
-class Model(torch.nn.Module):
-    """DLRM: 13 numbers through the bottom layers, products of all pairs of vectors, and the top layers."""
-
-    def __init__(self, tables, dim):
-        super().__init__()
-        self.bottom, self.tables = layers(13, 512, 256, dim), tables
-        self.top = layers(dim + tables * (tables + 1) // 2, 1024, 1024, 512, 256, 1)
-        self.register_buffer("pairs", torch.tril_indices(tables + 1, tables + 1, -1), persistent=False)
-
-    def forward(self, numbers, vectors):
-        bottom = self.bottom(numbers)
-        all_vectors = torch.cat([bottom.unsqueeze(1), vectors.view(len(numbers), self.tables, -1)], 1)
-        dots = torch.bmm(all_vectors, all_vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
-        return self.top(torch.cat([bottom, dots], 1)).squeeze(1)
-
-
-def layers(*sizes):
-    parts = []
-    for before, after in zip(sizes, sizes[1:]):
-        parts += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    return torch.nn.Sequential(*parts[:-1])
-
-
 def time_model(peer, shape, device, clock, early=False):
     """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone. `early`: the
     keys of the next batch are given before the backward pass.
@@ -270,7 +249,7 @@ def time_model(peer, shape, device, clock, early=False):
 
 
 class Case:
-    """A line of the table. `aim`: milliseconds; `tbe`: its time on an H200. `of`: how to measure, and for which peer."""
+    """A line of the table. `aim` in milliseconds; `tbe`: its time on an H200; `kind`: how to measure."""
 
     def __init__(self, group, shape, optimizer, aim=None, tbe=None, kind=time_steps, words=None, peers=None):
         self.group, self.shape, self.optimizer, self.aim, self.tbe = group, shape, optimizer, aim, tbe
@@ -398,8 +377,8 @@ def main():
         if "none" in found:
             cells[0] = f"{found['none']:.3f}"
         aim = f"{case.aim:.2f}" if case.aim and options.device != "cpu" else ""
-        print(f"| {case.shape.name} | {case.shape.keys:,} | {case.optimizer} | " + " | ".join([*cells, aim]) + " |",
-              flush=True)
+        line = [case.shape.name, f"{case.shape.keys:,}", case.optimizer, *cells, aim]
+        print(f"| {' | '.join(line)} |", flush=True)
     for (name, text), first in why.items():
         print(f"{name}, {first}: {text}")
     print(f"{time.perf_counter() - start:.0f} s in all")

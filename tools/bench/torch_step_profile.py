@@ -54,7 +54,8 @@ def main():
         for part, before, after in zip(parts, marks, marks[1:]):
             part.append(after - before)
     forward, backward = (1e6 * sorted(part)[25] for part in parts)
-    print(f"host: forward {forward:.0f} us, backward {backward:.0f} us, medians; libhuge_ctr {1e6 * library.seconds / 50:.0f} us, mean")
+    print(f"host: forward {forward:.0f} us, backward {backward:.0f} us (medians)")
+    print(f"host: libhuge_ctr {1e6 * library.seconds / 50:.0f} us of these (mean)")
     if options.python:
         profile = cProfile.Profile()
         profile.enable()

@@ -111,7 +111,7 @@ class _Collection(Tables):
         return {name: TableView(self, name) for name in self.table_names()}
 
     def _lists(self, features: Any) -> tuple:
-        """For each feature, the index of its lists in a KeyedJaggedTensor; the lists' offsets; the number of samples."""
+        """For each feature the index of its lists in a KeyedJaggedTensor, the lists' offsets, the number of samples."""
         keys = features.keys()
         known = None if torch.compiler.is_compiling() else self._known_lists
         if known is not None and keys == known[0]:

@@ -289,7 +289,7 @@ class KeyedJaggedTensor:
         return made
 
     def to(self, device: Any, non_blocking: bool = False, dtype: Any = None) -> "KeyedJaggedTensor":
-        """Lists that leave host memory keep their length_per_key(), so that a look-up on the GPU need not wait for it."""
+        """Lists that leave host memory keep their length_per_key(), so that a look-up on the GPU does not wait."""
         if torch.device(device).type != "cpu" and self.lengths().device.type == "cpu":
             self.length_per_key()
         return self._map(lambda one: one.to(device, non_blocking=non_blocking))
