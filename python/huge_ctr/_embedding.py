@@ -133,6 +133,7 @@ class EmbeddingSet:
             raise UsageError(f"there is no table '{missing[0]}'; tables are {', '.join(dims)}")
         self.dims = np.array([dims[one.table] for one in features], np.int64)
         self.pooled = np.array([one.pooling != "none" for one in features])
+        self._all_pooled = bool(self.pooled.all())
         self._lock = threading.RLock()
         count = len(self.features)
         self._keys = np.zeros(count, _KEYS)
@@ -197,14 +198,14 @@ class EmbeddingSet:
         column["weights", "data"][:] = 0 if keys.weights_at is None else keys.weights_at
         return self._keys_at
 
-    def _give_vectors(self, at: np.ndarray, rows: np.ndarray, stride: Any) -> int:
+    def _give_vectors(self, at: np.ndarray, rows: Any, stride: Any) -> int:
         self._vectors_at[:] = at
         self._row_counts[:], self._strides[:] = rows, stride
         return self._vector_structs_at
 
-    def rows_of(self, keys: Keys) -> np.ndarray:
-        """The number of vectors of each feature."""
-        return np.where(self.pooled, keys.samples, keys.counts)
+    def rows_of(self, keys: Keys) -> Any:
+        """The number of vectors of each feature, or of every feature."""
+        return keys.samples if self._all_pooled else np.where(self.pooled, keys.samples, keys.counts)
 
     def set_stream(self, stream: int) -> None:
         with self._lock:
@@ -223,7 +224,7 @@ class EmbeddingSet:
             call("hctr_embedding_prefetch", self._handle.pointer, keys.samples, self._give_keys(keys), batch)
         return batch.value
 
-    def vectors(self, batch: int, rows: np.ndarray, at: np.ndarray, stride: Any) -> None:
+    def vectors(self, batch: int, rows: Any, at: np.ndarray, stride: Any) -> None:
         with self._lock:
             call("hctr_embedding_vectors", self._handle.pointer, batch, self._give_vectors(at, rows, stride))
 
@@ -239,7 +240,7 @@ class EmbeddingSet:
             vectors = self._give_vectors(at, self.rows_of(keys), stride)
             call("hctr_embedding_weight_gradients", self._handle.pointer, batch, vectors, self._weights.ctypes.data)
 
-    def update(self, batch: int, rows: np.ndarray, at: np.ndarray, stride: Any, rate: float, **words: Any) -> None:
+    def update(self, batch: int, rows: Any, at: np.ndarray, stride: Any, rate: float, **words: Any) -> None:
         with self._lock:
             step = e.Update(learning_rate=rate, **words)
             call("hctr_embedding_update", self._handle.pointer, batch, self._give_vectors(at, rows, stride), step)
@@ -253,7 +254,7 @@ class EmbeddingSet:
     def row_gradients(
         self,
         batch: int,
-        rows: np.ndarray,
+        rows: Any,
         at: np.ndarray,
         stride: Any,
         to: Sequence[tuple[int, int]],

@@ -1,4 +1,5 @@
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "capi/array.h"
@@ -85,12 +86,6 @@ EmbeddingOptions options_of(const hctr_embedding_options& from) {
   return to;
 }
 
-int64_t dim_of(const EmbeddingSet& set, const std::string& table) {
-  for (const EmbeddingTableOptions& one : set.options().tables)
-    if (one.name == table) return one.dim;
-  return 0;
-}
-
 /// Checks that an array is in memory of the set's device.
 void check_device(const EmbeddingSet& set, const hctr_array& array, const std::string& what) {
   if (array.data && (array.gpu < 0 ? -1 : array.gpu) != set.options().gpu)
@@ -99,18 +94,20 @@ void check_device(const EmbeddingSet& set, const hctr_array& array, const std::s
                                  set.options().gpu < 0 ? "in host memory" : cat("on GPU ", set.options().gpu)));
 }
 
-std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const hctr_feature_keys* keys) {
+std::vector<FeatureKeys> keys_of(const hctr_embedding& embedding, int64_t samples, const hctr_feature_keys* keys) {
+  const EmbeddingSet& set = embedding.set;
   std::vector<FeatureKeys> all;
-  for (size_t f = 0; f < set.options().features.size(); ++f) {
+  all.reserve(embedding.texts.size());
+  for (size_t f = 0; f < embedding.texts.size(); ++f) {
     const hctr_feature_keys from = read_struct(keys, f, "hctr_feature_keys");
-    const std::string what = cat("keys of feature '", set.options().features[f].name, "'");
+    const std::string &what = embedding.texts[f].keys, &offsets = embedding.texts[f].offsets,
+                      &weights = embedding.texts[f].weights;
     FeatureKeys to;
     to.keys = contiguous(from.keys, 1, what);
     to.type = element_type(from.keys, what);
     to.count = from.keys.shape[0];
     check_device(set, from.keys, what);
     if (from.offsets.data) {
-      const std::string offsets = "offsets of the " + what;
       to.offsets = contiguous(from.offsets, 1, offsets);
       to.offsets_type = element_type(from.offsets, offsets);
       if (from.offsets.shape[0] != samples + 1)
@@ -119,7 +116,6 @@ std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const
       check_device(set, from.offsets, offsets);
     }
     if (from.weights.data) {
-      const std::string weights = "weights of the " + what;
       to.weights = static_cast<const float*>(contiguous(from.weights, 1, weights));
       if (from.weights.dtype != HCTR_F32 || from.weights.shape[0] != to.count)
         throw Error(Kind::usage, cat(weights, ": ", from.weights.shape[0], " of type ", from.weights.dtype, ", and ",
@@ -131,24 +127,31 @@ std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const
   return all;
 }
 
-/// Views of the vectors of each feature. `rows`: the expected number of vectors of each feature; empty: not checked.
+/// Views of the vectors of each feature. `text`: what errors call them. `rows`: the expected number of vectors of each
+/// feature.
 template <class T>
-std::vector<FeatureVectors<T>> vectors_of(const EmbeddingSet& set, const hctr_array* arrays, const char* kind,
-                                          const std::vector<int64_t>& rows = {}) {
-  expect_given(arrays, kind);
+std::vector<FeatureVectors<T>> vectors_of(const hctr_embedding& embedding, const hctr_array* arrays,
+                                          const std::string FeatureTexts::*text, const std::vector<int64_t>& rows) {
+  expect_given(arrays, text == &FeatureTexts::vectors ? "vectors" : "gradients");
   std::vector<FeatureVectors<T>> all;
-  for (size_t f = 0; f < set.options().features.size(); ++f) {
-    const EmbeddingFeature& feature = set.options().features[f];
-    const std::string what = cat(kind, " of feature '", feature.name, "'");
+  all.reserve(embedding.texts.size());
+  for (size_t f = 0; f < embedding.texts.size(); ++f) {
+    const std::string& what = embedding.texts[f].*text;
     const Matrix matrix = matrix_of(arrays[f], what);
-    const int64_t dim = dim_of(set, feature.table);
-    if (matrix.columns != dim || (!rows.empty() && matrix.rows != rows[f]))
-      throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [",
-                                   rows.empty() ? std::string("...") : cat(rows[f]), ", ", dim, "]"));
-    check_device(set, arrays[f], what);
+    const int64_t dim = embedding.texts[f].dim;
+    if (matrix.columns != dim || matrix.rows != rows[f])
+      throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", rows[f],
+                                   ", ", dim, "]"));
+    check_device(embedding.set, arrays[f], what);
     all.push_back({matrix.data, matrix.stride});
   }
   return all;
+}
+
+/// The gradients of a batch's vectors.
+std::vector<FeatureVectors<const float>> gradients_of(const hctr_embedding& embedding, int64_t batch,
+                                                      const hctr_array* arrays) {
+  return vectors_of<const float>(embedding, arrays, &FeatureTexts::gradients, embedding.set.vectors_of_batch(batch));
 }
 
 std::vector<int64_t> rows_of(const EmbeddingSet& set, int64_t samples, const std::vector<FeatureKeys>& keys) {
@@ -159,6 +162,19 @@ std::vector<int64_t> rows_of(const EmbeddingSet& set, int64_t samples, const std
 }
 
 }  // namespace
+
+std::vector<FeatureTexts> texts_of(const EmbeddingOptions& options) {
+  std::vector<FeatureTexts> texts;
+  for (const EmbeddingFeature& feature : options.features) {
+    const std::string of = cat(" of feature '", feature.name, "'"), keys = "keys" + of;
+    FeatureTexts one{keys, "offsets of the " + keys, "weights of the " + keys, "vectors" + of, "gradients" + of};
+    for (const EmbeddingTableOptions& table : options.tables)
+      if (table.name == feature.table) one.dim = table.dim;
+    texts.push_back(std::move(one));
+  }
+  return texts;
+}
+
 }  // namespace hctr::capi
 
 using hctr::capi::call;
@@ -202,10 +218,10 @@ hctr_status hctr_embedding_forward(hctr_embedding* embedding, int64_t samples, c
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
     expect_given(batch, "hctr_embedding_forward(): the pointer to the batch");
-    const auto given = hctr::capi::keys_of(set, samples, keys);
-    *batch =
-        set.forward(samples, given,
-                    hctr::capi::vectors_of<float>(set, vectors, "vectors", hctr::capi::rows_of(set, samples, given)));
+    const auto given = hctr::capi::keys_of(*embedding, samples, keys);
+    *batch = set.forward(samples, given,
+                         hctr::capi::vectors_of<float>(*embedding, vectors, &hctr::capi::FeatureTexts::vectors,
+                                                       hctr::capi::rows_of(set, samples, given)));
   });
 }
 
@@ -214,14 +230,15 @@ hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t samples, 
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
     expect_given(batch, "hctr_embedding_prefetch(): the pointer to the batch");
-    *batch = set.prefetch(samples, hctr::capi::keys_of(set, samples, keys));
+    *batch = set.prefetch(samples, hctr::capi::keys_of(*embedding, samples, keys));
   });
 }
 
 hctr_status hctr_embedding_vectors(hctr_embedding* embedding, int64_t batch, const hctr_array* vectors) {
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
-    set.forward(batch, hctr::capi::vectors_of<float>(set, vectors, "vectors", set.vectors_of_batch(batch)));
+    set.forward(batch, hctr::capi::vectors_of<float>(*embedding, vectors, &hctr::capi::FeatureTexts::vectors,
+                                                     set.vectors_of_batch(batch)));
   });
 }
 
@@ -262,8 +279,7 @@ hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t b
       to.push_back(array.data ? static_cast<float*>(const_cast<void*>(hctr::capi::contiguous(array, 1, what)))
                               : nullptr);
     }
-    set.weight_gradients(
-        batch, hctr::capi::vectors_of<const float>(set, gradients, "gradients", set.vectors_of_batch(batch)), to);
+    set.weight_gradients(batch, hctr::capi::gradients_of(*embedding, batch, gradients), to);
   });
 }
 
@@ -273,7 +289,7 @@ hctr_status hctr_embedding_update(hctr_embedding* embedding, int64_t batch, cons
     hctr::EmbeddingSet& set = set_of(embedding);
     const auto given = hctr::capi::read_struct(update, "hctr_update");
     set.update(
-        batch, hctr::capi::vectors_of<const float>(set, gradients, "gradients", set.vectors_of_batch(batch)),
+        batch, hctr::capi::gradients_of(*embedding, batch, gradients),
         {given.learning_rate, given.rate_on_device, given.loss_scale == 0 ? 1.0f : given.loss_scale, given.skip});
   });
 }
@@ -299,9 +315,8 @@ hctr_status row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_a
       const auto given = hctr::capi::read_struct(to, t, "hctr_row_gradients");
       of_tables.push_back({given.keys, given.values});
     }
-    const auto counts = set.row_gradients(
-        batch, hctr::capi::vectors_of<const float>(set, gradients, "gradients", set.vectors_of_batch(batch)), of_tables,
-        ends);
+    const auto counts =
+        set.row_gradients(batch, hctr::capi::gradients_of(*embedding, batch, gradients), of_tables, ends);
     std::copy(counts.begin(), counts.end(), rows);
   });
 }
@@ -327,9 +342,10 @@ hctr_status hctr_embedding_lookup(hctr_embedding* embedding, int64_t samples, co
                                   const hctr_array* vectors) {
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
-    const auto given = hctr::capi::keys_of(set, samples, keys);
+    const auto given = hctr::capi::keys_of(*embedding, samples, keys);
     set.lookup(samples, given,
-               hctr::capi::vectors_of<float>(set, vectors, "vectors", hctr::capi::rows_of(set, samples, given)));
+               hctr::capi::vectors_of<float>(*embedding, vectors, &hctr::capi::FeatureTexts::vectors,
+                                             hctr::capi::rows_of(set, samples, given)));
   });
 }
 

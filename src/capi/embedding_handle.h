@@ -1,14 +1,29 @@
 // The handle of an EmbeddingSet.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "capi/call.h"
 #include "hctr/embedding.h"
 
+namespace hctr::capi {
+
+/// What errors call the arrays of a feature. Made once, because a step passes hundreds of arrays.
+struct FeatureTexts {
+  std::string keys, offsets, weights, vectors, gradients;
+  int64_t dim = 0;
+};
+std::vector<FeatureTexts> texts_of(const EmbeddingOptions&);
+
+}  // namespace hctr::capi
+
 struct hctr_embedding {
-  explicit hctr_embedding(const hctr::EmbeddingOptions& options) : set(options) {}
+  explicit hctr_embedding(const hctr::EmbeddingOptions& options)
+      : set(options), texts(hctr::capi::texts_of(set.options())) {}
   hctr::EmbeddingSet set;
+  std::vector<hctr::capi::FeatureTexts> texts;  // by feature
 };
 
 namespace hctr::capi {

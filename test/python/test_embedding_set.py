@@ -1,5 +1,6 @@
 """Embedding tables that take pointers: steps compared with NumPy, import and export of rows, loading of saved sets."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import unittest
 from pathlib import Path
 
 import numpy as np
-from huge_ctr import UsageError
+from huge_ctr import HugeCtrError, UsageError
 from huge_ctr import _embedding_rows as rows_of_tables
 from huge_ctr import _structs as s
 from huge_ctr._embedding import EmbeddingSet, FeatureOptions, Keys, TableOptions, optimizer_of
@@ -34,9 +35,27 @@ class Step:
         return self.vectors
 
 
-def one_table(rule="sgd", **words):
+def one_table(rule="sgd", allocator=None, **words):
     table = TableOptions("items", 3, optimizer=optimizer_of(rule), words={"initial": "normal", **words})
-    return EmbeddingSet([table], [FeatureOptions("item", "items")], seed=4)
+    return EmbeddingSet([table], [FeatureOptions("item", "items")], allocator=allocator, seed=4)
+
+
+class Pool:
+    """An allocator with this much memory."""
+
+    def __init__(self, most):
+        self.most, self.blocks = most, {}
+
+    def allocate(self, size, stream):
+        if sum(len(one) for one in self.blocks.values()) + size > self.most:
+            return None
+        block = ctypes.create_string_buffer(size + 256)
+        address = ctypes.addressof(block) + -ctypes.addressof(block) % 256
+        self.blocks[address] = block
+        return address
+
+    def free(self, memory, stream):
+        del self.blocks[memory]
 
 
 class Sets(unittest.TestCase):
@@ -49,6 +68,17 @@ class Sets(unittest.TestCase):
         np.testing.assert_array_equal(found.vectors, [[-0.5, 0.5, 1.5], [2, 3, 4], [5.5, 6.5, 7.5]])
         self.assertEqual((tables.updates, tables.rows("items")), (1, 3))
         self.assertEqual(rows_of_tables.figures(tables, "items")["rows"], 3)
+
+    def test_memory_comes_from_an_allocator(self):
+        pool = Pool(1 << 30)
+        ours, theirs = one_table(allocator=pool), one_table()
+        for keys in ([5, 6, 6, 7], list(range(20_000))):
+            np.testing.assert_array_equal(Step(keys).run(ours, 0.5), Step(keys).run(theirs, 0.5))
+        self.assertGreater(len(pool.blocks), 0)
+        del ours  # destroying a set calls its allocator
+        self.assertEqual(pool.blocks, {})
+        with self.assertRaisesRegex(HugeCtrError, "the caller's allocator refused"):
+            one_table(allocator=Pool(100))
 
     def test_gradients_of_rows_are_read_before_an_update(self):
         tables, step = one_table(), Step([5, 6, 6, 7])

@@ -132,7 +132,7 @@ class Bags(unittest.TestCase):
             words = {
                 "disk": folder,
                 "disk_bytes": 1 << 28,
-                "device_bytes": 1 << 20,
+                "device_bytes": 1 << 20 if DEVICE == "cpu" else 64 << 20,
                 "host_bytes": 1 << 21,
                 "most_keys": 2048,
             }
@@ -145,7 +145,8 @@ class Bags(unittest.TestCase):
                     kjt = hct.KeyedJaggedTensor(["x"], keys, lengths=torch.full((1000,), 2))
                     bags(kjt).values().square().sum().backward()
                 found.append((bags.export("t"), bags.figures("t")))
-            self.assertGreater(found[1][1]["rows_on_disk"], 0)
+            if DEVICE == "cpu":  # the smallest memory of a GPU has room for all rows
+                self.assertGreater(found[1][1]["rows_on_disk"], 0)
             for ours, theirs in zip(found[0][0], found[1][0]):
                 self.assertTrue(torch.equal(ours, theirs))
 
@@ -161,8 +162,9 @@ class Bags(unittest.TestCase):
         bags = hct.EmbeddingBagCollection(configs(), optimizer="sgd", lr=0.1)
         with self.assertRaisesRegex(UsageError, "float32"):
             bags(hct.KeyedJaggedTensor(["x", "y"], torch.rand(2), lengths=torch.tensor([1, 1])))
-        with self.assertRaisesRegex(UsageError, "from 1 to 2"):
-            hct.EmbeddingBag(5, 2, include_last_offset=True, optimizer="sgd")(torch.arange(2), torch.tensor([1, 2]))
+        if DEVICE == "cpu":  # the host does not read offsets of one feature from a GPU
+            with self.assertRaisesRegex(UsageError, "from 1 to 2"):
+                hct.EmbeddingBag(5, 2, include_last_offset=True, optimizer="sgd")(torch.arange(2), torch.tensor([1, 2]))
         with self.assertRaisesRegex(UsageError, "from 0 to 3, and there are 2"):
             bags(hct.KeyedJaggedTensor(["x", "y"], torch.arange(2), lengths=torch.tensor([1, 2])))
         with self.assertRaisesRegex(ValueError, "Duplicate"):
@@ -184,6 +186,52 @@ class Bags(unittest.TestCase):
             ["x", "y"], torch.empty(0, dtype=torch.int64), lengths=torch.empty(0, dtype=torch.int64), stride=0
         )
         self.assertEqual(bags(without_samples).values().shape, (0, 11))
+
+
+class Varying(unittest.TestCase):
+    """Features with different numbers of samples, against batches with all samples."""
+
+    def pair(self):
+        """Keys of distinct samples with their inverse, and the keys of all samples."""
+        draw = torch.Generator(DEVICE).manual_seed(9)
+        names, strides = ["y", "unused", "x"], [2, 5, 3]
+        lengths = [torch.randint(0, 4, (stride,), generator=draw) for stride in strides]
+        values = [torch.randint(0, 30, (int(one.sum()),), generator=draw) for one in lengths]
+        inverse = torch.stack([torch.randint(0, stride, (6,), generator=draw) for stride in strides])
+        few = hct.KeyedJaggedTensor(
+            names,
+            torch.cat(values),
+            lengths=torch.cat(lengths),
+            stride_per_key_per_rank=[[stride] for stride in strides],
+            inverse_indices=(names, inverse),
+        )
+        lists = [torch.split(one, of.tolist()) for one, of in zip(values, lengths)]
+        chosen = [lists[f][i] for f in range(3) for i in inverse[f].tolist()]
+        return few, hct.KeyedJaggedTensor(names, torch.cat(chosen), lengths=torch.tensor([len(one) for one in chosen]))
+
+    def test_pooled_vectors_and_updates_are_those_of_all_samples(self):
+        few, every = self.pair()
+        ours, theirs = (hct.EmbeddingBagCollection(configs(), optimizer="adagrad", lr=0.1) for _ in range(2))
+        for _ in range(3):
+            outs = [bags(keys).values() for bags, keys in ((ours, few), (theirs, every))]
+            self.assertTrue(torch.equal(*outs))
+            for out in outs:
+                out.square().sum().backward()
+        for name in ("a", "b"):
+            self.assertLess(float((ours.weight_of(name) - theirs.weight_of(name)).abs().max()), 1e-6)
+        with self.assertRaisesRegex(UsageError, "inverse_indices"):
+            few._inverse = None
+            ours(few)
+
+    def test_vectors_of_keys_have_the_lengths_of_their_feature(self):
+        few, _ = self.pair()
+        one = hct.EmbeddingCollection(
+            [hct.EmbeddingConfig(name="a", embedding_dim=4, num_embeddings=30, feature_names=["x", "y"])]
+        )
+        out = one(few)
+        for name in ("x", "y"):
+            self.assertTrue(torch.equal(out[name].values(), one.weight_of("a")[few[name].values()]))
+            self.assertTrue(torch.equal(out[name].lengths(), few[name].lengths()))
 
 
 class Sequences(unittest.TestCase):

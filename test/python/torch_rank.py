@@ -1,4 +1,6 @@
-"""A process of test_torch_ranks.py: torch_rank.py FOLDER RANK SIZE [load]."""
+"""A process of test_torch_ranks.py: torch_rank.py FOLDER RANK SIZE [load|save]. With HCTR_TORCH_DEVICE=cuda, rank r uses
+GPU r.
+"""
 
 import os
 import sys
@@ -8,6 +10,8 @@ import huge_ctr.torch as hct
 import torch
 
 SAMPLES = 12
+ON_GPUS = os.environ.get("HCTR_TORCH_DEVICE") == "cuda"
+DEVICE = "cuda" if ON_GPUS else "cpu"
 
 
 class Model(torch.nn.Module):
@@ -25,8 +29,8 @@ def model(update):
         hct.EmbeddingBagConfig(name="grows", embedding_dim=4, feature_names=["x", "y"], placement="spread"),
         hct.EmbeddingBagConfig(name="fixed", embedding_dim=3, num_embeddings=50, feature_names=["y"]),
     ]
-    bags = hct.EmbeddingBagCollection(tables, optimizer="adam", lr=0.05, update=update)
-    return bags, torch.nn.Linear(11, 1)
+    bags = hct.EmbeddingBagCollection(tables, optimizer="adam", lr=0.05, update=update, device=DEVICE)
+    return bags, torch.nn.Linear(11, 1).to(DEVICE)
 
 
 def part_of(step, rank, size):
@@ -34,19 +38,35 @@ def part_of(step, rank, size):
     draw = torch.Generator().manual_seed(step)
     keys = torch.randint(0, 50, (2, SAMPLES, 2), generator=draw)
     mine = slice(rank * SAMPLES // size, (rank + 1) * SAMPLES // size)
-    values = keys[:, mine].reshape(-1)
+    values = keys[:, mine].reshape(-1).to(DEVICE)
     return hct.KeyedJaggedTensor(["x", "y"], values, lengths=torch.full((values.numel() // 2,), 2))
+
+
+def deltas_of_a_table(rank, size):
+    """The changes of a table after steps and erased keys, in two parts."""
+    table = hct.DynamicEmbedding(2, name="deltas", optimizer="sgd", lr=0.5, placement="spread", average=False, device=DEVICE)
+    found = {}
+    for part in range(2):
+        for step in range(2):
+            keys = part_of(10 * part + step, rank, size).values() + 40 * part
+            table(keys).sum().backward()
+        erased = table.erase(torch.tensor([1, 2, 60], device=DEVICE))
+        keys, vectors, gone = table.deltas()
+        found.update({f"deltas {part}": (keys, vectors), f"gone {part}": gone, f"erased {part}": erased})
+    return found
 
 
 def main():
     folder, rank, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    load = len(sys.argv) > 4
+    load, save = sys.argv[4:] == ["load"], sys.argv[4:] == ["save"]
     torch.set_num_threads(1)
+    if ON_GPUS:
+        torch.cuda.set_device(rank)
     if size > 1:
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
         place = f"file://{folder}/place{size}{'load' if load else ''}"
         torch.distributed.init_process_group(
-            "gloo", init_method=place, rank=rank, world_size=size, timeout=timedelta(seconds=120)
+            "nccl" if ON_GPUS else "gloo", init_method=place, rank=rank, world_size=size, timeout=timedelta(seconds=120)
         )
     found = {}
     for update in ("backward", "step"):
@@ -58,7 +78,7 @@ def main():
         wrapped = torch.nn.parallel.DistributedDataParallel(whole) if size > 1 else whole
         losses = []
         for number in range(4 if load else 0, 8):
-            if number == 4 and size == 3 and not load:
+            if number == 4 and save:
                 hct.save_checkpoint(f"{folder}/saved_{update}", whole, [step, dense])
             for one in (step, dense):
                 one.zero_grad()
@@ -75,6 +95,7 @@ def main():
             found[f"{update} rows {name}"] = bags.rows(name)
             found[f"{update} {name}"] = bags.export(name)
         found[f"{update} top"] = top.weight.detach()
+    found.update(deltas_of_a_table(rank, size))
     if rank == 0:
         torch.save(found, f"{folder}/found{size}{'load' if load else ''}.pt")
     if size > 1:

@@ -16,15 +16,18 @@ graph     the same, each step in a CUDA graph
 bags      20 tables of 1 M rows, dim 64, 10 keys per bag, 16,384 samples
 mixed     100 tables, dims 1 to 256, beside one table with as many keys and elements
 tier      one table with a sixteenth of its rows on the GPU, and all keys among those, beside all rows on the GPU
-model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples, and its dense part alone
+model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; with keys given early, and its
+          dense part alone
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
 one version of PyTorch. Without it, or where it takes too long, the column has the time in brackets that was measured on
-an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is the time that ROADMAP.md asks for. A case that cannot be measured
-prints "-", with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first.
+an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that cannot be
+measured prints "-", with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional
+first.
 """
 
 import argparse
+import functools
 import gc
 import importlib.util
 import statistics
@@ -34,6 +37,7 @@ from pathlib import Path
 
 import huge_ctr.torch as hct
 import torch
+from torch_dlrm import Model
 
 MIX = 0x1E3779B97F4A7C15  # hashed tables: key = row * MIX modulo 2^64
 OPTIMIZERS = {"sgd": "sgd", "row-wise": "row_wise_adagrad", "adam": "sparse_adam"}
@@ -83,6 +87,7 @@ class Ours:
             for i, (rows, dim) in enumerate(shape.tables)
         ]
         self.bags = hct.EmbeddingBagCollection(tables, device=device, optimizer=optimizer, lr=0.01, **words)
+        self.anchor = self.bags.anchor
         lengths = torch.full((len(tables) * shape.samples,), shape.hotness, dtype=torch.int64, device=device)
         self.offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         self.lengths = lengths
@@ -94,6 +99,7 @@ class Ours:
         return keys
 
     def step(self, keys, gradient):
+        self.anchor.grad = None  # as zero_grad() does
         out = self.bags(keys).values()
         out.backward(gradient)
         return out
@@ -200,7 +206,6 @@ def time_graph(ours, shape, device, clock):
             keys.values().copy_(values)
             ours.step(keys, gradient)
     torch.cuda.current_stream().wait_stream(side)
-    ours.bags.anchor.grad = None
     graph = torch.cuda.CUDAGraph()
     ours.bags.reserve(shape.samples, most)
     with torch.cuda.graph(graph):
@@ -214,31 +219,10 @@ def time_graph(ours, shape, device, clock):
     return clock(step)
 
 
-class Model(torch.nn.Module):
-    """DLRM: 13 numbers through the bottom layers, products of all pairs of vectors, and the top layers."""
-
-    def __init__(self, tables, dim):
-        super().__init__()
-        self.bottom, self.tables = layers(13, 512, 256, dim), tables
-        self.top = layers(dim + tables * (tables + 1) // 2, 1024, 1024, 512, 256, 1)
-        self.register_buffer("pairs", torch.tril_indices(tables + 1, tables + 1, -1), persistent=False)
-
-    def forward(self, numbers, vectors):
-        bottom = self.bottom(numbers)
-        all_vectors = torch.cat([bottom.unsqueeze(1), vectors.view(len(numbers), self.tables, -1)], 1)
-        dots = torch.bmm(all_vectors, all_vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
-        return self.top(torch.cat([bottom, dots], 1)).squeeze(1)
-
-
-def layers(*sizes):
-    parts = []
-    for before, after in zip(sizes, sizes[1:]):
-        parts += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    return torch.nn.Sequential(*parts[:-1])
-
-
-def time_model(peer, shape, device, clock):
-    """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone."""
+def time_model(peer, shape, device, clock, early=False):
+    """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone. `early`: the
+    keys of the next batch are given before the backward pass.
+    """
     torch.manual_seed(2)
     torch.set_float32_matmul_precision("high")
     model = Model(len(shape.tables), shape.tables[0][1]).to(device)
@@ -254,6 +238,8 @@ def time_model(peer, shape, device, clock):
         vectors = constant
         if isinstance(peer, Ours):
             vectors = peer.bags(batches[i % BATCHES]).values()
+            if early:
+                peer.bags.prefetch(batches[(i + 1) % BATCHES])
         elif peer:
             vectors = peer.bags(batches[i % BATCHES], peer.offsets)
         torch.nn.functional.binary_cross_entropy_with_logits(model(numbers, vectors), labels).backward()
@@ -263,7 +249,7 @@ def time_model(peer, shape, device, clock):
 
 
 class Case:
-    """A line of the table. `aim`: milliseconds; `tbe`: its time on an H200. `of`: how to measure, and for which peer."""
+    """A line of the table. `aim` in milliseconds; `tbe`: its time on an H200; `kind`: how to measure."""
 
     def __init__(self, group, shape, optimizer, aim=None, tbe=None, kind=time_steps, words=None, peers=None):
         self.group, self.shape, self.optimizer, self.aim, self.tbe = group, shape, optimizer, aim, tbe
@@ -307,10 +293,14 @@ def cases(device):
     made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers",)))
     words = {"device_bytes": all_rows // 16 * 512, "host_bytes": 2 * all_rows * 512}
     made.append(Case("tier", tier("a sixteenth on the GPU"), "sgd", peers=("numbers",), words=words))
-    model = dlrm(size(16_384, 512), most_rows["sgd"])
+    model = dlrm(size(16_384, 128), most_rows["sgd"])
     model.name = f"DLRM, {model.samples:,}"
     made.append(Case("model", model, "sgd", kind=time_model))
-    alone = dlrm(size(16_384, 512), most_rows["sgd"])
+    given_early = dlrm(size(16_384, 128), most_rows["sgd"])
+    given_early.name = f"{model.name}, keys given early"
+    early = functools.partial(time_model, early=True)
+    made.append(Case("model", given_early, "sgd", kind=early, peers=("hashed", "numbers")))
+    alone = dlrm(size(16_384, 128), most_rows["sgd"])
     alone.name = "its dense part alone"
     made.append(Case("model", alone, "sgd", kind=time_model, peers=("none",)))
     return made
@@ -350,7 +340,7 @@ def run_case(case, peers, device, clock, why):
 
 def cell(case, name, found):
     if name == "tbe" and name not in found:
-        return f"({case.tbe:.2f})" if case.tbe else ""
+        return f"({case.tbe:.2f})" if case.tbe and torch.cuda.is_available() else ""
     if name in found:
         return f"{found[name]:.3f}"
     return "" if case.peers and name not in case.peers else "-"
@@ -367,7 +357,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after this time")
     parser.add_argument("--device", default=device, choices=("cpu", "cuda"))
     options = parser.parse_args()
-    if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers:
+    if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers and options.device != "cpu":
         print("fbgemm_gpu is not installed: times of TBE in brackets are of an earlier run")
     where = torch.cuda.get_device_name() if options.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{where}, PyTorch {torch.__version__}, {Path(__file__).name}, ms a step")
@@ -387,8 +377,8 @@ def main():
         if "none" in found:
             cells[0] = f"{found['none']:.3f}"
         aim = f"{case.aim:.2f}" if case.aim and options.device != "cpu" else ""
-        print(f"| {case.shape.name} | {case.shape.keys:,} | {case.optimizer} | " + " | ".join([*cells, aim]) + " |",
-              flush=True)
+        line = [case.shape.name, f"{case.shape.keys:,}", case.optimizer, *cells, aim]
+        print(f"| {' | '.join(line)} |", flush=True)
     for (name, text), first in why.items():
         print(f"{name}, {first}: {text}")
     print(f"{time.perf_counter() - start:.0f} s in all")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Counts what a step of huge_ctr.torch does on a GPU: kernels, copies and waits, and the host's time.
 
-    tools/bench/torch_step_profile.py [--samples 2048]
+    tools/bench/torch_step_profile.py [--case mixed] [--python]
 
-The tables are those of `compare_torchrec.py --cases small`. Prints PyTorch's profile of one step, and the host's time
-of forward and backward. On a CPU it prints the time alone.
+The tables are those of the case of compare_torchrec.py. Prints the host's time of forward and backward, and how
+much of it libhuge_ctr.so takes; on a GPU also PyTorch's profile of one step.
 """
 
 import argparse
@@ -13,7 +13,21 @@ import pstats
 import time
 
 import compare_torchrec as bench
+import huge_ctr._embedding as binding
 import torch
+
+
+class InLibrary:
+    """Adds up the time of the library's calls."""
+
+    def __init__(self):
+        self.seconds, self.call = 0.0, binding.call
+        binding.call = self
+
+    def __call__(self, *arguments):
+        start = time.perf_counter()
+        self.call(*arguments)
+        self.seconds += time.perf_counter() - start
 
 
 def main():
@@ -28,7 +42,7 @@ def main():
     keys = ours.prepare(case.shape.batch(0, options.device))
     for _ in range(10):
         ours.step(keys, gradient)
-    parts = [[], []]
+    parts, library = [[], []], InLibrary()
     wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
     for _ in range(50):
         wait()
@@ -40,7 +54,8 @@ def main():
         for part, before, after in zip(parts, marks, marks[1:]):
             part.append(after - before)
     forward, backward = (1e6 * sorted(part)[25] for part in parts)
-    print(f"host: forward {forward:.0f} us, backward {backward:.0f} us")
+    print(f"host: forward {forward:.0f} us, backward {backward:.0f} us (medians)")
+    print(f"host: libhuge_ctr {1e6 * library.seconds / 50:.0f} us of these (mean)")
     if options.python:
         profile = cProfile.Profile()
         profile.enable()

@@ -85,7 +85,10 @@ class Batches:
 
     def _given_of(self, ticket: int) -> Optional[Given]:
         """The keys of a ticket's batch; None if the batch has been released."""
-        return next((given for one, _, given in self._flight if one == ticket), None)
+        for one, _, given in self._flight:
+            if one == ticket:
+                return given
+        return None
 
     def _end(self) -> None:
         self._flight.popleft()
@@ -121,5 +124,6 @@ class Batches:
         at = vectors.data_ptr() + given.row_starts * int(self.dims[0]) * 4
         return at.astype(np.uint64), int(self.dims[0])
 
-    def rows_of(self, given: Given) -> np.ndarray:
-        return np.full(len(self.features), given.samples) if self.pooled else given.counts
+    def rows_of(self, given: Given) -> Any:
+        """The number of vectors of each feature, or of every feature."""
+        return given.samples if self.pooled else given.counts

@@ -12,6 +12,7 @@ from .configs import first_rows, pooling_of, table_of
 from .jagged import JaggedTensor
 from .keyed import KeyedTensor
 from .tables import Tables, split_words
+from .varying import of_each_sample, padded_offsets, varies
 
 
 def known_bounds(features: Any) -> Any:
@@ -44,7 +45,7 @@ class TableView:
 
 class _Collection(Tables):
     _folder = ""  # prefix of names in state_dict
-    _what = "feature"
+    _known_lists: Optional[tuple] = None  # the names of the last batch's features, and the lists of the module's
 
     def _make(self, tables: Sequence[Any], weighted: bool, device: Any, words: dict) -> None:
         of_set, of_table, of_optimizer = split_words(words)
@@ -110,33 +111,33 @@ class _Collection(Tables):
         return {name: TableView(self, name) for name in self.table_names()}
 
     def _lists(self, features: Any) -> tuple:
-        """For each feature, the index of its lists in a KeyedJaggedTensor; and the number of samples."""
-        keys = list(features.keys())
-        missing = [name for name in self._feature_names if name not in keys]
-        if missing:
-            raise UsageError(f"feature '{missing[0]}' is not among the keys: {', '.join(keys)}")
-        varies = getattr(features, "variable_stride_per_key", None)
-        if varies is not None and varies():
-            raise UsageError("samples that differ by feature (stride_per_key_per_rank): give all features each sample")
-        return [keys.index(name) for name in self._feature_names], features.stride()
+        """For each feature the index of its lists in a KeyedJaggedTensor, the lists' offsets, the number of samples."""
+        keys = features.keys()
+        known = None if torch.compiler.is_compiling() else self._known_lists
+        if known is not None and keys == known[0]:
+            at = known[1]
+        else:
+            keys = list(keys)
+            missing = [name for name in self._feature_names if name not in keys]
+            if missing:
+                raise UsageError(f"feature '{missing[0]}' is not among the keys: {', '.join(keys)}")
+            at = [keys.index(name) for name in self._feature_names]
+            if not torch.compiler.is_compiling():
+                self._known_lists = (keys, at)
+        if varies(features):
+            return at, *padded_offsets(features)
+        return at, features.offsets(), features.stride()
 
     def _weights(self, features: Any) -> Optional[torch.Tensor]:
         return features.weights() if self._features[0].weighted else None
 
     def prefetch(self, features: Any) -> None:
         """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this runs
-        concurrently with other work.
+        concurrently with the current stream.
         """
-        at, samples = self._lists(features)
+        at, offsets, samples = self._lists(features)
         weights = self._weights(features)
-        self._engine.prefetch(features.values(), features.offsets(), weights, at, known_bounds(features), samples)
-
-    def forward(self, features: Any) -> Any:
-        at, samples = self._lists(features)
-        return self._result(features, at, samples)
-
-    def _result(self, features: Any, at: list, samples: int) -> Any:
-        raise NotImplementedError
+        self._engine.prefetch(features.values(), offsets, weights, at, known_bounds(features), samples)
 
 
 class EmbeddingBagCollection(_Collection):
@@ -166,9 +167,12 @@ class EmbeddingBagCollection(_Collection):
     def is_weighted(self) -> bool:
         return self._is_weighted
 
-    def _result(self, features: Any, at: list, samples: int) -> KeyedTensor:
+    def forward(self, features: Any) -> KeyedTensor:
+        at, offsets, samples = self._lists(features)
         weights, bounds = self._weights(features), known_bounds(features)
-        out = self._vectors(features.values(), features.offsets(), weights, at, bounds, samples)
+        out = self._vectors(features.values(), offsets, weights, at, bounds, samples)
+        if varies(features):
+            out = of_each_sample(features, self._feature_names, out, self._lengths_per_embedding)
         return KeyedTensor(self._names, self._lengths_per_embedding, out)
 
 
@@ -203,13 +207,18 @@ class EmbeddingCollection(_Collection):
     def need_indices(self) -> bool:
         return self._need_indices
 
-    def _result(self, features: Any, at: list, samples: int) -> dict[str, JaggedTensor]:
+    def forward(self, features: Any) -> dict[str, JaggedTensor]:
+        at, offsets, samples = self._lists(features)
         if at != list(range(len(features.keys()))):  # `vectors` has the vectors of all features' keys
             features = features.permute(at)
             at = list(range(len(at)))
-        out = self._vectors(features.values(), features.offsets(), None, at, known_bounds(features), samples)
-        counts = features.length_per_key()
-        lengths = features.lengths().view(-1, samples) if samples else features.lengths().view(len(at), 0)
+            offsets, samples = padded_offsets(features) if varies(features) else (features.offsets(), samples)
+        out = self._vectors(features.values(), offsets, None, at, known_bounds(features), samples)
+        counts, lengths = features.length_per_key(), features.lengths()
+        if varies(features):
+            lengths = torch.split(lengths, features.stride_per_key())
+        else:
+            lengths = lengths.view(-1, samples) if samples else lengths.view(len(at), 0)
         vectors, keys = torch.split(out, counts), torch.split(features.values(), counts)
         return {
             name: JaggedTensor(vectors[i], keys[i] if self._need_indices else None, lengths[i])

@@ -9,7 +9,6 @@ import torch
 
 from .. import _embedding_rows as rows_of_tables
 from .._embedding import FeatureOptions, TableOptions
-from ..errors import UsageError
 from .tables import Tables, split_words
 
 
@@ -68,7 +67,7 @@ class DynamicEmbedding(Tables):
         self.set_rows(self.name, keys, vectors)
 
     def erase(self, keys: torch.Tensor) -> int:
-        """Removes rows. Returns the number of removed rows."""
+        """Removes rows; every rank passes the same keys. Returns the number of removed rows."""
         keys = keys.detach().reshape(-1).to("cpu", torch.int64)
         gone = rows_of_tables.remove_rows(self._engine.settle(), self.name, keys.numpy())
         self._erased.append(keys)
@@ -82,11 +81,11 @@ class DynamicEmbedding(Tables):
 
     def deltas(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Changes since the last call, as (keys, vectors, removed keys): rows that may have changed, and keys whose
-        rows were removed or evicted.
+        rows were removed or evicted. Collective; with several ranks rank 0 gets all changes, and other ranks none.
         """
-        if self._engine.ranks > 1 and self._erased:
-            raise UsageError("deltas() of several ranks knows the keys that a policy has removed, and not erased ones")
         of = self._engine.settle()
+        if self._engine.ranks > 1 and torch.distributed.get_rank() > 0:
+            self._erased = []  # every rank erases the same keys
         found = rows_of_tables.export_rows(of, self.name, changed=True)
         gone = np.concatenate([rows_of_tables.removed_keys(of, self.name), *(one.numpy() for one in self._erased)])
         gone = np.setdiff1d(gone, found.keys)

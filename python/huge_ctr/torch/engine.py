@@ -8,6 +8,7 @@ import itertools
 import weakref
 from typing import Any, Callable, Optional
 
+import numpy as np
 import torch
 
 from .. import _embedding_rows as rows_of_tables
@@ -79,7 +80,7 @@ class Engine(Batches):
 
     def lookup(
         self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int, trains: bool
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[torch.Tensor, int]:
         """Returns the vectors, and the ticket for their backward pass; 0: no backward pass."""
         given = self._given(values, offsets, weights, at, bounds, samples)
         out = self.empty_vectors(given)
@@ -91,7 +92,7 @@ class Engine(Batches):
             whole = self._row(values, self.padding).expand(values.numel(), -1).clone()
             whole[given.keep] = out
             out = whole
-        return out, torch.tensor([ticket], dtype=torch.int64, device="cpu")
+        return out, ticket
 
     def _row(self, like: torch.Tensor, key: Optional[int]) -> torch.Tensor:
         given = Given(torch.full((1,), key, dtype=like.dtype, device=like.device), None, None, [0], 1)
@@ -160,7 +161,7 @@ class Engine(Batches):
         given = self._given_of(ticket) or self._given(values, offsets, weights, at, bounds, samples)
         if given.keep is not None and not self.pooled:
             dy = dy[given.keep]
-        dy = dy.to(torch.float32).contiguous()
+        dy = dy.contiguous() if dy.dtype == torch.float32 else dy.to(torch.float32).contiguous()
         batch = self.at_front(ticket, given)
         of_weights = self._weight_gradients(batch, given, dy, weights) if wants_weights else dy.new_empty(0)
         grad = dy.new_zeros(1)
@@ -178,9 +179,12 @@ class Engine(Batches):
         parts = torch.zeros(int(given.counts.sum()), device=dy.device)
         at = [parts.data_ptr() + int(at) * 4 if f.weighted else 0 for f, at in zip(self.features, given.row_starts)]
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
-        to = torch.zeros(given.values.numel(), device=dy.device)
-        for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
-            to[start : start + count] += parts[at_part : at_part + count]  # several tables may share a list of keys
+        if len(parts) == given.values.numel() and np.array_equal(given.starts, given.row_starts):
+            to = parts
+        else:  # lists that no feature uses, or that several tables share
+            to = torch.zeros(given.values.numel(), device=dy.device)
+            for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
+                to[start : start + count] += parts[at_part : at_part + count]
         if given.keep is not None:
             whole = torch.zeros(given.keep.shape, device=dy.device)
             whole[given.keep] = to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Optional, Sequence
 
 import numpy as np
@@ -15,6 +16,24 @@ _KEY_TYPES = {torch.int32: s.I32, torch.int64: s.I64}
 for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
     if hasattr(torch, _name):
         _KEY_TYPES[getattr(torch, _name)] = _type
+
+
+@functools.lru_cache(maxsize=256)
+def _places(at: tuple, bounds: Optional[tuple], samples: int, key_bytes: int, offset_bytes: int) -> tuple:
+    """For each feature: where its list begins, its number of keys, and the distances in bytes of its keys and offsets
+    from the first ones. `bounds`: where each list begins; None: each sample has one key.
+    """
+    lists = np.asarray(at, np.int64)
+    if bounds is None:
+        starts, counts = lists * samples, np.full(len(lists), samples, np.int64)
+    else:
+        ends = np.asarray(bounds, np.int64)
+        starts = ends[lists]
+        counts = ends[lists + 1] - starts
+    found = (starts, counts, (starts * key_bytes).astype(np.uint64), (lists * samples * offset_bytes).astype(np.uint64))
+    for array in found:
+        array.flags.writeable = False  # many batches share it
+    return found
 
 
 class Given:
@@ -41,34 +60,27 @@ class Given:
         self.values = values.contiguous()
         self.offsets = None if offsets is None else offsets.contiguous()
         self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()
-        self.at, self.samples = np.asarray(at, np.int64), samples
+        self.at, self.samples = at, samples
         self.keep: Optional[torch.Tensor] = None  # of the caller's keys, those that are not padding
-        if self.offsets is None:
-            self.starts, self.counts = self.at * samples, np.full(len(self.at), samples, np.int64)
-        else:
-            bounds = self._bounds(known)
-            self.starts = bounds[self.at]
-            self.counts = bounds[self.at + 1] - self.starts
-        self.keys = Keys(
-            samples,
-            (self.values.data_ptr() + self.starts * self.values.element_size()).astype(np.uint64),
-            self.counts,
-            _KEY_TYPES[values.dtype],
-        )
+        bounds = None if self.offsets is None else self._bounds(known)
+        of_offsets = 0 if self.offsets is None else self.offsets.element_size()
+        places = _places(tuple(at), bounds, samples, self.values.element_size(), of_offsets)
+        self.starts, self.counts, key_bytes, offset_bytes = places
+        first = np.uint64(self.values.data_ptr())
+        self.keys = Keys(samples, key_bytes + first, self.counts, _KEY_TYPES[values.dtype])
         if self.offsets is not None:
-            step = samples * self.offsets.element_size()
-            self.keys.offsets_at = (self.offsets.data_ptr() + self.at * step).astype(np.uint64)
+            self.keys.offsets_at = offset_bytes + np.uint64(self.offsets.data_ptr())
             self.keys.offsets_type = s.I64 if self.offsets.dtype == torch.int64 else s.I32
         if self.weights is not None:
             self.keys.weights_at = (self.weights.data_ptr() + self.starts * 4).astype(np.uint64)
 
-    def _bounds(self, known: Optional[Sequence[int]]) -> np.ndarray:
+    def _bounds(self, known: Optional[Sequence[int]]) -> tuple:
         assert self.offsets is not None
         if self.samples == 0:
-            return np.zeros(int(self.at.max(initial=0)) + 2, np.int64)
+            return (0,) * (max(self.at, default=0) + 2)
         if known is not None and self.offsets.is_cuda:
-            return np.asarray(known, np.int64)
-        bounds = self.offsets[:: self.samples].cpu().numpy().astype(np.int64)
+            return tuple(known)
+        bounds = tuple(self.offsets[:: self.samples].tolist())
         if bounds[0] != 0 or bounds[-1] != self.values.numel():
             raise UsageError(
                 f"offsets go from {bounds[0]} to {bounds[-1]}, and there are {self.values.numel()} keys: from 0 to all"
@@ -85,7 +97,7 @@ class Given:
         if self.offsets is None:
             return torch.ones(len(self.at), self.samples, dtype=torch.int64, device=self.values.device)
         steps = torch.diff(self.offsets.to(torch.int64)).view(-1, self.samples)
-        return steps[torch.as_tensor(self.at, device=steps.device)]
+        return steps[torch.as_tensor(list(self.at), device=steps.device)]
 
     def same_place(self, other: "Given") -> bool:
         """Whether the keys of both batches are in the same memory. All ranks get the same result."""

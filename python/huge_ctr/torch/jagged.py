@@ -98,7 +98,10 @@ class JaggedTensor:
 
 
 class KeyedJaggedTensor:
-    """A list of keys for each feature and sample, ordered by feature: lengths [features * samples]."""
+    """A list of keys for each feature and sample, ordered by feature: lengths [features * samples]. With
+    stride_per_key_per_rank, features have different numbers of samples. inverse_indices then says, for each feature and
+    sample of the batch, which of the feature's samples it is: (names of features, tensor [features, samples]).
+    """
 
     def __init__(
         self,
@@ -108,17 +111,22 @@ class KeyedJaggedTensor:
         lengths: Optional[torch.Tensor] = None,
         offsets: Optional[torch.Tensor] = None,
         stride: Optional[int] = None,
+        stride_per_key_per_rank: Optional[Sequence[Sequence[int]]] = None,
+        inverse_indices: Optional[tuple[list[str], torch.Tensor]] = None,
     ):
         if lengths is None and offsets is None:
             raise ValueError("a KeyedJaggedTensor needs lengths or offsets")
         self._keys, self._values, self._weights = list(keys), values, weights
         self._lengths, self._offsets = lengths, offsets
         lists = lengths.numel() if lengths is not None else offsets.numel() - 1
+        strides = None if stride_per_key_per_rank is None else [sum(of_ranks) for of_ranks in stride_per_key_per_rank]
         if stride is None:
-            stride = lists // len(self._keys) if self._keys else 0
-        if stride * len(self._keys) != lists:
+            most = None if strides is None else max(strides, default=0)
+            stride = most if most is not None else lists // len(self._keys) if self._keys else 0
+        self._stride, self._inverse, self._varies = stride, inverse_indices, strides is not None
+        self._strides: list[int] = [stride] * len(self._keys) if strides is None else strides
+        if sum(self._strides) != lists or len(self._strides) != len(self._keys):
             raise ValueError(f"{lists} lists of {len(self._keys)} features: as many for each are needed")
-        self._stride = stride
         self._length_per_key: Optional[list[int]] = None
 
     @staticmethod
@@ -155,7 +163,8 @@ class KeyedJaggedTensor:
     @staticmethod
     def concat(kjt_list: Sequence["KeyedJaggedTensor"]) -> "KeyedJaggedTensor":
         """Concatenates the features of KeyedJaggedTensors that have the same samples."""
-        if len({one.stride() for one in kjt_list}) > 1:
+        varies = any(one.variable_stride_per_key() for one in kjt_list)
+        if not varies and len({one.stride() for one in kjt_list}) > 1:
             raise ValueError(f"strides differ: {[one.stride() for one in kjt_list]}")
         weights = [one.weights_or_none() for one in kjt_list]
         return KeyedJaggedTensor(
@@ -163,6 +172,7 @@ class KeyedJaggedTensor:
             torch.cat([one.values() for one in kjt_list]),
             None if any(one is None for one in weights) else torch.cat(weights),
             torch.cat([one.lengths() for one in kjt_list]),
+            stride_per_key_per_rank=[[count] for one in kjt_list for count in one.stride_per_key()] if varies else None,
         )
 
     @staticmethod
@@ -188,14 +198,34 @@ class KeyedJaggedTensor:
     def stride(self) -> int:
         return self._stride
 
+    def stride_per_key(self) -> list[int]:
+        """The number of samples of each feature."""
+        return self._strides
+
+    def stride_per_key_per_rank(self) -> list[list[int]]:
+        return [[stride] for stride in self._strides]
+
+    def variable_stride_per_key(self) -> bool:
+        """Whether the numbers of samples were given by feature."""
+        return self._varies
+
+    def inverse_indices_or_none(self) -> Optional[tuple[list[str], torch.Tensor]]:
+        return self._inverse
+
+    def inverse_indices(self) -> tuple[list[str], torch.Tensor]:
+        if self._inverse is None:
+            raise ValueError("this KeyedJaggedTensor has no inverse_indices")
+        return self._inverse
+
     def length_per_key(self) -> list[int]:
         """The number of keys of each feature; synchronizes with the GPU at the first call."""
         if self._length_per_key is None:
-            sums = (
-                self.lengths().view(len(self._keys), -1).sum(1)
-                if self._stride
-                else self.lengths().new_zeros(len(self._keys))
-            )
+            if self._varies:
+                sums = torch.stack([one.sum() for one in torch.split(self.lengths(), self._strides)])
+            elif self._stride:
+                sums = self.lengths().view(len(self._keys), -1).sum(1)
+            else:
+                sums = self.lengths().new_zeros(len(self._keys))
             self._length_per_key = sums.tolist()
         return self._length_per_key
 
@@ -219,8 +249,16 @@ class KeyedJaggedTensor:
 
     def _some(self, first: int, last: int, begin: int, end: int) -> "KeyedJaggedTensor":
         weights = None if self._weights is None else self._weights[begin:end]
-        lengths = self.lengths()[first * self._stride : last * self._stride]
-        return KeyedJaggedTensor(self._keys[first:last], self._values[begin:end], weights, lengths, stride=self._stride)
+        lists = sum(self._strides[:first]), sum(self._strides[:last])
+        strides = self.stride_per_key_per_rank()[first:last] if self._varies else None
+        return KeyedJaggedTensor(
+            self._keys[first:last],
+            self._values[begin:end],
+            weights,
+            self.lengths()[lists[0] : lists[1]],
+            stride=None if strides else self._stride,
+            stride_per_key_per_rank=strides,
+        )
 
     def permute(self, indices: Sequence[int], indices_tensor: Optional[torch.Tensor] = None) -> "KeyedJaggedTensor":
         """Selects features by index, in this order."""
@@ -242,12 +280,16 @@ class KeyedJaggedTensor:
         parts = [
             None if one is None else fn(one) for one in (self._values, self._weights, self._lengths, self._offsets)
         ]
-        made = KeyedJaggedTensor(self._keys, *parts, stride=self._stride)
+        inverse = None if self._inverse is None else (self._inverse[0], fn(self._inverse[1]))
+        strides = self.stride_per_key_per_rank() if self._varies else None
+        made = KeyedJaggedTensor(
+            self._keys, *parts, stride=self._stride, stride_per_key_per_rank=strides, inverse_indices=inverse
+        )
         made._length_per_key = self._length_per_key
         return made
 
     def to(self, device: Any, non_blocking: bool = False, dtype: Any = None) -> "KeyedJaggedTensor":
-        """Lists that leave host memory keep their length_per_key(), so that a look-up on the GPU need not wait for it."""
+        """Lists that leave host memory keep their length_per_key(), so that a look-up on the GPU does not wait."""
         if torch.device(device).type != "cpu" and self.lengths().device.type == "cpu":
             self.length_per_key()
         return self._map(lambda one: one.to(device, non_blocking=non_blocking))

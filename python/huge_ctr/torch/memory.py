@@ -27,7 +27,8 @@ class CachingAllocator:
         if sys.is_finalizing():  # PyTorch's allocator is gone
             return
         if self._streams.pop(memory) != stream:  # PyTorch may reuse the memory before the work of this stream has run
-            torch.cuda.ExternalStream(stream, device=self._gpu).synchronize()
+            used = torch.cuda.ExternalStream(stream, self._gpu) if stream else torch.cuda.default_stream(self._gpu)
+            used.synchronize()
         torch.cuda.caching_allocator_delete(memory)
 
 

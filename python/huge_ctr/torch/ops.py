@@ -32,7 +32,8 @@ def _lookup(
     pooled: bool,
     width: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    return engine_of(tables).lookup(values, offsets, weights, at, bounds, samples, trains)
+    out, ticket = engine_of(tables).lookup(values, offsets, weights, at, bounds, samples, trains)
+    return out, torch.tensor([ticket], dtype=torch.int64, device="cpu")
 
 
 def _lookup_shapes(
@@ -113,5 +114,64 @@ torch.library.register_fake("huge_ctr::update", _update_shapes, lib=_library)
 torch.library.register_autograd("huge_ctr::lookup", _backward, setup_context=_keep, lib=_library)
 
 
-def lookup(anchor: torch.Tensor, *arguments: Any) -> torch.Tensor:
-    return torch.ops.huge_ctr.lookup(anchor, *arguments)[0]
+class _Lookup(torch.autograd.Function):
+    """The look-up of an eager step: the same calls as those of the operators, without the dispatcher's time."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Any, values: Any, offsets: Any, weights: Any, rest: tuple) -> torch.Tensor:
+        ctx.rest = rest
+        ctx.save_for_backward(values, offsets, weights)
+        ctx.set_materialize_grads(False)
+        at, bounds, tables, samples = rest
+        out, ctx.ticket = engine_of(tables).lookup(values, offsets, weights, at, bounds, samples, True)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> tuple:
+        values, offsets, weights = ctx.saved_tensors
+        updates, wants_weights = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
+        if dy is None:
+            return (None,) * 5
+        at, bounds, tables, samples = ctx.rest
+        if is_plain(dy):
+            anchor, of_weights = engine_of(tables).backward(
+                dy, ctx.ticket, values, offsets, weights, at, bounds, samples, updates, wants_weights
+            )
+        else:
+            ticket = torch.tensor([ctx.ticket], dtype=torch.int64, device="cpu")
+            anchor, of_weights = torch.ops.huge_ctr.update(
+                dy, ticket, values, offsets, weights, at, bounds, tables, samples, updates, wants_weights
+            )
+        return anchor if updates else None, None, None, of_weights if wants_weights else None, None
+
+
+def is_plain(tensor: Any) -> bool:
+    """Whether calls on this tensor run now, so that no compiler, mode or transform needs to see an operator."""
+    return (
+        type(tensor) is torch.Tensor
+        and torch._C._len_torch_dispatch_stack() == 0
+        and not torch._C._are_functorch_transforms_active()
+    )
+
+
+def lookup(
+    anchor: torch.Tensor,
+    values: Any,
+    offsets: Any,
+    weights: Any,
+    at: Any,
+    bounds: Any,
+    tables: int,
+    samples: Any,
+    trains: bool,
+    pooled: bool,
+    width: int,
+) -> torch.Tensor:
+    if torch.compiler.is_compiling() or not is_plain(values):
+        return torch.ops.huge_ctr.lookup(
+            anchor, values, offsets, weights, at, bounds, tables, samples, trains, pooled, width
+        )[0]
+    if trains:
+        return _Lookup.apply(anchor, values, offsets, weights, (at, bounds, tables, samples))
+    with torch.no_grad():
+        return engine_of(tables).lookup(values, offsets, weights, at, bounds, samples, False)[0]

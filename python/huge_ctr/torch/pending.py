@@ -28,13 +28,13 @@ class Pending:
     def add(self, ticket: int, given: Given, dy: torch.Tensor) -> torch.Tensor:
         """Stores a gradient. Returns the value that autograd must add to the anchor's gradient."""
         anchor = self._engine.anchor()
-        before = None if anchor is None else anchor.grad
-        if self._parts and (before is None or float(before) == 0):
+        before = None if anchor is None or anchor.grad is None else float(anchor.grad)
+        if self._parts and not before:
             self.drop()  # zero_grad() was called
         self._parts.append((ticket, given, dy))
         self._merge(self._row_gradients(ticket, given, dy))
         self._norm = self._norm_of_all()
-        return dy.new_full((1,), self._norm - (0.0 if before is None else float(before)))
+        return dy.new_full((1,), self._norm - (before or 0.0))
 
     def has(self, ticket: int) -> bool:
         return any(one == ticket for one, _, _ in self._parts)
@@ -44,8 +44,7 @@ class Pending:
         gradient with the norm, and scales the row gradients by the same factor.
         """
         if self._norm is not None and anchor.grad is not None and self._parts:
-            anchor.grad.fill_(self._norm)
-            self._norm = float(anchor.grad)
+            anchor.grad.fill_(self._norm)  # exact: the norm is a float32
 
     def apply(self) -> None:
         """Updates the rows with the stored gradients."""
@@ -95,7 +94,7 @@ class Pending:
         self._sums = merged
 
     def _norm_of_all(self) -> float:
-        squares = float(sum(float(sums.double().square().sum()) for _, sums in self._sums))
+        squares = float(sum(sums.double().square().sum() for _, sums in self._sums))  # one wait for all tables
         if self._engine.ranks > 1:
             total: Any = torch.tensor([squares], dtype=torch.float64, device=self._parts[-1][2].device)
             torch.distributed.all_reduce(total)

@@ -160,9 +160,10 @@ class Tables(RowsOfTables):
         if owner is None:
             return self._lr
         group = owner.param_groups[self._group[1]]
-        now = checked_words(self._kind, {k: v for k, v in group.items() if k in self._hyper})
-        if now != self._hyper:
-            raise UsageError(f"a group of the optimizer says {now}, and the tables were made with {self._hyper}")
+        if any(group[word] != value for word, value in self._hyper.items()):
+            now = checked_words(self._kind, {word: value for word, value in group.items() if word in self._hyper})
+            if now != self._hyper:
+                raise UsageError(f"a group of the optimizer says {now}, and the tables were made with {self._hyper}")
         return group["lr"]
 
     @property

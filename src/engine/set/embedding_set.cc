@@ -42,6 +42,7 @@ EmbeddingSet::~EmbeddingSet() {
                                       "the rank ended with an error, and its embedding set was "
                                       "destroyed"));
   if (state_->allocator && state_->options.gpu >= 0) try {
+      state_->join_prefetched();
       state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
     } catch (const Error&) {                           // ignore an error of that work
     }
@@ -83,7 +84,7 @@ EmbeddingSet::Batch EmbeddingSet::prefetch(int64_t samples, std::span<const Feat
   const State::Call call(*state_);
   std::vector<ops::FeatureBags> bags;
   state_->agreed([&] { bags = state_->checked_batch(samples, keys); });
-  return state_->begin(samples, bags);
+  return state_->begin(samples, bags, true);
 }
 
 void EmbeddingSet::forward(Batch batch, std::span<const FeatureVectors<float>> outputs) {
@@ -124,6 +125,7 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() needs at least one sample and a number of keys for each feature, "
                     "found ", samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
+  state_->join_prefetched();
   // A replay must use the buffer of its recording.
   state_->reserved_buffer = state_->recorded_buffer ? *state_->recorded_buffer : state_->free_buffer();
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
@@ -138,6 +140,7 @@ void EmbeddingSet::reserve_lookup(int64_t samples, std::span<const int64_t> keys
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve_lookup() needs at least one sample and a number of keys for each feature, "
                     "found ", samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
+  state_->join_prefetched();
   state_->reserve_lookup(samples, keys_of_features);
 }
 
@@ -198,6 +201,7 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
       if ((!to[t].keys || !to[t].values) && (keys[t] > 0 || !state_->on_several()))
         refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for its row gradients"));
   });
+  state_->join_prefetched();  // prepare() and row gradients use the same memory
   const State::Under& one = state_->at(batch);
   std::vector<int64_t> rows(to.size(), 0);
   if (state_->shared && !one.empty) {
@@ -238,6 +242,7 @@ void EmbeddingSet::lookup(int64_t samples, std::span<const FeatureKeys> keys,
     return state_->shared->look_up(ctx, samples, bags, outputs);
   }
   if (samples == 0) return;
+  state_->join_prefetched();
   if (!state_->runtime.compute_stream().is_capturing()) {
     for (const auto& table : state_->tables) report_keys_outside(table->table());
     state_->reserve_lookup(samples, counts);

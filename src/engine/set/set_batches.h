@@ -2,15 +2,18 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
 #include "core/device/current_device.h"
 #include "core/device/lockstep.h"
+#include "core/device/stream.h"
 #include "engine/set/rank_state.h"
 #include "engine/set/set_arrays.h"
 #include "engine/set/set_rules.h"
@@ -27,6 +30,8 @@ struct EmbeddingSet::State {
         table_of(tables_of_features(wanted)),
         runtime(device_of(wanted), runtime_options(wanted)),
         step(runtime.device(), sizeof(StepState)),
+        queue_marks{Event(runtime.device()), Event(runtime.device())},
+        prefetched(runtime.device()),
         comms(make_communicators(options.rank, runtime.device())) {
     if (options.gpu >= 0) runtime.adopt_stream(options.stream);
     agreed([&] { make_tables(); });
@@ -85,8 +90,9 @@ struct EmbeddingSet::State {
     all_threw = false;
   }
 
-  Context context() {
-    return Context(runtime, runtime.compute_stream(), reinterpret_cast<const StepState*>(step.data()));
+  Context context() { return context(runtime.compute_stream()); }
+  Context context(StreamRef stream) {
+    return Context(runtime, stream, reinterpret_cast<const StepState*>(step.data()));
   }
   void write_step(const StepState& state) {
     copy_bytes(runtime.compute_stream(), step.data(), &state, sizeof state);
@@ -102,7 +108,11 @@ struct EmbeddingSet::State {
   /// part (disk tier).
   template <class Body>
   void each_table(const Body& body) {
-    Lockstep together(context(), options.gpu >= 0 && !runtime.row_memory().has_disk());
+    each_table(runtime.compute_stream(), body);
+  }
+  template <class Body>
+  void each_table(StreamRef stream, const Body& body) {
+    Lockstep together(context(stream), options.gpu >= 0 && !runtime.row_memory().has_disk());
     for (const auto& table : tables) {
       Context ctx = together.next();
       body(ctx, *table);
@@ -162,8 +172,26 @@ struct EmbeddingSet::State {
         refuse_call(cat("reserve_lookup() must precede the recording of a look-up with ", samples, " samples and ",
                         keys[t], " keys of table '", options.tables[t].name, "'"));
   }
+  /// Whether a prefetched batch is prepared on its own stream, concurrently with the step before it.
+  bool prepares_beside() const {
+    return options.gpu >= 0 && !shared && !one_at_a_time && !runtime.compute_stream().is_capturing();
+  }
+  /// Later work on the compute stream starts after the preparation of prefetched batches.
+  void join_prefetched() {
+    if (std::exchange(prefetching, false)) prefetched.make_wait(runtime.compute_stream());
+  }
+  /// Keeps the host at most two batches ahead of the GPU. Growing tables have memory for the new rows of these batches;
+  /// for more batches they would wait until the GPU has no work left.
+  void limit_queue() {
+    if (std::all_of(options.tables.begin(), options.tables.end(), [](const auto& table) { return table.rows > 0; }))
+      return;
+    Event& mark = queue_marks[static_cast<size_t>(host_step % 2)];
+    mark.synchronize();  // recorded before the batch before the last one
+    mark.record(runtime.compute_stream());
+  }
   /// Reserves memory for the rows of the next batch. Runs on the host.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
+    limit_queue();
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t) {
       tables[t]->reserve(buffer, samples, keys[t]);
@@ -188,7 +216,9 @@ struct EmbeddingSet::State {
     return bags;
   }
 
-  Batch begin(int64_t samples, std::span<const ops::FeatureBags> bags) {
+  /// `early`: no vectors are needed before a later call.
+  Batch begin(int64_t samples, std::span<const ops::FeatureBags> bags, bool early = false) {
+    join_prefetched();
     std::vector<int64_t> counts;
     for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
     const bool recorded = runtime.compute_stream().is_capturing();
@@ -205,7 +235,16 @@ struct EmbeddingSet::State {
       } else {
         reserve_batch(buffer, samples, counts);
       }
-      each_table([&](Context& ctx, SetTable& table) { table.prepare(ctx, buffer, samples, of_table(table, bags)); });
+      const bool beside = early && prepares_beside();
+      const StreamRef stream = beside ? runtime.stream_beside_adopted() : runtime.compute_stream();
+      if (beside) {
+        prefetched.record(runtime.compute_stream());
+        prefetched.make_wait(stream);
+      }
+      each_table(stream,
+                 [&](Context& ctx, SetTable& table) { table.prepare(ctx, buffer, samples, of_table(table, bags)); });
+      if (beside) prefetched.record(stream);
+      prefetching = beside;
     }
     under_way.push_back({++last_batch, buffer, samples, empty, false, std::move(counts)});
     return last_batch;
@@ -225,6 +264,7 @@ struct EmbeddingSet::State {
     refuse_call(cat("batch ", batch, " has ended or never existed"));
   }
   void write_vectors(Batch batch, std::span<const FeatureVectors<float>> outputs) {
+    join_prefetched();
     Under& one = at(batch);
     one.forwarded = true;
     if (one.empty) return;
@@ -245,6 +285,7 @@ struct EmbeddingSet::State {
     under_way.erase(one);
   }
   void leave_rows(const Under& one) {
+    join_prefetched();
     if (one.empty) return;
     if (shared) {
       Context ctx = context();
@@ -264,6 +305,9 @@ struct EmbeddingSet::State {
   std::vector<size_t> table_of;                // [feature]: table index
   Runtime runtime;
   Buffer step;                                    // a StepState on the device
+  std::array<Event, 2> queue_marks;               // of the work before the last two batches
+  Event prefetched;                               // marks the preparation of a prefetched batch
+  bool prefetching = false;                       // whether the compute stream must wait for `prefetched`
   SetCommunicators comms;                         // null on a single rank
   std::vector<std::unique_ptr<SetTable>> tables;  // used on a single rank
   std::unique_ptr<SharedSet> shared;              // used on several ranks

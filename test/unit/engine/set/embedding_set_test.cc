@@ -740,6 +740,54 @@ TEST_P(EmbeddingSetTest, ARecordedStepIsTheOneThatIsCalled) {
   }
 }
 
+// PyTorch records on a stream that the set first sees during the recording.
+TEST_P(EmbeddingSetTest, ARecordingMaySetTheStream) {
+  if (!GetParam().is_cuda()) GTEST_SKIP() << "work is recorded on a GPU alone";
+  constexpr int64_t kSamples = 64, kDim = 8;
+  EmbeddingOptions options = small_set(Pooling::mean);
+  options.gpu = GetParam().index;
+  EmbeddingSet called(options), recorded(options);
+  const FixedArrays fixed(GetParam(), kSamples, kSamples, kSamples, kDim);
+  std::vector<int64_t> keys, offsets = {0};
+  for (int64_t b = 0; b < kSamples; ++b) {
+    keys.push_back(b % 7);
+    offsets.push_back(b + 1);
+  }
+  const std::vector<float> dy(kSamples * kDim, 0.25f);
+  const Stream stream(GetParam());
+  copy_bytes(stream, fixed.keys.data(), keys.data(), keys.size() * sizeof(int64_t));
+  copy_bytes(stream, fixed.offsets.data(), offsets.data(), offsets.size() * sizeof(int64_t));
+  copy_bytes(stream, fixed.dy.data(), dy.data(), dy.size() * sizeof(float));
+  stream.ref().synchronize();
+  const auto step = [&](EmbeddingSet& set) {
+    const FeatureKeys of{fixed.keys.data(), ElementType::i64, kSamples, fixed.offsets.data()};
+    const FeatureVectors<float> to{reinterpret_cast<float*>(fixed.y.data())};
+    const FeatureVectors<const float> from{reinterpret_cast<const float*>(fixed.dy.data())};
+    set.update(set.forward(kSamples, {&of, 1}, {&to, 1}), {&from, 1}, {.learning_rate = 0.1f});
+  };
+  step(recorded);
+  recorded.reserve(kSamples, std::array{kSamples});
+  Program program(stream, true, [&] {
+    recorded.set_stream(stream.ref().handle);
+    step(recorded);
+  });
+  recorded.set_stream(nullptr);
+  step(recorded);
+  recorded.set_stream(stream.ref().handle);
+  recorded.reserve(kSamples, std::array{kSamples});
+  program.run();
+  for (int i = 0; i < 3; ++i) step(called);
+  std::vector<float> rows[2];
+  for (EmbeddingSet* const set : {&called, &recorded})
+    set->export_rows("items", true, [&](const TableRows& block) {
+      auto& all = rows[set == &recorded ? 1 : 0];
+      all.insert(all.end(), block.vectors.begin(), block.vectors.end());
+    });
+  EXPECT_EQ(recorded.updates(), 3);
+  EXPECT_EQ(rows[0], rows[1]);
+  EXPECT_EQ(rows[0].size(), 7u * kDim);
+}
+
 // A recorded lookup gives the vectors of a direct lookup, also after the table has changed.
 TEST_P(EmbeddingSetTest, ARecordedLookUpIsTheOneThatIsCalled) {
   if (!GetParam().is_cuda()) GTEST_SKIP() << "work is recorded on a GPU alone";

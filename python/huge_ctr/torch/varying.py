@@ -1,0 +1,52 @@
+"""KeyedJaggedTensors whose features have different numbers of samples."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from ..errors import UsageError
+
+
+def varies(features: Any) -> bool:
+    """Whether samples of features are others than those of the batch; of TorchRec's class, or ours."""
+    ask = getattr(features, "variable_stride_per_key", None)
+    if ask is None or not ask():
+        return False
+    return features.inverse_indices_or_none() is not None or len(set(features.stride_per_key())) > 1
+
+
+@functools.lru_cache(maxsize=64)
+def _places(strides: tuple, device: torch.device) -> torch.Tensor:
+    places, first = [], 0
+    for stride in strides:
+        places += [first + min(sample, stride) for sample in range(max(strides))]
+        first += stride
+    return torch.tensor([*places, first], device=device)
+
+
+def padded_offsets(features: Any) -> tuple[torch.Tensor, int]:
+    """Offsets as if all features had as many samples as the one with the most, and this number: features with fewer
+    samples get empty lists.
+    """
+    strides = tuple(features.stride_per_key())
+    offsets = features.offsets()
+    return offsets[_places(strides, offsets.device)], max(strides, default=0)
+
+
+def of_each_sample(features: Any, names: list[str], out: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+    """The vectors of every sample of the batch: inverse_indices() of `features` says, for each feature and sample,
+    which of the feature's samples it is. `names` and `lengths`: of the features of `out`.
+    """
+    given = features.inverse_indices_or_none()
+    if given is None:
+        raise UsageError("samples that differ by feature (stride_per_key_per_rank) need inverse_indices")
+    known, inverse = given
+    parts = [
+        # the gradient of embedding() is summed in a fixed order on a GPU, that of index_select() is not
+        torch.nn.functional.embedding(inverse[known.index(name)], part)
+        for name, part in zip(names, torch.split(out, lengths, 1))
+    ]
+    return torch.cat(parts, 1)
