@@ -249,9 +249,11 @@ void DeviceCache::forget(int32_t number) {
   end_change();
 }
 
-/// Counts misses of distinct keys, and schedules keys for admission.
+/// Counts misses of distinct keys, and schedules keys for admission. A key that a whole pool lacks has no row: it would
+/// only use up the pool's spare rows.
 void DeviceCache::consider(int32_t number, std::span<const int64_t> keys) {
   const Space of = space(number);
+  if (whole(of.pool)) return;
   const std::lock_guard lock(pending_lock_);
   Rows& pending = pending_[static_cast<size_t>(of.pool)];
   for (const int64_t key : keys) {
