@@ -71,7 +71,7 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
     EXPECT_TRUE(
         std::any_of(std::begin(kRules), std::end(kRules),
                     [&](const Rule& rule) { return rule.section.starts_with(cat(R"("type": ")", type.name, "\"")); }))
-        << "no rule for " << type.name;
+        << "no rule in every_table.h for " << type.name;
   const Ranks all[] = {kThreads[0],   kThreads[1],   kThreads[2],  kProcesses[0],
                        kProcesses[1], kProcesses[2], kProcesses[3]};
   for (const Rule& rule : kRules) {

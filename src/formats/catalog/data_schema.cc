@@ -5,8 +5,6 @@
 #include "formats/catalog/format_table.h"
 #include "formats/catalog/section_widths.h"
 #include "formats/io/topic_files.h"
-#include "formats/text/criteo_set.h"
-#include "formats/text/csv_set.h"
 
 namespace hctr {
 namespace {
@@ -95,8 +93,12 @@ void note_labels_among_features(DataSection& section, const FormatType& format, 
 void check_topic(const DataSection& section, const FormatType& format, const std::string& pointer, Problems& problems) {
   if (!is_topic_source(section.source)) return;
   if (!section.follow) problems.error(pointer + "/source", "a topic needs \"follow\": true");
-  if (format.format != kCsvFormat && format.format != kCriteoFormat)
-    problems.error(pointer + "/source", "messages of a topic are lines of text: expected format Csv or Criteo");
+  if (!format.lines_of_text) {
+    std::string formats;
+    for (const FormatType& type : format_types())
+      if (type.lines_of_text) formats += (formats.empty() ? "" : " or ") + std::string(type.format.name);
+    problems.error(pointer + "/source", cat("messages of a topic are lines of text: expected format ", formats));
+  }
   try {
     topic_source(section.source);
   } catch (const Error& error) {

@@ -130,6 +130,7 @@ FormatType criteo_format() {
   return {.format = kCriteoFormat,
           .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
+          .lines_of_text = true,
           .object = format_object("criteo", criteo_schema(),
                                   "for Criteo data: how columns become slots and dense "
                                   "values"),

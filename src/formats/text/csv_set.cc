@@ -306,6 +306,7 @@ FormatType csv_format() {
   return {.format = kCsvFormat,
           .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
+          .lines_of_text = true,
           .object = format_object("csv", csv_schema(), "for Csv data: the roles of columns"),
           .columns = stated_columns<CsvOptions>,
           .widths = csv_widths,

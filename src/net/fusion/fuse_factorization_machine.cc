@@ -9,19 +9,17 @@
 namespace hctr {
 namespace {
 
-bool is(const Node& node, const char* type) { return !node.fused && node.entry->type->name() == type; }
-
 /// The node that wrote the tensor, if its layer has this type and the tensor has one reader; otherwise none.
 std::optional<size_t> written_by(const Graph& graph, TensorId id, const char* type) {
   const Edge& edge = graph.edges[id];
-  if (edge.readers.size() != 1 || !edge.producer || !is(graph.nodes[*edge.producer], type)) return std::nullopt;
+  if (edge.readers.size() != 1 || !edge.producer || !is_layer(graph.nodes[*edge.producer], type)) return std::nullopt;
   return edge.producer;
 }
 
 /// The tensor's only reader, if its layer has this type.
 std::optional<size_t> read_by(const Graph& graph, TensorId id, const char* type) {
   const std::vector<size_t>& readers = graph.edges[id].readers;
-  if (readers.size() != 1 || !is(graph.nodes[readers[0]], type)) return std::nullopt;
+  if (readers.size() != 1 || !is_layer(graph.nodes[readers[0]], type)) return std::nullopt;
   return readers[0];
 }
 
@@ -52,7 +50,7 @@ std::optional<Machine> machine_of(const Graph& graph, size_t pairs) {
   };
   const TensorId all = graph.nodes[pairs].in[0];
   const std::optional<size_t> producer = graph.edges[all].producer;
-  if (!producer || !is(graph.nodes[*producer], "Concat") || !puts_two_side_by_side(graph.nodes[*producer]))
+  if (!producer || !is_layer(graph.nodes[*producer], "Concat") || !puts_two_side_by_side(graph.nodes[*producer]))
     return std::nullopt;
   m.all_vectors = *producer;
   const auto output = [&](size_t node, size_t i = 0) { return graph.nodes[node].out[i]; };
@@ -128,7 +126,7 @@ void join_machine(Graph& graph, const Machine& m) {
 void join_factorization_machines(FusedGraph& fused) {
   Graph& graph = fused.graph;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!is(graph.nodes[n], "FmOrder2") || graph.nodes[n].in.empty()) continue;
+    if (!is_layer(graph.nodes[n], "FmOrder2") || graph.nodes[n].in.empty()) continue;
     const std::optional<Machine> machine = machine_of(graph, n);
     if (!machine || !shapes_fit(graph, *machine) || !order_fits(graph, *machine)) continue;
     join_machine(graph, *machine);

@@ -74,6 +74,8 @@ std::span<const FusionPattern* const> patterns_of_running_order() {
   return kPatterns;
 }
 
+bool is_layer(const Node& node, const char* type) { return !node.fused && node.entry->type->name() == type; }
+
 std::optional<size_t> only_reader(const Graph& graph, const Node& node) {
   if (node.out.size() != 1) return std::nullopt;
   const Edge& between = graph.edges[node.out[0]];

@@ -31,6 +31,8 @@ extern const FusionPattern kGradientsInLosses, kFp8Products, kReluFinishedByRead
 std::span<const FusionPattern* const> patterns_that_join();
 std::span<const FusionPattern* const> patterns_of_running_order();
 
+/// Whether the node runs a layer of this type, not fused with others.
+bool is_layer(const Node&, const char* type);
 /// The only reader of the only output of `node`, if the reader has no other inputs.
 std::optional<size_t> only_reader(const Graph&, const Node&);
 

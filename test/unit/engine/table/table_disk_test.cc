@@ -57,8 +57,8 @@ void expect_disk_was_used(TableRig& rig, int64_t moves = 2) {
 
 TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
   for (const UpdateType update : {UpdateType::local, UpdateType::lazy_global})
-    for (const DiskRule rule : {DiskRule::sgd, DiskRule::momentum_sgd, DiskRule::nesterov, DiskRule::adagrad,
-                                DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
+    for (const OptimizerType& type : optimizer_catalog()) {
+      const DiskRule rule = type.kind;
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
       // sanitizers need one case per code path
@@ -566,8 +566,8 @@ HCTR_ON_EACH_DEVICE(TableDiskTiersTest);
 
 TEST_P(TableDiskTiersTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
   for (const UpdateType update : {UpdateType::local, UpdateType::lazy_global})
-    for (const DiskRule rule : {DiskRule::sgd, DiskRule::momentum_sgd, DiskRule::nesterov, DiskRule::adagrad,
-                                DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
+    for (const OptimizerType& type : optimizer_catalog()) {
+      const DiskRule rule = type.kind;
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
       // sanitizers need one case per code path

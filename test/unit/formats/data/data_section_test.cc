@@ -153,6 +153,10 @@ TEST(DataSection, EveryRuleNamesItsPlace) {
       errors_of(
           R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 0}, "sparse": []})"),
       "/layers/0/source: expected the path of a file list");
+  EXPECT_SAYS(
+      errors_of(
+          R"({"type": "Data", "source": "kafka://localhost/clicks", "follow": true, "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 0}, "sparse": []})"),
+      "/layers/0/source: messages of a topic are lines of text: expected format Criteo or Csv");
   EXPECT_SAYS(errors_of(R"({"type": "Dat"})"), "/layers/0/type: expected \"Data\", found the string \"Dat\"");
   EXPECT_SAYS(message_of([] {
                 Problems problems;
