@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <set>
 #include <thread>
@@ -239,6 +240,28 @@ TEST_P(DeviceCacheTest, KeysThatWereMissedComeInAndAreFoundThen) {
   EXPECT_EQ(cache.keys_by_use(0), std::vector<int64_t>{3});
   cache.forget(0);
   EXPECT_EQ(std::get<0>(ask(CacheMisses::defaulted)), 2);  // the cache still knows that key 500 has no row
+}
+
+TEST_P(DeviceCacheTest, ALookUpThatBypassesTheCacheAddsNoKeysToAWholePool) {
+  constexpr int64_t kRows = 50, kSpare = 20;
+  ChangingRows source(kRows);
+  DeviceCache cache({.device = GetParam(), .rows_of_change = kSpare, .admit_after = 1, .wait_ms = 0}, source.source());
+  add_tables(cache, 64, kRows);
+  cache.update(AllChanges(source).updates, 0);
+  const uint64_t update = source.set_all(2);  // the cache is behind the source until update()
+  std::vector<int64_t> unknown(kSpare);
+  std::iota(unknown.begin(), unknown.end(), kRows);
+  const std::vector<int64_t> missed = {1};
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), (kSpare + 1) * kSmall * sizeof(float));
+  auto* const vectors = reinterpret_cast<float*>(there.data());
+  const std::vector<CacheRequest> requests = {{.space = 0, .keys = missed, .vectors = vectors},
+                                              {.space = 2, .keys = unknown, .vectors = vectors + kSmall}};
+  cache.lookup(requests, stream.ref(), CacheMisses::answered);
+  EXPECT_EQ(cache.statistics().bypassed, 1);
+  cache.settle();
+  cache.update(AllChanges(source).updates, update);
+  EXPECT_TRUE(cache.whole(2));
 }
 
 TEST_P(DeviceCacheTest, MissedAndCachedRowsAreRoundedAlike) {
