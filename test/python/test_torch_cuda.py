@@ -39,7 +39,7 @@ def batch(seed, device="cuda", samples=32, hotness=3, most=4000):
 
 def gradient(seed, device="cuda", samples=32):
     draw = torch.Generator().manual_seed(1000 + seed)
-    return (torch.randint(-8, 9, (samples, 45), generator=draw) / 16).to(device)
+    return (torch.randint(-8, 9, (samples, 53), generator=draw) / 16).to(device)
 
 
 def train(bags, steps, device="cuda", **of_batch):
