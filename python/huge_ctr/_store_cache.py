@@ -78,7 +78,7 @@ class Cache:
     ) -> Any:
         """Pools the rows of keys[offsets[b]:offsets[b + 1]] by sum, mean or sqrtn; float32 [bags, dim]."""
         if combiner not in POOLING:
-            raise UsageError(f"combiner {combiner!r}: there are {', '.join(POOLING)}")
+            raise UsageError(f"combiner {combiner!r}, expected one of {', '.join(POOLING)}")
         return self._look_up([(table, slot, keys, offsets, POOLING[combiner], out)], stream)[0]
 
     def get_tables(

@@ -20,8 +20,8 @@ class VectorLookUp {
   VectorLookUp(LoadedModel&, const StoreTables* tables, size_t embedding);
 
   /// Writes the vector of each key to `vectors`, f32 [keys, dim]; zeros for a key without a row. `reading`: as in
-  /// ScoreRequest::tables. Errors: Error(usage) if rows belong to slot and key, and the key does not determine its
-  /// slot.
+  /// ScoreRequest::tables. Errors: Error(usage) if rows are identified by slot and key, and the key does not determine
+  /// its slot.
   void look_up(std::span<const int64_t> keys, const StoreReading* reading, std::span<float> vectors);
 
  private:

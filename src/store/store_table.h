@@ -18,7 +18,7 @@
 
 namespace hctr {
 
-/// Several versions may share a table. If rows belong to slot and key, each slot has its own namespace.
+/// Several versions may share a table. If rows are identified by slot and key, each slot has its own namespace.
 class StoreTable {
  public:
   struct About {

@@ -140,8 +140,8 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
       const double floor = static_cast<double>(dy.bytes()) / ceilings.copy_bytes +
                            2 * table.distinct_rows() * (1 / gather_stored + optimizer.states() / gather);
       report.add(cat("backward + ", name, ", ", name_of(dtype), " gradients"), where, seconds * 1e3, "ms");
-      report.add("  the same, of its lower bound", where, 100 * floor / seconds, "%");
-      report.add("  with the sort", where, 100 * floor / (seconds + sort), "%");
+      report.add("  lower bound / time", where, 100 * floor / seconds, "%");
+      report.add("  lower bound / time with the sort", where, 100 * floor / (seconds + sort), "%");
     }
   }
 }

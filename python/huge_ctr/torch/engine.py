@@ -154,10 +154,13 @@ class Engine(Batches):
         """Updates rows, or stores the gradient for step(). Returns the gradients of the anchor and of the weights."""
         if ticket not in self._open or self.pending.has(ticket):
             raise UsageError(
-                "a second backward pass of one forward pass of embedding tables: the first one has updated their rows"
+                "second backward pass for one forward pass of embedding tables: only one is supported, because it "
+                "updates rows"
             )
         if updates and self.in_step and not self.has_optimizer():
-            raise UsageError('tables of update="step" are trained, and no huge_ctr.torch.optimizer(model) has them')
+            raise UsageError(
+                'tables with update="step" are trained, but no huge_ctr.torch.optimizer(model) contains them'
+            )
         given = self._given_of(ticket) or self._given(values, offsets, weights, at, bounds, samples)
         if given.keep is not None and not self.pooled:
             dy = dy[given.keep]

@@ -54,9 +54,9 @@ class Given:
         synchronization.
         """
         if values.dtype not in _KEY_TYPES:
-            raise UsageError(f"keys of {values.dtype}: int32, int64, uint32 and uint64 are taken")
+            raise UsageError(f"keys have dtype {values.dtype}, expected int32, int64, uint32 or uint64")
         if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):
-            raise UsageError(f"offsets of {offsets.dtype}: int32 and int64 are taken")
+            raise UsageError(f"offsets have dtype {offsets.dtype}, expected int32 or int64")
         self.values = values.contiguous()
         self.offsets = None if offsets is None else offsets.contiguous()
         self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()
@@ -83,7 +83,7 @@ class Given:
         bounds = tuple(self.offsets[:: self.samples].tolist())
         if bounds[0] != 0 or bounds[-1] != self.values.numel():
             raise UsageError(
-                f"offsets go from {bounds[0]} to {bounds[-1]}, and there are {self.values.numel()} keys: from 0 to all"
+                f"offsets go from {bounds[0]} to {bounds[-1]}, expected 0 to {self.values.numel()}, the number of keys"
             )
         return bounds
 

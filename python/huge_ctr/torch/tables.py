@@ -83,7 +83,8 @@ class Tables(RowsOfTables):
         if optimizer is not None:
             self.use_optimizer(optimizer, lr, optimizer_words or {})
         elif optimizer_words:
-            raise UsageError(f"there is no word '{next(iter(optimizer_words))}' of {type(self).__name__}")
+            word = next(iter(optimizer_words))
+            raise UsageError(f"{type(self).__name__} has no argument '{word}' without optimizer=")
         self._connect()
 
     # The set.
@@ -163,7 +164,7 @@ class Tables(RowsOfTables):
         if any(group[word] != value for word, value in self._hyper.items()):
             now = checked_words(self._kind, {word: value for word, value in group.items() if word in self._hyper})
             if now != self._hyper:
-                raise UsageError(f"a group of the optimizer says {now}, and the tables were made with {self._hyper}")
+                raise UsageError(f"a parameter group has {now}, but the tables were created with {self._hyper}")
         return group["lr"]
 
     @property
