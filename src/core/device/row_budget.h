@@ -56,8 +56,8 @@ class RowMemory {
   struct Tiers {
     bool device = false, host = false, disk = false;
   };
-  /// A budget for some tables. A tier in `shared` uses the limit and the byte count of `of_run`, which must outlive this
-  /// object. Every other tier has its own.
+  /// A budget for some tables. A tier in `shared` uses the limit and the byte count of `of_run`; every other tier has
+  /// its own. `of_run` must outlive this object.
   RowMemory(Device, RowMemoryLimits, RowMemory& of_run, Tiers shared);
   RowMemory(const RowMemory&) = delete;
   RowMemory& operator=(const RowMemory&) = delete;
