@@ -38,7 +38,7 @@ class VectorLookUp {
   size_t keys_, offsets_, vectors_;  // tickets of memory_
   struct Waiting {
     int64_t key;
-    size_t position;  // in the caller's list
+    size_t position;  // index in the caller's list of keys
   };
   std::vector<std::vector<Waiting>> slots_;  // [slot] one key for each sample
 };

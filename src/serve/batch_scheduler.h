@@ -77,7 +77,8 @@ class BatchScheduler {
   void score(Jobs&);
   void score_alone(Jobs&, const Status&);
   void succeed(Job&, int64_t first, const BatchResults&, StageTimes);
-  /// Answers a job with `response`, which took `times`; sets the times that are known only now.
+  /// Answers a job with `response`. Adds the output time and the total time to `times`, and counts the job in the
+  /// statistics.
   void respond(Job&, InferResponse response, Clock::time_point output_begin, StageTimes times, int64_t samples);
   void fail(Job&, Status);
 

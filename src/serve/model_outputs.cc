@@ -116,7 +116,8 @@ void ModelOutputs::offer_only(std::vector<TensorDescription>& stated, bool batch
       throw Error(Kind::config,
                   cat(where, ": output '", one.name, "' is ", config_word_of(one.type), ", but outputs are TYPE_FP32"));
     const std::vector<int64_t> shape(found->shape.begin() + (batches ? 1 : 0), found->shape.end());
-    const bool any = one.shape == std::vector<int64_t>{-1};  // as in the examples of NVIDIA's backends
+    // [-1] accepts any shape, because the examples of NVIDIA's backends use it
+    const bool any = one.shape == std::vector<int64_t>{-1};
     bool fits = any || one.shape.empty() || one.shape.size() == shape.size();
     for (size_t i = 0; fits && !any && i < one.shape.size(); ++i) fits = one.shape[i] == -1 || one.shape[i] == shape[i];
     if (!fits)

@@ -44,8 +44,8 @@ class HCTR_HIDDEN BoundVersion {
 
   /// `default_value`: replaces the default values of the tables.
   StoreCache::Answer lookup(std::span<const StoreCache::Part>, void* stream, std::optional<float> default_value = {});
-  /// Calls `work`, which makes several look-ups. All of them read one state of the version: if an update changes rows
-  /// meanwhile, calls `work` again, and in the end keeps updates from starting.
+  /// Calls `work`, which makes several look-ups, such that all of them read one state of the version. If an update
+  /// changed rows during the call, calls `work` again. The last attempt blocks updates.
   void in_one_state(const std::function<void()>& work);
   StoreCacheStatistics statistics() const;
   const StoreView& view() const { return view_; }
@@ -61,7 +61,7 @@ class HCTR_HIDDEN BoundVersion {
   };
 
   class HostVectors;
-  /// Connects the version's updates to this object until it is destroyed.
+  /// Passes updates of the version to a BoundVersion, until that BoundVersion is destroyed.
   struct Link {
     std::mutex lock;
     BoundVersion* to;  // guarded by `lock`; null: destroyed

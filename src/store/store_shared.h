@@ -16,9 +16,9 @@ struct StoreShared {
   std::mutex updating;  // serializes updates, unload() and compact()
   std::mutex changing;  // held to change levels or the list of models
 
-  StoreCacheOptions cache{};       ///< for caches of models
+  StoreCacheOptions cache{};       ///< options of the caches that models use
   bool changes_elsewhere = false;  ///< another program changes rows of the lowest level, so that no copy stays correct
-  std::vector<std::weak_ptr<BoundVersion>> caches{};  ///< that models use
+  std::vector<std::weak_ptr<BoundVersion>> caches{};  ///< the caches that models use
 };
 
 }  // namespace hctr

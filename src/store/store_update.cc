@@ -111,8 +111,8 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
 }
 
 /// Changes the lowest level first, so that upper levels never show rows that it lacks. Until every level has the
-/// update's rows, look-ups read them from memory (Content::pending). If the lowest level changes at commits, such
-/// look-ups start just before its commit. If not, they start before its rows change.
+/// update's rows, look-ups read these rows from memory (Content::pending). They do so from just before the commit if
+/// the lowest level changes at commits, otherwise from before its rows change.
 bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::vector<ChangesOfTable> changes,
                          const std::vector<int64_t>& rows_after, double written, const Streamed* streamed) {
   using Content = Version::Content;

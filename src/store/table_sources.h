@@ -25,7 +25,7 @@ struct ChangedRows {
   std::vector<int64_t> keys, removed;
   std::vector<float> rows;
 };
-/// [slot] the changes of one table; slot 0 if rows belong to keys alone.
+/// [slot] the changes of one table; slot 0 if rows are identified by the key alone
 using ChangesOfTable = std::map<int32_t, ChangedRows>;
 /// Errors: Error(io), Error(data).
 ChangesOfTable changes_of(const ModelManifest& delta, size_t table);

@@ -181,7 +181,7 @@ void bench_cache(Device device, bool quick, const std::string& only, Report& rep
       {"one whole vector per key", 8'000'000, 128, 1'048'576, 1.05, 1, 1, true},
       {"a tenth", 8'000'000, 128, 262'144, 1.05, 0.1, 1, true},
   };
-  std::optional<Store> store;  // with the rows of the previous case
+  std::optional<Store> store;  // keeps its rows until a case has another shape
   int64_t rows = 0, dim = 0;
   for (CacheCase& one : cases) {
     if (quick)

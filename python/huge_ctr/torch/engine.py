@@ -40,8 +40,9 @@ def _inside_backward() -> bool:
 
 
 class Engine(Batches):
-    """The batches and calls of one module with tables. `rate` returns the learning rate, a number or tensor. `rate` is
-    called at each update of rows."""
+    """The batches and calls of one module with tables. `rate` is called at each update of rows, and returns the
+    learning rate as a number or tensor.
+    """
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
         super().__init__(tables, features, make)
@@ -184,7 +185,9 @@ class Engine(Batches):
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
         if len(parts) == given.values.numel() and np.array_equal(given.starts, given.row_starts):
             to = parts
-        else:  # lists that no feature uses, or that several tables share
+        else:
+            # Some list of keys belongs to no feature, or to several features: adds the gradients at the positions of
+            # their keys.
             to = torch.zeros(given.values.numel(), device=dy.device)
             for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
                 to[start : start + count] += parts[at_part : at_part + count]

@@ -61,7 +61,7 @@ class Given:
         self.offsets = None if offsets is None else offsets.contiguous()
         self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()
         self.at, self.samples = at, samples
-        self.keep: Optional[torch.Tensor] = None  # of the caller's keys, those that are not padding
+        self.keep: Optional[torch.Tensor] = None  # mask of the caller's keys without padding; None: no padding
         bounds = None if self.offsets is None else self._bounds(known)
         of_offsets = 0 if self.offsets is None else self.offsets.element_size()
         places = _places(tuple(at), bounds, samples, self.values.element_size(), of_offsets)

@@ -9,7 +9,9 @@ import torch
 
 
 class CachingAllocator:
-    """Gives a set memory of PyTorch's caching allocator, so that neither keeps free memory which the other needs."""
+    """Allocates a set's memory from PyTorch's caching allocator, so that neither the set nor PyTorch keeps free memory
+    that the other needs.
+    """
 
     def __init__(self, gpu: int):
         self._gpu = gpu

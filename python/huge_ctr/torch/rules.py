@@ -8,7 +8,7 @@ from .. import _embedding_structs as e
 from .._embedding import optimizer_of
 from ..errors import UsageError
 
-# Name to (rule, formula, default rate, arguments of torch and their names here).
+# Maps a name to (rule, formula, default learning rate, torch's arguments with their names in this library).
 _EPS, _BETAS = {"eps": "epsilon"}, {"betas": "", "eps": "epsilon"}
 _RULES: dict[str, tuple] = {
     "none": ("none", "config", 0.0, {}),

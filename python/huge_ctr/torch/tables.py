@@ -178,8 +178,8 @@ class Tables(RowsOfTables):
     # Look-ups.
 
     def reserve(self, samples: int, keys: Sequence[int]) -> None:
-        """Reserves memory for a batch of at most this many samples, and keys of each feature. Call it before a step is
-        recorded into a CUDA graph, and before each replay.
+        """Reserves memory for a batch of at most `samples` samples, and at most keys[f] keys of feature f. Call it
+        before a step is recorded into a CUDA graph, and before each replay.
         """
         self._engine.settle().reserve(samples, keys)
 
