@@ -243,8 +243,8 @@ class Store:
     ) -> bool:
         """Applies an update atomically. changed: {table: (keys, rows)}. removed: {table: keys}.
 
-        iteration: the iteration of the rows after the update. Returns False, without changes, if it is not newer than
-        the active version's.
+        iteration: the iteration of the rows after the update. Returns False, without changes, if `iteration` is not
+        later than the active version's iteration.
         """
         changed, removed = changed or {}, removed or {}
         names = list(dict.fromkeys([*changed, *removed]))

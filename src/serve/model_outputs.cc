@@ -39,7 +39,7 @@ int64_t vectors_of_slot(const EmbeddingSection& section, const SparseInput& inpu
 ModelOutputs::ModelOutputs(const ServedModel& model) {
   const std::vector<std::string> labels = label_names(model.config());
   const std::vector<ModelTensor>& losses = model.outputs();
-  // the tensors of the config come first, so that no name made from parts takes one of their names
+  // the config's tensors come first, so that a name composed of parts cannot take the name of a tensor
   for (size_t i = 0; i < losses.size(); ++i)
     add({losses[i].name, ServedOutput::Kind::scores, i, 0, losses[i].shape[1], losses[i].shape[1], losses[i].shape});
   for (size_t i = losses.size(); i < model.internals().size(); ++i) {

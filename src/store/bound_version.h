@@ -36,9 +36,9 @@ class HCTR_HIDDEN BoundVersion {
   /// held. Errors: Error(device).
   void fill(BoundVersion* before);
 
-  /// The cache of a view's version on a device, which all models share. Creates the cache if no model uses it, and
-  /// loads the keys that another version of the model used most recently. Errors: those of fill(); Error(config) if
-  /// another program changes the store's rows.
+  /// Returns the cache of a view's version on a device. All models that use the version share this cache. Creates the
+  /// cache if no model uses it yet, and loads the keys that another version of the model used most recently. Errors:
+  /// those of fill(); Error(config) if another program changes the store's rows.
   static std::shared_ptr<BoundVersion> shared(const StoreView&, Device);
   static const StoreShared& store_of(const StoreView& view) { return *view.version_->store; }
 

@@ -159,7 +159,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
     show(after);
-    // Levels that change at commits may still roll back, so listeners are notified later.
+    // If the level changes at commits, it may still roll back: listeners are then notified after the commit.
     if (!at_commit) tell(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);
     update.release();
@@ -169,8 +169,8 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     levels[level]->roll_back();
     version->run = run_before;
     progress.position = position_before;
-    // If the level cannot roll back, it may already have some of the rows. Look-ups then continue with all rows of the
-    // update.
+    // A level that cannot roll back may already have some of the update's rows. Look-ups then still read all rows of
+    // the update from `pending`.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
     for (const std::shared_ptr<StoreTable>& copy : copies)
       if (!version->content.get().pending) copy->drop();

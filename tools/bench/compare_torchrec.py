@@ -20,10 +20,10 @@ model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; also
           given early, and the dense part alone
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
-one version of PyTorch. Without it, or where it takes too long, the column has the time in brackets that was measured on
-an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that cannot be
-measured prints "-", with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional
-first.
+one version of PyTorch. Without fbgemm_gpu, or if a case takes too long, the column shows in brackets the time that was
+measured on an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that
+cannot be measured prints "-", with the reason below the table. The vectors of `numbers` are compared with
+torch.nn.functional first.
 """
 
 import argparse

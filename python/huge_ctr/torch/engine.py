@@ -212,8 +212,8 @@ class Engine(Batches):
     def apply(
         self, batch: int, given: Given, dy: torch.Tensor, factor: float, skip: Optional[torch.Tensor] = None
     ) -> None:
-        """Updates the rows of the first batch in flight with `factor` times its gradients, and ends the batch. A
-        nonzero value of `skip` [1] leaves the rows.
+        """Updates the rows of the first batch in flight with `factor` times its gradients, and ends the batch. If the
+        value of `skip` [1] is not zero, rows keep their values.
         """
         if not self.has_rule:
             raise UsageError(

@@ -20,8 +20,8 @@ for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
 
 @functools.lru_cache(maxsize=256)
 def _places(at: tuple, bounds: Optional[tuple], samples: int, key_bytes: int, offset_bytes: int) -> tuple:
-    """For each feature: where its list begins, its number of keys, and the distances in bytes of its keys and offsets
-    from the first ones. `bounds`: where each list begins; None: each sample has one key.
+    """For each feature: the index of its first key, its number of keys, and the byte offsets of its keys and its
+    offsets. `bounds`: the index of each list's first key; None: each sample has one key.
     """
     lists = np.asarray(at, np.int64)
     if bounds is None:

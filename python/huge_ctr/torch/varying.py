@@ -39,8 +39,8 @@ def padded_offsets(features: Any) -> tuple[torch.Tensor, int]:
 
 
 def of_each_sample(features: Any, names: list[str], out: torch.Tensor, lengths: list[int]) -> torch.Tensor:
-    """The vectors of every sample of the batch: inverse_indices() of `features` says, for each feature and sample,
-    which of the feature's samples it is. `names` and `lengths`: of the features of `out`.
+    """Returns the vectors of every sample of the batch. inverse_indices() of `features` has, for each feature and each
+    sample of the batch, the index among the feature's samples. `names` and `lengths`: of the features of `out`.
     """
     given = features.inverse_indices_or_none()
     if given is None:
