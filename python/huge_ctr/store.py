@@ -310,7 +310,8 @@ class Store:
         return self._states("hctr_store_levels", s.STORE_LEVELS, s.StoreLevelState)
 
     def verify(self) -> int:
-        """Reads every row of the files. Returns the number of rows. Raises DataError naming what is damaged."""
+        """Reads every row of the files. Returns the number of rows. Raises DataError with the name of the damaged part.
+        """
         return self._count("hctr_store_verify")
 
     def compact(self) -> int:

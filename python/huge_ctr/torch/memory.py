@@ -26,7 +26,7 @@ class CachingAllocator:
         return memory
 
     def free(self, memory: int, stream: int) -> None:
-        if sys.is_finalizing():  # PyTorch's allocator is gone
+        if sys.is_finalizing():  # PyTorch's allocator no longer exists
             return
         if self._streams.pop(memory) != stream:  # PyTorch may reuse the memory before the work of this stream has run
             used = torch.cuda.ExternalStream(stream, self._gpu) if stream else torch.cuda.default_stream(self._gpu)
