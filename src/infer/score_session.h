@@ -36,7 +36,7 @@ struct ScoreRequest {
 struct InternalTensor {
   enum class Kind { logits, vectors };
   Kind kind;
-  size_t index;                ///< of the loss or the embedding
+  size_t index;                ///< index of the loss or embedding
   std::vector<int64_t> shape;  ///< logits: [-1, columns]; vectors of an embedding: [-1, columns, dim]
 
   /// Elements of a sample.

@@ -17,7 +17,8 @@ void read_table(const StoreTableSource&, const StoreRowSink&);
 /// The number of rows of a source. For a model file, only the first block is read; other sources are read in full.
 /// Errors: those of read_table().
 int64_t count_rows(const StoreTableSource&);
-/// Identifies the source's content: as the source states, else a checksum of its files. Empty: unknown.
+/// Identifies the content of a source: StoreTableSource::content if set, otherwise a checksum of its files. Empty:
+/// unknown.
 std::string content_of(const StoreTableSource&);
 
 /// The changed rows of a slot.

@@ -256,7 +256,7 @@ TEST_P(CachedModelTest, MissedKeysContributeNothingWhereTheStoreSaysSoAndAreCoun
   const StoreCacheStatistics statistics = model->cache_statistics().value();
   EXPECT_EQ(statistics.misses, statistics.asked);
   EXPECT_EQ(statistics.defaults, statistics.asked);
-  // the same scores as with tables without rows
+  // a model whose tables have no rows has the same scores
   std::vector<StoreTableSource> tables;
   for (const StoreView::Table& table : store.view("m").tables())
     tables.push_back(

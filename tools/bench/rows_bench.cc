@@ -13,7 +13,7 @@
 namespace hctr::bench {
 namespace {
 
-constexpr int kBatches = 4;  // with 4 batches, no batch finds its rows in a cache
+constexpr int kBatches = 4;  // enough that the rows of a batch have left the caches before it is used again
 
 /// A table, and batches of uniform keys, one per slot, with known rows.
 class StoredTable {

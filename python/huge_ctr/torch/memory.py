@@ -15,7 +15,7 @@ class CachingAllocator:
 
     def __init__(self, gpu: int):
         self._gpu = gpu
-        self._streams: dict[int, int] = {}  # by address: the stream of the allocation
+        self._streams: dict[int, int] = {}  # stream of each allocation, by address
 
     def allocate(self, size: int, stream: int) -> Optional[int]:
         try:

@@ -156,7 +156,8 @@ class Tables(RowsOfTables):
         self._lr = default_rate(kind) if lr is None else lr
 
     def rate(self) -> Any:
-        """The learning rate: of the Optimizer that contains this module or, without one, the module's own."""
+        """The learning rate of the Optimizer that contains this module or, without an Optimizer, of the module itself.
+        """
         owner = self._group[0]() if self._group else None
         if owner is None:
             return self._lr
