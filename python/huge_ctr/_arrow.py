@@ -106,7 +106,7 @@ def lists(lengths: np.ndarray, items: Column, valid: Optional[np.ndarray] = None
 
 
 def nothing(length: int) -> Column:
-    """A column without values."""
+    """Makes a column of `length` missing values."""
     return Column(length, b"n", [], length)
 
 

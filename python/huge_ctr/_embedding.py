@@ -14,7 +14,8 @@ from . import _structs as s
 from ._library import call, make, path_bytes
 from .errors import UsageError
 
-# The C structs of all features' arrays as one NumPy structured array, so whole columns are set at a time.
+# NumPy types with the layouts of C structs. The structs of all features are one array, so a field is set for all
+# features at once.
 _ARRAY = np.dtype(
     {
         "names": ["data", "dtype", "dims", "shape", "strides", "gpu"],
@@ -181,7 +182,7 @@ class EmbeddingSet:
         self._vectors["strides"] = numbers[4]
         self._numbers[4, :, 1] = 1
         self._numbers[3, :, 1] = self.dims
-        # Views of the columns, which the calls of a step assign.
+        # Views of the fields of these structs. The calls of a step assign these fields.
         self._column = {(part, name): self._keys[part][name] for part in _PARTS for name in ("data", "dtype")}
         self._key_counts, self._weight_counts = self._numbers[0, :, 0], self._numbers[2, :, 0]
         self._offset_counts, self._vectors_at = self._numbers[1, :, 0], self._vectors["data"]
@@ -260,7 +261,9 @@ class EmbeddingSet:
         to: Sequence[tuple[int, int]],
         ends: bool = True,
     ) -> np.ndarray:
-        """`to`: for each table, the addresses for keys and summed gradients. Returns the number of rows per table."""
+        """Sums the gradients of each row. `to`: for each table, the addresses to which the keys and the sums are
+        written. Returns the number of rows of each table.
+        """
         counts = np.zeros(len(self.tables), np.int64)
         structs = (e.RowGradients * len(to))(*[e.RowGradients(keys=keys, values=values) for keys, values in to])
         name = "hctr_embedding_row_gradients" if ends else "hctr_embedding_read_row_gradients"
@@ -270,7 +273,7 @@ class EmbeddingSet:
         return counts
 
     def reserve(self, samples: int, keys: Sequence[int]) -> None:
-        """Reserves memory for the next batch: at most this many samples, and keys of each feature."""
+        """Reserves memory for a batch of at most `samples` samples, and at most keys[f] keys of feature f."""
         counts = np.ascontiguousarray(keys, np.int64)
         if counts.shape != (len(self.features),):
             raise UsageError(f"keys of {counts.size} features were passed, but there are {len(self.features)} features")

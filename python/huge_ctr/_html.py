@@ -124,7 +124,7 @@ def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
     for node in nodes:
         for bottom in node.bottoms:
             readers.setdefault(bottom, []).append(node)
-    for _ in nodes:  # levels are final after at most as many passes as the longest path has nodes
+    for _ in nodes:  # the levels are final after at most n passes, where n is the number of nodes on the longest path
         moved = False
         for node in reversed(nodes):
             behind = [one.level for top in node.tops for one in readers.get(top, [])]

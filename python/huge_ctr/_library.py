@@ -194,7 +194,7 @@ def _log_line(_user, level, line):
 
 
 def common_options() -> dict:
-    """The log callback, and functions that access this process's environment like the C library."""
+    """The log callback, and the C library's functions that read and set environment variables."""
     libc = c.CDLL(None)
     return {
         "log": _log_line,

@@ -25,8 +25,8 @@ class Cache:
     or answers missed keys with default rows. Updates of the store reach the cache before Store.apply() returns. Without
     a GPU, the store's levels answer.
 
-    stream of the look-ups: a cudaStream_t as an integer, in whose order keys are read and answers on the GPU are
-    written. None: CUDA's default stream, and answers are complete when the call returns. Thread-safe.
+    stream: a cudaStream_t as an integer. Look-ups read keys and write answers on the GPU in the order of this stream.
+    None: CUDA's default stream; answers are then complete when the call returns. Thread-safe.
     """
 
     def __init__(self, store_handle: Any, model: str, gpu: Union[int, str, None], view_of: Any):
@@ -78,7 +78,7 @@ class Cache:
     ) -> Any:
         """Pools the rows of keys[offsets[b]:offsets[b + 1]] by sum, mean or sqrtn; float32 [bags, dim]."""
         if combiner not in POOLING:
-            raise UsageError(f"combiner {combiner!r}: there are {', '.join(POOLING)}")
+            raise UsageError(f"combiner {combiner!r}, expected one of {', '.join(POOLING)}")
         return self._look_up([(table, slot, keys, offsets, POOLING[combiner], out)], stream)[0]
 
     def get_tables(
@@ -94,7 +94,9 @@ class Cache:
         return dict(zip(keys, self._look_up(parts, stream)))
 
     def activate(self, version: str) -> None:
-        """Activates another version in the store, after its cache has the most recently used keys of this version."""
+        """Loads the most recently used keys of the current version into the cache of another version, and then
+        activates that version in the store.
+        """
         _library.call("hctr_store_cache_activate", self._handle.pointer, version.encode())
 
     @property

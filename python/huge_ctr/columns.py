@@ -104,8 +104,8 @@ class Columns:
             return self._leave(name, "id: nearly all distinct") if count > 0.9 * len(values) else {"categorical"}
         if kind in "iu" and count == len(values) and count > 2 and np.all(np.diff(values) > 0):
             return self._leave(name, "id: integers that number the rows")
-        # A float column of whole numbers may have fractions in other rows, unless missing values turned integers into
-        # floats.
+        # In a float column, whole numbers are integers only if a value is missing, because NaN turns integers into
+        # floats. Otherwise other rows may have fractions.
         names_things = kind in "iu" or (whole and bool(np.isnan(values).any()))
         few = count * 5 <= len(values) and count <= 1000
         return {"numeric", "categorical"} if names_things and few else {"numeric"}

@@ -243,8 +243,8 @@ class Store:
     ) -> bool:
         """Applies an update atomically. changed: {table: (keys, rows)}. removed: {table: keys}.
 
-        iteration: the iteration of the rows after the update. Returns False, without changes, if it is not newer than
-        the active version's.
+        iteration: the iteration of the rows after the update. Returns False, without changes, if `iteration` is not
+        later than the active version's iteration.
         """
         changed, removed = changed or {}, removed or {}
         names = list(dict.fromkeys([*changed, *removed]))
@@ -310,7 +310,8 @@ class Store:
         return self._states("hctr_store_levels", s.STORE_LEVELS, s.StoreLevelState)
 
     def verify(self) -> int:
-        """Reads every row of the files. Returns the number of rows. Raises DataError naming what is damaged."""
+        """Reads every row of the files. Returns the number of rows. Raises DataError with the name of the damaged part.
+        """
         return self._count("hctr_store_verify")
 
     def compact(self) -> int:

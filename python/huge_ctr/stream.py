@@ -171,7 +171,9 @@ class DeltaProducer:
                 delta.file(name, content)
 
     def stop(self) -> None:
-        """Makes a waiting call and later calls abandon their delta with FileError. Any thread may call stop()."""
+        """Makes a call that is waiting, and all later calls, abandon their delta and raise FileError. Any thread may
+        call stop().
+        """
         _library.library().hctr_delta_producer_stop(self._handle.pointer)
 
     def close(self) -> None:

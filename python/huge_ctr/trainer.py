@@ -263,8 +263,8 @@ class Trainer:
         return made[0]
 
     def model(self, **options: Any) -> Any:
-        """Returns the present model (`Model`), with temporary files that are deleted with it. options: as for
-        load().
+        """Returns the current model (`Model`). Its files are temporary and are deleted together with the object.
+        options: as for load().
         """
         from .training import model_of
 

@@ -65,7 +65,7 @@ int64_t elements_of(const hctr_array& array, const std::string& what) {
 const void* contiguous(const hctr_array& array, int dims, const std::string& what) {
   check_shape(array, what);
   if (array.dims != dims)
-    throw Error(Kind::usage, cat(what, " has shape ", shape_text(array), ", and needs ", dims, " dimensions"));
+    throw Error(Kind::usage, cat(what, " has shape ", shape_text(array), ", expected ", dims, " dimensions"));
   if (!contiguous_from(array, 0)) throw Error(Kind::usage, cat(what, " is not contiguous"));
   if (!array.data && elements_of(array, what) > 0) throw Error(Kind::usage, cat(what, " has no data"));
   return array.data;
@@ -118,7 +118,7 @@ std::vector<float> vectors_of_array(const hctr_array& array, int64_t rows, int64
   if (array.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: pass host memory"));
   if (matrix.rows != rows || matrix.columns != dim)
     throw Error(Kind::usage,
-                cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", rows, ", ", dim, "]"));
+                cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], expected [", rows, ", ", dim, "]"));
   std::vector<float> copy;
   copy.reserve(static_cast<size_t>(rows * dim));
   for (int64_t i = 0; i < rows; ++i)

@@ -140,7 +140,7 @@ std::vector<FeatureVectors<T>> vectors_of(const hctr_embedding& embedding, const
     const Matrix matrix = matrix_of(arrays[f], what);
     const int64_t dim = embedding.texts[f].dim;
     if (matrix.columns != dim || matrix.rows != rows[f])
-      throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", rows[f],
+      throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], expected [", rows[f],
                                    ", ", dim, "]"));
     check_device(embedding.set, arrays[f], what);
     all.push_back({matrix.data, matrix.stride});

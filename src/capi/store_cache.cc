@@ -54,7 +54,7 @@ class Request {
                                      "or both on the GPU"));
       part.offsets = numbers(from.offsets, cat("offsets ", name));
       if (part.offsets.empty())
-        throw Error(Kind::usage, cat("offsets ", name, " have no element, and need at least 1"));
+        throw Error(Kind::usage, cat("offsets ", name, " have no element, expected at least 1"));
       count = static_cast<int64_t>(part.offsets.size()) - 1;
       if (from.pooling < HCTR_SUM || from.pooling > HCTR_SQRTN)
         throw Error(Kind::usage, cat("hctr_store_lookup: unknown pooling ", from.pooling));
@@ -64,7 +64,7 @@ class Request {
     expect_reachable(from.vectors, gpu_, what);
     const Matrix matrix = matrix_of(from.vectors, what);
     if (matrix.rows < count || matrix.columns != table.dim)
-      throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", count,
+      throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], expected [", count,
                                    ", ", table.dim, "]"));
     if (count == 0) return;
     part.vectors = matrix.data;

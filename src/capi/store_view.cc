@@ -27,7 +27,7 @@ Matrix rows_for(const StoreView::Table& table, const hctr_array* given, int64_t 
   if (given->gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: pass host memory"));
   const Matrix matrix = matrix_of(*given, what);
   if (matrix.rows < count || matrix.columns != table.dim)
-    throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", count, ", ",
+    throw Error(Kind::usage, cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], expected [", count, ", ",
                                  table.dim, "]"));
   return matrix;
 }

@@ -68,7 +68,7 @@ class CachedRows::Reader : public TableReader {
   float* rows_;
   Buffer row_of_;                            // [capacity] the row number of key p: 1 + p
   Buffer first_columns_, slots_of_columns_;  // used for unpooled vectors only
-  Buffer stored_;                            // the rows in the model's storage type, if not f32
+  Buffer stored_;                            // the rows in the model's storage type, unless that is f32
 };
 
 CachedRows::CachedRows(const StoreTables& tables, Device device) : tables_(tables), device_(device) {}

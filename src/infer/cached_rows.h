@@ -23,7 +23,7 @@ class CachedRows {
   /// Adds an embedding. Call for each embedding, in order. `capacity`: maximum keys of a batch.
   std::unique_ptr<TableReader> reader(Runtime&, size_t embedding, int64_t samples, int64_t capacity);
   /// Reads the rows of all keys of the ring's batch, after its keys were unpacked on the stream. `inputs`: [embedding]
-  /// the sparse input that it reads. Every row is from one state of the store. Errors: those of the store.
+  /// the sparse input that the embedding reads. Every row is from one state of the store. Errors: those of the store.
   void look_up(const BatchRing&, const std::vector<size_t>& inputs, StreamRef);
 
  private:

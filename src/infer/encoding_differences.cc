@@ -180,7 +180,7 @@ Fields encoding_of(const Json& data) {
   return fields;
 }
 
-/// Sets "keys" of saved slots whose key rule was derived from the column type, if the other config sets "keys".
+/// For saved slots whose key rule was derived from the column type: sets their "keys" if the other config sets "keys".
 /// `of_texts`: the other config reads text, which cannot contain Parquet's times.
 void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fields& saved, bool of_texts) {
   for (const SlotKeyRule& rule : rules)
@@ -259,8 +259,8 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
   for (const std::string& path : paths) {
     const auto a = was.find(path);
     const auto b = is.find(path);
-    // If a config omits "slot_num", it follows from the columns, so only two stated values can differ. The same applies
-    // to "slot_size_array", except in formats that shift keys by these sizes.
+    // An omitted "slot_num" follows from the columns, so it differs only if both configs state it. The same applies to
+    // "slot_size_array", except in formats that shift keys by these sizes.
     const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;
     const std::string old = a == was.end() ? kAbsent : a->second, next = b == is.end() ? kAbsent : b->second;

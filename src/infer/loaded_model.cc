@@ -42,7 +42,7 @@ LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, co
                on.with_tables ? ReplicaUse::score : ReplicaUse::score_dense) {
   load(log);
   runtime_.compute_stream().synchronize();
-  comm_.barrier();  // loading times differ between ranks, so timeouts of batches start after this barrier
+  comm_.barrier();  // ranks take different times to load, which must not count towards the timeout of a batch
 }
 
 void LoadedModel::load(const Log& log) {

@@ -41,8 +41,8 @@ struct OwnRun {
   fs::path folder{};  ///< if known: models of earlier runs in this folder may be overwritten
 };
 
-/// Checks a snapshot_prefix before a run. Warns of another run's model that this run will overwrite, if the other run's
-/// folder has a copy. Errors: Error(config) naming a model without a copy.
+/// Checks, before a run, whether it would overwrite models of other runs at its snapshot_prefix. Logs a warning for a
+/// model of which the other run's folder has a copy. Errors: Error(config) naming a model without a copy.
 void expect_no_other_models(const SolverSection&, const OwnRun&, const Log&);
 /// The run whose only copy of a model would be overwritten by a new model of this iteration; empty: none.
 std::string other_run_at(const std::string& prefix, int64_t iteration, const OwnRun&);

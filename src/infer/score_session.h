@@ -36,7 +36,7 @@ struct ScoreRequest {
 struct InternalTensor {
   enum class Kind { logits, vectors };
   Kind kind;
-  size_t index;                ///< of the loss or the embedding
+  size_t index;                ///< index of the loss or embedding
   std::vector<int64_t> shape;  ///< logits: [-1, columns]; vectors of an embedding: [-1, columns, dim]
 
   /// Elements of a sample.
@@ -87,7 +87,7 @@ class ScoreSession {
   Runtime runtime_;
   BatchRing ring_;
   const StoreReading* reading_ = nullptr;  // the store reading of the current batch
-  std::optional<CachedRows> cached_rows_;  // of a model whose rows come from the cache of a store
+  std::optional<CachedRows> cached_rows_;  // for a model that reads rows through the cache of a store
   SharedForward forward_;
   bool inputs_on_device_;
   // uploads parts as soon as they are ready: for a large batch, and if inputs may already be on the device

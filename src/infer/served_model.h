@@ -45,8 +45,8 @@ class ServedModel {
   void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>,
              std::span<float* const> internals = {});
   /// Looks up keys of each embedding, without pooling. Returns f32 [keys, dim] for each embedding: the vector of each
-  /// key, and zeros for keys without a row. Thread-safe. Errors: Error(usage) for keys of a table whose rows belong to
-  /// slot and key, if the key does not determine its slot; those of the store.
+  /// key, and zeros for keys without a row. Thread-safe. Errors: those of the store; Error(usage) if a table identifies
+  /// rows by slot and key, and a key does not determine its slot.
   std::vector<std::vector<float>> look_up(std::span<const std::vector<int64_t>> keys);
   /// Implements Model::evaluate(); concurrent calls run one after another.
   EvaluationSummary evaluate(const std::string& source, const std::atomic<int>* stop);

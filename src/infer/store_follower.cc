@@ -84,7 +84,7 @@ void StoreFollower::note(Problem& problem, const std::string& what, const std::s
     problem.since = time;
   }
   if (problem.now == problem.reported || time - problem.since < kLasting) return;
-  log_.warning(what, ": ", now.empty() ? "no problem any more" : now);
+  log_.warning(what, ": ", now.empty() ? "the problem no longer occurs" : now);
   problem.reported = now;
 }
 

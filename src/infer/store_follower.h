@@ -32,7 +32,8 @@ class StoreFollower {
   std::vector<Stream> streams() const;
 
  private:
-  /// A problem is reported once it has lasted for some seconds: messages of several partitions arrive in any order.
+  /// A problem is reported only if it lasts for some seconds: if messages of several partitions arrive out of order, a
+  /// delta may be incomplete for a short time.
   struct Problem {
     std::string now{}, reported{};
     std::chrono::steady_clock::time_point since{};

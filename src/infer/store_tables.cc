@@ -29,7 +29,7 @@ class StoreTableReader : public TableReader {
   }
 
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override {
-    HCTR_EXPECT(reading_, "table '", spec_.name, "': a lookup needs an open reading of the store");
+    HCTR_EXPECT(reading_, "table '", spec_.name, "': start a reading of the store before a lookup");
     const ops::KeyBatch batch{.keys = keys.data<const int64_t>(),
                               .offsets = offsets.data<const int32_t>(),
                               .slots = spec_.slots,
@@ -97,8 +97,8 @@ StoreTables::StoreTables(std::shared_ptr<const StoreView> view, const Config& co
     if (table.dim != spec.dim)
       fail(cat("the store has rows of ", table.dim, " elements, but the model has rows of ", spec.dim));
     if (table.by_slot != spec.identity_by_slot)
-      fail(table.by_slot ? "rows belong to slot and key in the store, but to keys in the model"
-                         : "rows belong to keys in the store, but to slot and key in the model");
+      fail(table.by_slot ? "rows are identified by slot and key in the store, but by key alone in the model"
+                         : "rows are identified by key alone in the store, but by slot and key in the model");
     numbers_.push_back(number);
   }
 }

@@ -20,8 +20,8 @@ class BoundVersion;
 /// A view of a store, with the index of each embedding's table.
 class StoreTables {
  public:
-  /// `model`: a model without tables of its own. Errors: Error(config) naming a table that the view lacks, that has
-  /// another shape there, or that a store cannot represent.
+  /// `model`: a model without tables of its own. Errors: Error(config) naming a table that the view lacks, whose shape
+  /// differs in the view, or that a store cannot represent.
   StoreTables(std::shared_ptr<const StoreView>, const Config&, const Replica& model);
 
   /// Reads rows through the GPU cache of the view's version. Errors: those of BoundVersion::shared().

@@ -9,10 +9,10 @@
 namespace hctr {
 namespace {
 
-// Keys of a pass. A reader needs memory for all of them.
+// Maximum number of keys in a pass. A reader allocates memory for this number.
 constexpr int64_t kKeysOfPass = 4096;
 
-/// The slot in which a key is looked up: any slot if rows belong to keys alone.
+/// The slot in which a key is looked up. If rows are identified by the key alone, this may be any slot.
 size_t slot_of(const TableSpec& spec, int64_t key, size_t position) {
   if (!spec.identity_by_slot) return position % static_cast<size_t>(spec.slots);
   for (int64_t slot = 0; slot < spec.slots && !spec.direct.empty(); ++slot)
@@ -48,7 +48,7 @@ VectorLookUp::VectorLookUp(LoadedModel& model, const StoreTables* tables, size_t
 
 void VectorLookUp::look_up(std::span<const int64_t> keys, const StoreReading* reading, std::span<float> vectors) {
   reading_ = reading;
-  for (std::vector<Waiting>& slot : slots_) slot.clear();  // after an error of an earlier call
+  for (std::vector<Waiting>& slot : slots_) slot.clear();  // removes keys of an earlier call that threw an error
   for (size_t i = 0; i < keys.size(); ++i) {
     std::vector<Waiting>& slot = slots_[slot_of(spec_, keys[i], i)];
     slot.push_back({keys[i], i});

@@ -20,8 +20,8 @@ class VectorLookUp {
   VectorLookUp(LoadedModel&, const StoreTables* tables, size_t embedding);
 
   /// Writes the vector of each key to `vectors`, f32 [keys, dim]; zeros for a key without a row. `reading`: as in
-  /// ScoreRequest::tables. Errors: Error(usage) if rows belong to slot and key, and the key does not determine its
-  /// slot.
+  /// ScoreRequest::tables. Errors: Error(usage) if rows are identified by slot and key, and the key does not determine
+  /// its slot.
   void look_up(std::span<const int64_t> keys, const StoreReading* reading, std::span<float> vectors);
 
  private:
@@ -38,7 +38,7 @@ class VectorLookUp {
   size_t keys_, offsets_, vectors_;  // tickets of memory_
   struct Waiting {
     int64_t key;
-    size_t position;  // in the caller's list
+    size_t position;  // index in the caller's list of keys
   };
   std::vector<std::vector<Waiting>> slots_;  // [slot] one key for each sample
 };

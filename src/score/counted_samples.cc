@@ -52,7 +52,7 @@ CountedSamples::Loss over_all_ranks(CountedSamples::Loss loss, Communicator& com
 
 std::string why_none_counts(const CountedSamples::Loss& loss, const std::string& weight_column) {
   const std::string column = weight_column.empty() ? "" : cat(" (\"sample_weight\" is column '", weight_column, "')");
-  if (!loss.label && !loss.weight) return "every label is missing, and every weight is 0" + column;
+  if (!loss.label && !loss.weight) return "no sample has a label, and every sample has weight 0" + column;
   if (!loss.label) return "every label is missing";
   if (!loss.weight) return "every weight is 0" + column;
   return "every sample with a label has weight 0" + column;

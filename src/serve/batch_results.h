@@ -13,7 +13,7 @@
 
 namespace hctr::serve {
 
-/// Limit for the internal tensors of a batch, and for the outputs of a response.
+/// Maximum bytes of the internal tensors of a batch, and of the outputs of a response.
 inline constexpr int64_t kMostResultBytes = int64_t{256} << 20;
 
 /// The internal tensors of a model that outputs need.

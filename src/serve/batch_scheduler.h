@@ -29,8 +29,8 @@ struct ScheduleOptions {
   int64_t priority_levels = 3, default_priority = 2;  ///< level 1 is served first
 };
 
-/// The scores of a request do not depend on its batch; on a CPU they are the same bit for bit. Requests with a lower
-/// priority number are served first; requests of one priority are served in arrival order.
+/// The scores of a request do not depend on the other requests in its batch; on a CPU not even in a single bit.
+/// Requests with a lower priority number are served first; requests of one priority are served in arrival order.
 class BatchScheduler {
  public:
   /// The arguments must outlive the scheduler.
@@ -77,7 +77,8 @@ class BatchScheduler {
   void score(Jobs&);
   void score_alone(Jobs&, const Status&);
   void succeed(Job&, int64_t first, const BatchResults&, StageTimes);
-  /// Answers a job with `response`, which took `times`; sets the times that are known only now.
+  /// Answers a job with `response`. Adds the output time and the total time to `times`, and counts the job in the
+  /// statistics.
   void respond(Job&, InferResponse response, Clock::time_point output_begin, StageTimes times, int64_t samples);
   void fail(Job&, Status);
 

@@ -48,7 +48,7 @@ std::optional<int64_t> count_parameter(const Parameters&, const std::string& nam
 std::optional<bool> flag_parameter(const Parameters&, const std::string& name);
 std::optional<std::string> text_parameter(const Parameters&, const std::string& name);
 
-/// Sets the deadline from the parameter "timeout" (microseconds), if that is earlier than the present deadline.
+/// Sets the deadline from the parameter "timeout" (microseconds), if that is earlier than the current deadline.
 void apply_timeout(InferRequest&);
 
 }  // namespace hctr::serve

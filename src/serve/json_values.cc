@@ -98,7 +98,7 @@ void JsonValues::encode(const Value& value) {
       return;
     }
     default:
-      throw Refusal::invalid(word_of(*type_), " has no form in JSON: send it as binary data");
+      throw Refusal::invalid("values of type ", word_of(*type_), " cannot be sent in JSON: send them as binary data");
   }
 }
 

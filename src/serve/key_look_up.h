@@ -9,7 +9,7 @@
 
 namespace hctr::serve {
 
-/// Whether an input of the request has a name of this form.
+/// Whether the request has an input KEYS or NUMKEYS.
 bool has_key_inputs(const InferRequest&);
 /// The keys of each table. KEYS contains the keys of all tables, ordered by table, and NUMKEYS the number of keys of
 /// each table. Shapes: [n] or [1, n]. Errors: Refusal naming the input, its value and the expected value.

@@ -65,7 +65,7 @@ std::string store_metrics(const ServedStore& store) {
   of_levels("hctr_store_level_bytes", "gauge", "Bytes of a table in a level",
             [](const auto& one) { return one.bytes; });
   of_levels("hctr_store_level_keys", "counter", "Keys looked up in a level", [](const auto& one) { return one.asked; });
-  of_levels("hctr_store_level_hits", "counter", "Keys that a level had", [](const auto& one) { return one.found; });
+  of_levels("hctr_store_level_hits", "counter", "Keys found in a level", [](const auto& one) { return one.found; });
   of_levels("hctr_store_level_failed", "counter", "Keys for which a level failed",
             [](const auto& one) { return one.failed; });
 
@@ -125,15 +125,16 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   metric("hctr_queued_request_count", "gauge", "Number of requests waiting for a batch",
          [](const VersionView& one) { return one.waiting; });
   page +=
-      "# HELP nv_inference_request_duration_us Time of requests, from arrival to answer\n"
+      "# HELP nv_inference_request_duration_us Latency of requests, from arrival to answer\n"
       "# TYPE nv_inference_request_duration_us counter\n";
   for (const VersionView& one : views)
     page += cat("nv_inference_request_duration_us{", one.labels, "} ", one.view.success.ns / 1000, "\n");
-  time("nv_inference_queue_duration_us", "Time of requests in the queue", &StatisticsView::queue);
-  time("nv_inference_compute_input_duration_us", "Time of requests for reading and joining inputs",
+  time("nv_inference_queue_duration_us", "Latency of requests in the queue", &StatisticsView::queue);
+  time("nv_inference_compute_input_duration_us", "Latency of reading and joining the inputs of requests",
        &StatisticsView::input);
-  time("nv_inference_compute_infer_duration_us", "Time of requests for scoring", &StatisticsView::infer);
-  time("nv_inference_compute_output_duration_us", "Time of requests for outputs", &StatisticsView::output);
+  time("nv_inference_compute_infer_duration_us", "Latency of scoring requests", &StatisticsView::infer);
+  time("nv_inference_compute_output_duration_us", "Latency of preparing the outputs of requests",
+       &StatisticsView::output);
   const auto of_slots = [&](const char* name, const char* help, int64_t UnseenKeys::Slot::*value) {
     page += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " counter\n");
     for (const VersionView& one : views)

@@ -32,8 +32,8 @@ struct ModelConfig {
 /// messages. Errors: Error(config) naming the field.
 ModelConfig read_model_config(const Json&, const std::string& where, const ScheduleOptions& defaults);
 
-/// Fills fields that the config omits from the model, and checks the others against the model. Errors: Error(config).
-/// The outputs are then those that the config names, if it names any.
+/// Sets omitted fields to the model's values, and checks all other fields against the model. Errors: Error(config).
+/// Afterwards `outputs` are those that the config names, if it names any.
 void complete_model_config(ModelConfig&, const RequestSamples&, ModelOutputs& outputs);
 
 /// Makes the input tensor of one sample from raw bytes, for a model with a single input. Errors: Refusal for a model

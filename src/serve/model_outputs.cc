@@ -39,7 +39,7 @@ int64_t vectors_of_slot(const EmbeddingSection& section, const SparseInput& inpu
 ModelOutputs::ModelOutputs(const ServedModel& model) {
   const std::vector<std::string> labels = label_names(model.config());
   const std::vector<ModelTensor>& losses = model.outputs();
-  // the tensors of the config come first, so that no name made from parts takes one of their names
+  // the config's tensors come first, so that a name composed of parts cannot take the name of a tensor
   for (size_t i = 0; i < losses.size(); ++i)
     add({losses[i].name, ServedOutput::Kind::scores, i, 0, losses[i].shape[1], losses[i].shape[1], losses[i].shape});
   for (size_t i = losses.size(); i < model.internals().size(); ++i) {
@@ -116,7 +116,8 @@ void ModelOutputs::offer_only(std::vector<TensorDescription>& stated, bool batch
       throw Error(Kind::config,
                   cat(where, ": output '", one.name, "' is ", config_word_of(one.type), ", but outputs are TYPE_FP32"));
     const std::vector<int64_t> shape(found->shape.begin() + (batches ? 1 : 0), found->shape.end());
-    const bool any = one.shape == std::vector<int64_t>{-1};  // as in the examples of NVIDIA's backends
+    // [-1] accepts any shape, because the examples of NVIDIA's backends use it
+    const bool any = one.shape == std::vector<int64_t>{-1};
     bool fits = any || one.shape.empty() || one.shape.size() == shape.size();
     for (size_t i = 0; fits && !any && i < one.shape.size(); ++i) fits = one.shape[i] == -1 || one.shape[i] == shape[i];
     if (!fits)

@@ -16,7 +16,7 @@ struct ServedOutput {
   std::string name;
   Kind kind = Kind::scores;
   size_t result = 0;  ///< scores: index in ServedModel::outputs(); otherwise in ServedModel::internals()
-  int64_t first = 0, elements = 0, row_elements = 0;  ///< row_elements: of the result
+  int64_t first = 0, elements = 0, row_elements = 0;  ///< row_elements: elements in a row of the result
   std::vector<int64_t> shape{};                       ///< -1: the number of samples
 
   bool whole_rows() const { return elements == row_elements; }
@@ -46,7 +46,7 @@ class ModelOutputs {
   const std::vector<const ServedOutput*>& defaults() const { return defaults_; }
   /// The outputs in metadata: those of the config; otherwise all probabilities and logits.
   std::vector<const ServedOutput*> listed() const;
-  /// The names of the outputs of vectors.
+  /// The names of the outputs that are embedding vectors.
   std::vector<std::string> vectors() const;
   /// Errors: Refusal for an unknown name.
   const ServedOutput& find(const std::string& name, const std::string& model) const;

@@ -239,8 +239,8 @@ void ModelRepository::drain() {
     retired.swap(retired_);
   }
   for (std::shared_ptr<ModelVersion>& version : retired) {
-    // A thread that submits a request holds a reference meanwhile. The last reference is therefore destroyed here,
-    // which scores the queued requests.
+    // A thread holds a reference while it submits a request. Waits for these threads, so that the version is destroyed
+    // here: its destructor scores the queued requests.
     while (version.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     version.reset();
   }

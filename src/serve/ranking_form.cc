@@ -28,8 +28,8 @@ int64_t samples_of(const InferRequest& request, const NamedTensor& input) {
 /// `left`: bytes that the inputs of the request may still take.
 NamedTensor repeated(const NamedTensor& input, int64_t times, size_t& left) {
   if (input.data.size() > left / static_cast<size_t>(times))
-    throw Refusal::invalid("input '", input.name, "' has ", input.data.size(), " bytes for one sample, and ", times,
-                           " samples need it: expected at most ", kMostBytes, " bytes of all such inputs together");
+    throw Refusal::invalid("input '", input.name, "' has ", input.data.size(), " bytes, repeated for ", times,
+                           " samples: expected at most ", kMostBytes, " bytes for all repeated inputs together");
   const size_t bytes = input.data.size() * static_cast<size_t>(times);
   left -= bytes;
   const auto data = std::make_shared<std::string>();

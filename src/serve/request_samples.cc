@@ -35,7 +35,7 @@ std::string_view without_counts(std::string_view name) {
   throw Refusal::invalid("input '", tensor.name, "' has shape ", text_of_shape(tensor.shape), "; expected ", expected);
 }
 
-/// Checks that an input has the same number of samples as the inputs before.
+/// Checks that an input has the same number of samples as all earlier inputs.
 void agree_on_samples(int64_t samples, const NamedTensor& of, int64_t& all, std::string& said_by) {
   if (all < 0) {
     all = samples;
@@ -157,7 +157,7 @@ RequestSamples::Form RequestSamples::form_of(const InferRequest& request) const 
 
 bool RequestSamples::asks_for_vectors(const InferRequest& request) const {
   if (!has_key_inputs(request)) return false;
-  // a model may have an input or a column with one of these names
+  // if an input or column of the model itself is named KEYS or NUMKEYS, the request contains samples
   const auto is_own = [&](const NamedTensor& input) {
     return std::ranges::find(described_, input.name, &TensorDescription::name) != described_.end() ||
            std::ranges::find(columns_, input.name, &RequestColumn::name) != columns_.end();

@@ -59,7 +59,8 @@ struct ParityRun {
   const SampleArrays& samples;
   const std::vector<const ServedOutput*>& outputs;
   const BatchResults& offline;
-  bool whole = false;  // whether one request must have all samples, because requests are not joined
+  // whether one request must contain all samples, because the service does not batch requests of this model
+  bool whole = false;
   std::mutex mutex{};
   int64_t next = 0;
   Parity result{};

@@ -24,10 +24,11 @@ class SharedRegions {
   };
   explicit SharedRegions(Allowed allowed) : allowed_(allowed) {}
 
-  /// Registers a region of system shared memory. Errors: those of open_system_region(), and Refusal if the kind is not
-  /// allowed, and for a name in use.
+  /// Registers a region of system shared memory. Errors: those of open_system_region(); Refusal if the kind is not
+  /// allowed, or the name is in use.
   void add_system(const std::string& name, const std::string& key, int64_t offset, int64_t bytes);
-  /// Registers a region of GPU memory. Errors: as add_system(), and those of open_cuda_region().
+  /// Registers a region of GPU memory. Errors: those of open_cuda_region(); Refusal if the kind is not allowed, or the
+  /// name is in use.
   void add_cuda(const std::string& name, const std::string& handle, int64_t device, int64_t bytes);
   /// Unregisters a region; empty: all regions of this kind. An unknown name is ignored.
   void remove(Kind, const std::string& name);

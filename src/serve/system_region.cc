@@ -27,7 +27,7 @@ class SystemRegion : public SharedRegion {
 
   Kind kind() const override { return Kind::system; }
   int64_t bytes() const override { return bytes_; }
-  /// The present size of the whole shared memory.
+  /// The current size of the whole shared memory.
   int64_t size_now() const {
     struct stat status {};
     return ::fstat(file_, &status) == 0 ? int64_t{status.st_size} : 0;

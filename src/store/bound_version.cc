@@ -169,7 +169,7 @@ void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
     if (part.stride != 0 && part.stride < table.dim())
       fail(cat("vectors of ", table.dim(), " elements, ", part.stride, " apart"));
     if (part.slot != 0 && !table.about().by_slot)
-      fail(cat("its rows belong to keys, but slot ", part.slot, " was given"));
+      fail(cat("its rows are identified by key alone, but slot ", part.slot, " was given"));
     if (!part.vectors && !part.keys.empty()) fail("the memory for its vectors is missing");
     if (part.keys_on_gpu && !cache_) fail("its keys are on a GPU, but the cache has none: pass host memory");
     if (part.keys_on_gpu) continue;

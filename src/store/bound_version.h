@@ -36,16 +36,16 @@ class HCTR_HIDDEN BoundVersion {
   /// held. Errors: Error(device).
   void fill(BoundVersion* before);
 
-  /// The cache of a view's version on a device, which all models share. Creates the cache if no model uses it, and
-  /// loads the keys that another version of the model used most recently. Errors: those of fill(); Error(config) if
-  /// another program changes the store's rows.
+  /// Returns the cache of a view's version on a device. All models that use the version share this cache. Creates the
+  /// cache if no model uses it yet, and loads the keys that another version of the model used most recently. Errors:
+  /// those of fill(); Error(config) if another program changes the store's rows.
   static std::shared_ptr<BoundVersion> shared(const StoreView&, Device);
   static const StoreShared& store_of(const StoreView& view) { return *view.version_->store; }
 
   /// `default_value`: replaces the default values of the tables.
   StoreCache::Answer lookup(std::span<const StoreCache::Part>, void* stream, std::optional<float> default_value = {});
-  /// Calls `work`, which makes several look-ups. All of them read one state of the version: if an update changes rows
-  /// meanwhile, calls `work` again, and in the end keeps updates from starting.
+  /// Calls `work`, which makes several look-ups, such that all of them read one state of the version. If an update
+  /// changed rows during the call, calls `work` again. The last attempt blocks updates.
   void in_one_state(const std::function<void()>& work);
   StoreCacheStatistics statistics() const;
   const StoreView& view() const { return view_; }
@@ -61,7 +61,7 @@ class HCTR_HIDDEN BoundVersion {
   };
 
   class HostVectors;
-  /// Connects the version's updates to this object until it is destroyed.
+  /// Passes updates of the version to a BoundVersion, until that BoundVersion is destroyed.
   struct Link {
     std::mutex lock;
     BoundVersion* to;  // guarded by `lock`; null: destroyed

@@ -160,8 +160,8 @@ StoreCache::Answer BoundVersion::read_all(std::span<const StoreCache::Part> part
   return answer;
 }
 
-/// Looks the keys up in the store. The store's error names the first key without a row. If an update has added all of
-/// them meanwhile, the error names none.
+/// Looks the keys up in the store, whose error names the first key without a row. If an update has added rows for all
+/// keys meanwhile, throws an error that names no key.
 void BoundVersion::name_missing(std::span<const StoreCache::Part> parts, void* stream) const {
   const StreamRef in{*device_, stream};
   const StoreReading reading(view_);

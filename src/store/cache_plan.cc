@@ -32,7 +32,7 @@ void merge_pools(CachePlan& plan) {
       pools.push_back(pool);
     else
       pools[static_cast<size_t>(number)].rows += pool.rows;
-    pool.rows = 0;  // counted once, also if several tables have this pool
+    pool.rows = 0;  // now counted: another table with this pool adds no rows
   }
   plan.pools = std::move(pools);
 }

@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// DeviceCache::Options::rows_of_change of caches in front of a store.
+/// The value of DeviceCache::Options::rows_of_change for caches in front of a store.
 inline constexpr int64_t kRowsOfCacheChange = 16384;
 
 struct CachePlan {

@@ -73,9 +73,9 @@ class StoreLevel {
   /// Removes a table. Readers that hold the table can still use it.
   virtual void drop(const std::string& space) = 0;
   virtual bool persistent() const { return false; }
-  /// true: changes to committed tables become visible at the next commit; false: immediately.
+  /// Whether changes to committed tables become visible at the next commit. If false, they are visible immediately.
   virtual bool changes_at_commit() const { return persistent(); }
-  /// Whether the level supports hold(): other commits are then possible while tables change.
+  /// Whether the level supports hold(), which allows other commits while tables change.
   virtual bool holds() const { return !changes_at_commit(); }
   /// Excludes the changes of this namespace from commits until release().
   virtual void hold(const std::string& /*space*/) {}

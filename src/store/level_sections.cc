@@ -101,7 +101,8 @@ Schema<StoreRocksSection> rocks_schema() {
       .together([](R& r, const std::string& pointer, Problems& problems) {
         const bool follows = r.open == StoreRocksOptions::Opening::follow;
         if (follows == r.own_folder.empty())
-          problems.error(pointer, "\"open\": \"follow\" and \"own_folder\" need each other");
+          problems.error(pointer, follows ? "\"open\": \"follow\" needs \"own_folder\""
+                                          : "\"own_folder\" needs \"open\": \"follow\"");
         if (r.key_bytes != 8 && r.key_bytes != 4) problems.error(pointer + "/key_bytes", "is neither 8 nor 4");
       })
       .closed();
@@ -160,7 +161,8 @@ Schema<StoreRedisSection> redis_schema() {
         if (r.key_bytes != 8 && r.key_bytes != 4) problems.error(pointer + "/key_bytes", "is neither 8 nor 4");
         if (r.addresses.empty()) problems.error(pointer + "/addresses", "names no server");
         if (r.certificate.empty() != r.key.empty())
-          problems.error(pointer, "\"certificate\" and \"key\" need each other");
+          problems.error(pointer,
+                         r.key.empty() ? "\"certificate\" needs \"key\"" : "\"key\" needs \"certificate\"");
         if (!r.tls && !(r.ca + r.certificate + r.server_name).empty())
           problems.error(pointer, "certificates need \"tls\": true");
       })

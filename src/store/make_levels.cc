@@ -41,11 +41,11 @@ std::vector<std::unique_ptr<StoreLevel>> make_levels(const StoreOptions& options
   const StoreLevelOptions& last = options.levels.back();
   if (options.levels.size() > 1 && last.kind == LevelKind::redis && last.redis.names == StoreNames::hugectr)
     throw Error(Kind::config,
-                "rows in Redis under HugeCTR's names exclude a level above Redis, which would return old rows: "
-                "other programs change the rows in Redis");
+                "rows in Redis under HugeCTR's names cannot be combined with a level above Redis, which would return "
+                "old rows: other programs change the rows in Redis");
   if (options.levels.size() > 1 && last.rocksdb.opening == StoreRocksOptions::Opening::follow)
     throw Error(Kind::config,
-                "a RocksDB database that is followed excludes other levels: a level above would "
+                "a RocksDB database that is followed cannot be combined with other levels: a level above would "
                 "return old rows");
   std::vector<std::unique_ptr<StoreLevel>> levels;
   for (const StoreLevelOptions& one : options.levels) levels.push_back(make_level(one, &one == &last));

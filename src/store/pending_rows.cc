@@ -11,7 +11,7 @@ size_t PendingRows::Slot::find(int64_t key) const {
   return at;
 }
 
-/// If a key is both removed and changed, the key keeps its new row. Of several rows for a key, the last one counts.
+/// If a key is both removed and changed, the key keeps its new row. If a key has several rows, the last one is used.
 PendingRows::PendingRows(const ChangesOfTable& changes, int64_t dim) : dim_(dim) {
   for (const auto& [number, of_slot] : changes) {
     const size_t places = std::bit_ceil(2 * (of_slot.keys.size() + of_slot.removed.size()) + 2);

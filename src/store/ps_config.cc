@@ -86,14 +86,14 @@ Schema<PsVolatile> volatile_schema() {
       .opt("cache_missed_embeddings", &PsVolatile::cache_missed_embeddings,
            "also store rows that were found in the level below")
       .opt("initialize_after_startup", &PsVolatile::initialize_after_startup,
-           "false: serve the existing rows in Redis, if there is no persistent_db");
+           "true: write the rows at the start; false, without persistent_db: serve the rows that Redis already has");
   ignore(schema, {"max_get_batch_size", "max_set_batch_size", "max_batch_size"}, "requests have any size");
   ignore(schema, {"allocation_rate"}, "memory grows with the rows");
   ignore(schema, {"shared_memory_size", "shared_memory_name", "shared_memory_auto_remove"},
          "configures memory shared by processes, which this store does not support");
   ignore(schema, {"refresh_time_after_fetch"}, "overflow_policy decides whether access times are kept");
   ignore(schema, {"initial_cache_rate"}, "memory is filled up to its limit; HugeCTR only prints this value");
-  ignore(schema, {"update_filters"}, "updates are applied by model; HugeCTR's default filter matches no topic");
+  ignore(schema, {"update_filters"}, "all updates of a model are applied; HugeCTR's default filter matches no topic");
   schema.closed();
   return schema;
 }
@@ -105,9 +105,9 @@ Schema<PsPersistent> persistent_schema() {
       .opt("num_threads", &PsPersistent::num_threads, "that compact", between(1, 1024))
       .opt("read_only", &PsPersistent::read_only, "serve the rows of the database without changing them")
       .opt("initialize_after_startup", &PsPersistent::initialize_after_startup,
-           "false: serve the existing rows of the database");
+           "true: write the rows at the start; false: serve the rows that the database already has");
   ignore(schema, {"max_batch_size", "max_get_batch_size", "max_set_batch_size"}, "requests have any size");
-  ignore(schema, {"update_filters"}, "updates are applied by model");
+  ignore(schema, {"update_filters"}, "all updates of a model are applied");
   schema.closed();
   return schema;
 }

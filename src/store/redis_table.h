@@ -34,11 +34,13 @@ inline constexpr std::string_view kRedisMark = "*";
 
 /// Partition p is the hash "<base>{<tag>/p<p>}v": fields are keys, values are rows, both as bytes. The hash with suffix
 /// "t" has the last use or the use count of each row, if eviction needs it. With StoreNames::own the tag contains a
-/// random number. The number separates this table's rows from rows of other processes, and from rows before a change
-/// that may be lost. If this level is also the lowest, a field "*" in each hash proves that the hash was not lost.
+/// random number, which distinguishes the table's rows from rows of other processes, and from its own rows before a
+/// change that may have been lost. If this level is also the lowest, a field "*" in each hash proves that the hash was
+/// not lost.
 ///
-/// Above another level, errors of Redis are not thrown. Keys that cannot be looked up have no rows here. If a change
-/// may be lost, all rows of the table are abandoned. In the lowest level, failed look-ups and changes throw Error(io).
+/// If there is a level below, errors of Redis are not thrown: keys whose look-up failed count as missing, and after a
+/// change that may have been lost, all rows of the table are abandoned. In the lowest level, failed look-ups and
+/// changes throw Error(io).
 class RedisTable : public LevelTable {
  public:
   /// `name`: the table's name, used in tags. Does not connect.
@@ -105,8 +107,8 @@ class RedisTable : public LevelTable {
   void give_up();
   void remember(std::span<const int64_t> keys);
   void restore();
-  /// Call while a rollback is incomplete. Where Redis returned a changed row, writes the row from before the change
-  /// instead.
+  /// For look-ups while a rollback is incomplete: replaces changed rows that Redis has returned by the rows before the
+  /// change.
   int64_t show_before(KeysToFind, float* rows, int64_t stride, const uint8_t* known, uint8_t* found);
   void evict(const Names&, int64_t partition, int64_t rows) const;
   void note_uses(NamesPointer, KeysToFind, const uint8_t* before, const uint8_t* found) const;

@@ -144,7 +144,7 @@ std::optional<int64_t> RowFile::record_of(int64_t key) const {
   return record;
 }
 
-/// Builds the index. If several records have the same key, the record of the latest commit counts. All other records
+/// Builds the index. If several records have the same key, the record of the latest commit is used. All other records
 /// and uncommitted records are cleared.
 void RowFile::scan() {
   const uint64_t committed = committed_.load();

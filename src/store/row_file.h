@@ -21,8 +21,8 @@ namespace hctr {
 /// record is cleared once the commit is on disk. A killed process therefore leaves the rows of the last commit, whose
 /// number is in FileLevel's catalog.
 ///
-/// The index needs at most 16 / 0.83 bytes per row. Any thread may call get() at any time. All other members need one
-/// thread at a time.
+/// The index needs at most 16 / 0.83 bytes per row. Any thread may call get() at any time. Only one thread at a time
+/// may call the other members.
 class RowFile : public LevelTable {
  public:
   /// Opens the file as of commit `committed`, or creates it if `rows` is none. `rows`: the number of rows at that

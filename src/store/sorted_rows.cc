@@ -29,7 +29,7 @@ void SortedRows::add(std::span<const int64_t> keys, const float* rows) {
   }
 }
 
-/// The sorted order of the rows in memory. Of several rows with the same key, only the last one is kept.
+/// The sorted order of the rows in memory. If several rows have the same key, only the last one is kept.
 std::vector<uint32_t> SortedRows::sorted() const {
   std::vector<uint32_t> order(keys_.size());
   std::iota(order.begin(), order.end(), 0u);

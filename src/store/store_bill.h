@@ -32,9 +32,9 @@ struct StoreBill {
   Json json() const;
 };
 
-/// The size of a GPU cache without a configured size follows from the memory of GPU 0. `models`: the models of the
-/// config's sections. If a function passes the rows of a table (StoreTableSource::rows), their number is unknown.
-/// Errors: those of count_rows() and plan_cache().
+/// If the config sets no size for the GPU cache, the size follows from the memory of GPU 0. `models`: the models of the
+/// config's sections. The number of rows is unknown for a table whose rows are passed by a function
+/// (StoreTableSource::rows). Errors: those of count_rows() and plan_cache().
 StoreBill store_bill(const StoreConfig&, const std::vector<StoreModel>& models);
 
 }  // namespace hctr

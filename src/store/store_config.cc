@@ -22,7 +22,7 @@ Schema<StoreTableSection> table_schema() {
       .opt("in_level", &T::in_level,
            "true: the lowest level already has the rows, under HugeCTR's names; needs \"names\": \"hugectr\" in "
            "that level")
-      .opt("by_slot", &T::by_slot, "with \"model_file\": rows belong to slot and key")
+      .opt("by_slot", &T::by_slot, "with \"model_file\": rows are identified by slot and key")
       .opt("default_value", &T::default_value,
            "value of every element of the default row, which a key without a "
            "row gets")

@@ -1,4 +1,4 @@
-// What a store shares with its versions, which views keep alive after the store.
+// Data shared by a store and its versions. Views keep these data alive after the store is destroyed.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ namespace hctr {
 
 struct StoreShared {
   // Lock in this order. An update that waits for its rate limit holds only `updating`, so that versions can be loaded
-  // and activated meanwhile.
+  // and activated during this wait.
   std::mutex caching;   // serializes the creation of caches for models; guards `caches`
   std::mutex updating;  // serializes updates, unload() and compact()
   std::mutex changing;  // held to change levels or the list of models
 
-  StoreCacheOptions cache{};       ///< for caches of models
+  StoreCacheOptions cache{};       ///< options of the caches that models use
   bool changes_elsewhere = false;  ///< another program changes rows of the lowest level, so that no copy stays correct
-  std::vector<std::weak_ptr<BoundVersion>> caches{};  ///< that models use
+  std::vector<std::weak_ptr<BoundVersion>> caches{};  ///< the caches that models use
 };
 
 }  // namespace hctr

@@ -42,7 +42,7 @@ struct Store::State {
   struct Streamed {
     std::string position, run{};
   };
-  static constexpr int64_t kNoIteration = -2;  ///< for an update that has no iteration: the version keeps its own
+  static constexpr int64_t kNoIteration = -2;  ///< an update without an iteration: the version keeps its iteration
 
   /// Under `updating`.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,

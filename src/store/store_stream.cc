@@ -69,7 +69,7 @@ void StoreStream::State::open() {
   for (const StoreView::Table& table : store.view(model).tables()) {
     if (table.by_slot)
       throw Error(Kind::config, cat("table '", table.name,
-                                    "' has rows by slot and key, which messages of HugeCTR's parameter server "
+                                    "' identifies rows by slot and key, which messages of HugeCTR's parameter server "
                                     "cannot express"));
     tables.push_back({table.name, table.dim});
   }

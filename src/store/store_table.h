@@ -18,7 +18,7 @@
 
 namespace hctr {
 
-/// Several versions may share a table. If rows belong to slot and key, each slot has its own namespace.
+/// Several versions may share a table. If rows are identified by slot and key, each slot has its own namespace.
 class StoreTable {
  public:
   struct About {
@@ -64,7 +64,7 @@ class StoreTable {
   /// Like fill(), for an update: a level that is a cache changes only rows that it contains.
   void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
   void remove(size_t level, int32_t slot, std::span<const int64_t> keys);
-  /// Copies the rows of the lowest level to the upper levels that ask for it.
+  /// Copies the rows of the lowest level to the upper levels whose LevelTable::is_filled() is true.
   void warm();
   /// Opens the tables of all levels again by name.
   void reopen();

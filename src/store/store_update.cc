@@ -77,7 +77,8 @@ void Store::State::check_change(const StoreTable& table, const ChangesOfTable& c
   for (const auto& [slot, change] : changes) {
     if (slot != 0 && !table.about().by_slot)
       throw Error(Kind::data,
-                  cat("an update of slot ", slot, " of table '", table.about().name, "', whose rows belong to keys"));
+                  cat("an update of slot ", slot, " of table '", table.about().name,
+                      "', whose rows are identified by key alone"));
     const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
     const std::vector<int64_t> different(put.begin(), put.end());
     rows += std::ssize(different) - table.count(slot, different);
@@ -111,8 +112,8 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
 }
 
 /// Changes the lowest level first, so that upper levels never show rows that it lacks. Until every level has the
-/// update's rows, look-ups read them from memory (Content::pending). If the lowest level changes at commits, such
-/// look-ups start just before its commit. If not, they start before its rows change.
+/// update's rows, look-ups read these rows from memory (Content::pending). They do so from just before the commit if
+/// the lowest level changes at commits, otherwise from before its rows change.
 bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::vector<ChangesOfTable> changes,
                          const std::vector<int64_t>& rows_after, double written, const Streamed* streamed) {
   using Content = Version::Content;
@@ -159,7 +160,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
     show(after);
-    // Levels that change at commits may still roll back, so listeners are notified later.
+    // If the level changes at commits, it may still roll back: listeners are then notified after the commit.
     if (!at_commit) tell(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);
     update.release();
@@ -169,8 +170,8 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     levels[level]->roll_back();
     version->run = run_before;
     progress.position = position_before;
-    // If the level cannot roll back, it may already have some of the rows. Look-ups then continue with all rows of the
-    // update.
+    // A level that cannot roll back may already have some of the update's rows. Look-ups then still read all rows of
+    // the update from `pending`.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
     for (const std::shared_ptr<StoreTable>& copy : copies)
       if (!version->content.get().pending) copy->drop();

@@ -17,7 +17,8 @@ void read_table(const StoreTableSource&, const StoreRowSink&);
 /// The number of rows of a source. For a model file, only the first block is read; other sources are read in full.
 /// Errors: those of read_table().
 int64_t count_rows(const StoreTableSource&);
-/// Identifies the source's content: as the source states, else a checksum of its files. Empty: unknown.
+/// Identifies the content of a source: StoreTableSource::content if set, otherwise a checksum of its files. Empty:
+/// unknown.
 std::string content_of(const StoreTableSource&);
 
 /// The changed rows of a slot.
@@ -25,7 +26,7 @@ struct ChangedRows {
   std::vector<int64_t> keys, removed;
   std::vector<float> rows;
 };
-/// [slot] the changes of one table; slot 0 if rows belong to keys alone.
+/// [slot] the changes of one table; slot 0 if rows are identified by the key alone
 using ChangesOfTable = std::map<int32_t, ChangedRows>;
 /// Errors: Error(io), Error(data).
 ChangesOfTable changes_of(const ModelManifest& delta, size_t table);

@@ -55,7 +55,8 @@ class DeltaAssembler {
   };
   bool is_done(Id) const;
   void set_done(Id);
-  /// Whether the buffered delta `held` may still be needed after the delta `applied` with the id `id`.
+  /// Whether the buffered delta `held`, with the id `of`, may still be needed after the delta `applied`, with the id
+  /// `id`.
   bool outlives(const Held&, Id of, const Held& applied, Id id) const;
   bool is_past(const StreamedAbout&) const;
   bool fits(const StreamedAbout&) const;

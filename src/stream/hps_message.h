@@ -27,8 +27,8 @@ inline int32_t hps_key_group(int64_t key) {
 
 /// `key_bytes`: 8 or 4. Errors: Error(data) for a key that does not fit into `key_bytes`.
 std::string write_hps_message(std::span<const int64_t> keys, std::span<const float> rows, int64_t dim, int key_bytes);
-/// Appends the message's keys and rows. Returns what is wrong with the message, and appends nothing in that case;
-/// empty: the message is valid. A message without rows is a heartbeat.
+/// Appends the message's keys and rows. Returns an empty text for a valid message. Otherwise returns what is wrong, and
+/// appends nothing. A message without rows is a heartbeat.
 std::string read_hps_message(std::string_view message, int64_t dim, int key_bytes, std::vector<int64_t>& keys,
                              std::vector<float>& rows);
 

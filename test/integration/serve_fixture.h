@@ -71,7 +71,7 @@ class ServeTest : public ScoresTest {
       scores.push_back(static_cast<float>(value.number()));
     return scores;
   }
-  /// The request with "outputs" of these names.
+  /// Adds an "outputs" list with these names to the request.
   static std::string with_outputs(const std::string& request, const std::vector<std::string>& names) {
     std::string list;
     for (const std::string& name : names) list += cat(list.empty() ? "" : ",", "{\"name\":", Json(name).text(), "}");

@@ -87,7 +87,7 @@ TEST_F(ServedOutputs, AreProbabilitiesLogitsAndVectorsOfTheModelsRows) {
           << "sample " << sample;
       EXPECT_NEAR(1 / (1 + std::exp(-scores_in(answer.body, 2)[sample])), scores_in(answer.body, 1)[sample], 1e-6);
     }
-    // The same numbers as binary data.
+    // the same request, answered with binary data
     const HttpAnswer binary = client.post(
         kInfer, with_change(request, "{\"outputs\"", R"({"parameters":{"binary_data_output":true},"outputs")"));
     const size_t json_bytes = std::strtoul(binary.headers.at("inference-header-content-length").c_str(), nullptr, 10);

@@ -58,7 +58,8 @@ TEST_F(CudaRegions, AreRefusedWithAReasonByHttpAndGrpc) {
   EXPECT_TRUE(no_gpu.starts_with("region 'r': there is no GPU 999") ||
               no_gpu.starts_with("region 'r': GPU memory of another process cannot be mapped: "))
       << no_gpu;
-  (void)refusal(registration(handle, "0", "64"));  // without a GPU, or a handle that no process has made
+  // refused, because there is no GPU, or because no process has made this handle
+  (void)refusal(registration(handle, "0", "64"));
   if (const GpuSearch gpus = find_gpus(); gpus.count == 0) {
     EXPECT_NE(log().find(cat("clients cannot register CUDA shared memory: ", gpus.why_none)), std::string::npos)
         << log();

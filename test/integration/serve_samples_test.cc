@@ -29,7 +29,8 @@ class ServedSamples : public ServeTest {
  protected:
   void SetUp() override {
     ServeTest::SetUp();
-    fs::create_directory("samples");  // lists of data files name files of the working folder before their own
+    // file names in lists are looked up in the working folder first: use a folder without data files
+    fs::create_directory("samples");
     fs::current_path("samples");
   }
 
@@ -145,7 +146,7 @@ class ServedSamples : public ServeTest {
 
   static std::string cells_request(const TrainedModel& model, size_t first, size_t count) {
     std::string inputs;
-    for (size_t c = 0; c + 1 < model.columns.size(); ++c)  // without the label
+    for (size_t c = 0; c + 1 < model.columns.size(); ++c)  // all columns except the last, the label
       inputs += cat(inputs.empty() ? "" : ",",
                     tensor(model.columns[c], "BYTES", cat("[", count, "]"), list_of(model.cells[c], first, count)));
     return cat("{\"parameters\":{\"binary_data_output\":true},\"inputs\":[", inputs, "]}");

@@ -157,8 +157,8 @@ TEST_F(StoreModelTest, ATableThatTheStoreLacksOrHasOtherwiseIsAnError) {
               .tables = {{.name = "wide_emb", .dim = 1, .rows = rows}, {.name = "deep_emb", .dim = 5, .rows = rows}}});
   store.activate("m", "2");
   EXPECT_EQ(message_of(Kind::config, [&] { served_from(store); }),
-            "table 'deep_emb' cannot come from the store: rows belong to keys in the store, but to slot and key in "
-            "the model");
+            "table 'deep_emb' cannot come from the store: rows are identified by key alone in the store, but by "
+            "slot and key in the model");
 }
 
 TEST_F(StoreModelTest, AStoreThatNeedsAGpuSaysSoOnAMachineWithoutOne) {
@@ -256,7 +256,7 @@ TEST_P(CachedModelTest, MissedKeysContributeNothingWhereTheStoreSaysSoAndAreCoun
   const StoreCacheStatistics statistics = model->cache_statistics().value();
   EXPECT_EQ(statistics.misses, statistics.asked);
   EXPECT_EQ(statistics.defaults, statistics.asked);
-  // the same scores as with tables without rows
+  // a model whose tables have no rows has the same scores
   std::vector<StoreTableSource> tables;
   for (const StoreView::Table& table : store.view("m").tables())
     tables.push_back(

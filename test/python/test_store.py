@@ -83,7 +83,7 @@ class Cached(unittest.TestCase):
             (lambda: cache.get("v", [1]), "no table is named 'v'; there are 't', 'u'"),
             (lambda: cache.get("t", [1.5]), "integers"),
             (lambda: cache.get("t", [1], out=np.zeros((1, 3))), "float32"),
-            (lambda: cache.get("t", [1], out=np.zeros((1, 2), np.float32)), r"\[1, 2\], and need \[1, 3\]"),
+            (lambda: cache.get("t", [1], out=np.zeros((1, 2), np.float32)), r"\[1, 2\], expected \[1, 3\]"),
             (lambda: cache.pooled("t", [1], [0, 1], "max"), "sum, mean, sqrtn"),
             (lambda: self.store.cache("m", "all"), "gpu is 'all'"),
             (lambda: self.store.cache("n", "none"), "no model 'n'"),

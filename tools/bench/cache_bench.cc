@@ -78,7 +78,7 @@ void time_case(Context& ctx, Store& store, const CacheCase& of, bool quick, Repo
   StoreCache cache = cache_on(store, "m", options, &device);
 
   const int times = quick ? 5 : of.keys > 100'000 ? 50 : 3000;
-  // A partial cache is asked for new keys each time, otherwise it would soon have all of them.
+  // Each request to a partial cache has new keys: otherwise the cache would soon contain all keys of the requests.
   const int warm_up = quick ? 3 : of.share < 1 ? times : 12, sets = of.share < 1 ? warm_up + times : std::min(4, times);
   std::vector<std::vector<int64_t>> keys(static_cast<size_t>(sets));
   std::vector<Buffer> there;
@@ -181,7 +181,7 @@ void bench_cache(Device device, bool quick, const std::string& only, Report& rep
       {"one whole vector per key", 8'000'000, 128, 1'048'576, 1.05, 1, 1, true},
       {"a tenth", 8'000'000, 128, 262'144, 1.05, 0.1, 1, true},
   };
-  std::optional<Store> store;  // with the rows of the previous case
+  std::optional<Store> store;  // keeps its rows until a case has another shape
   int64_t rows = 0, dim = 0;
   for (CacheCase& one : cases) {
     if (quick)

@@ -499,7 +499,7 @@ def main():
         parser.error("--steps: at least 20, for a median")
     if given.pool * min(given.batches) < 1:
         parser.error("--pool and --batches: at least 1")
-    import torch  # after the arguments: --help needs no torch
+    import torch  # imported after the arguments are parsed, because --help needs no torch
 
     has_triton = importlib.util.find_spec("triton")
     if "captured+triton" in given.variants and not (has_triton and given.device == "cuda"):

@@ -116,7 +116,7 @@ def main():
     given = parser.parse_args()
     given.steps = given.samples // max(given.batches) + 1  # write_ours() generates the same number of samples
     training = module("compare_pytorch")
-    import torch  # after the arguments: --help needs no torch
+    import torch  # imported after the arguments are parsed, because --help needs no torch
 
     if given.threads:
         torch.set_num_threads(given.threads)

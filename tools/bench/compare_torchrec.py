@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times embedding steps of huge_ctr.torch beside FBGEMM's TBE, which TorchRec runs on, on the same keys.
+"""Compares the times of embedding steps of huge_ctr.torch and of FBGEMM's TBE (the basis of TorchRec) on the same keys.
 
     tools/bench/compare_torchrec.py                              # every case on this machine's GPU
     tools/bench/compare_torchrec.py --cases uniform graph        # some cases
@@ -14,16 +14,16 @@ dlrm      26 tables of DLRM, power-law keys (exponent 1.05), one key per bag, di
 small     the same with 2,048 samples
 graph     the same, each step in a CUDA graph
 bags      20 tables of 1 M rows, dim 64, 10 keys per bag, 16,384 samples
-mixed     100 tables, dims 1 to 256, beside one table with as many keys and elements
-tier      one table with a sixteenth of its rows on the GPU, and all keys among those, beside all rows on the GPU
-model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; with keys given early, and its
-          dense part alone
+mixed     100 tables with dims 1 to 256, compared with one table with the same number of keys and elements
+tier      one table with a sixteenth of its rows on the GPU, to which all keys belong, compared with all rows on the GPU
+model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; also with the keys of the next batch
+          given early, and the dense part alone
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
-one version of PyTorch. Without it, or where it takes too long, the column has the time in brackets that was measured on
-an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that cannot be
-measured prints "-", with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional
-first.
+one version of PyTorch. Without fbgemm_gpu, or if a case takes too long, the column shows in brackets the time that was
+measured on an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that
+cannot be measured prints "-", with the reason below the table. The vectors of `numbers` are compared with
+torch.nn.functional first.
 """
 
 import argparse
@@ -287,7 +287,7 @@ def cases(device):
     mixed = Shape("100 tables, dims 1 to 256", [(size(1 << 18, 1 << 12), dim) for dim in dims], count, power=1.05)
     one = Shape("one table of as many keys", [(size(100 << 18, 100 << 12), 128)], 100 * count, power=1.05)
     made += [Case("mixed", mixed, "sgd"), Case("mixed", one, "sgd", peers=("hashed", "numbers"))]
-    # The GPU has a sixteenth of the rows, and keys are among half of these.
+    # The GPU has a sixteenth of the rows. Keys are drawn from half of these rows.
     all_rows = size(1 << 22, 1 << 14)
     tier = lambda name: Shape(name, [(all_rows, 128)], size(65_536, 4096), most=all_rows // 32)  # noqa: E731
     made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers",)))

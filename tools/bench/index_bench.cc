@@ -111,7 +111,7 @@ class IndexedTable {
     ctx_.stream().synchronize();
     return state;
   }
-  /// Checks that every key of batch b that hold() inserted has its row, and every other key has a row.
+  /// Checks that every key of batch b has a row, and that keys inserted by hold() have the rows that hold() gave them.
   void check(int b) {
     std::vector<int32_t> rows(static_cast<size_t>(batch_));
     std::vector<int64_t> keys(rows.size()), row_keys(static_cast<size_t>(most_rows_ + 1));

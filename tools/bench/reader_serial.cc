@@ -127,7 +127,8 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
   });
   rate("gathering batches of free blocks", seconds, gathered);
   if (section.format == kNormFormat)
-    rate("passing on the ends of records", seconds_of_link(one.threads) * static_cast<double>(chunks), one.rows);
+    rate("passing file positions between threads", seconds_of_link(one.threads) * static_cast<double>(chunks),
+         one.rows);
 
   const BatchLayout layout(batch_shape(section, one.batch));
   std::vector<std::byte> memory(layout.bytes);

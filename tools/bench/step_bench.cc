@@ -160,7 +160,7 @@ void bench_step(Device device, const StepCase& wanted, Report& report) {
   report.add("  samples", where, static_cast<double>(samples) / whole / 1e6, "M/s");
   report.add("  computing alone", where, compute * 1e3, "ms");
   report.add("  upload, lookup and sort alone", where, prepare * 1e3, "ms");
-  report.add("  of this, not overlapped", where, (whole - compute) * 1e3, "ms");
+  report.add("  upload, lookup and sort, not overlapped", where, (whole - compute) * 1e3, "ms");
   report.add("rows in all tables", where, static_cast<double>(steps.model().embedding_rows()), "rows");
 }
 

@@ -3,8 +3,8 @@
 
     tools/bench/torch_step_profile.py [--case mixed] [--python]
 
-The tables are those of the case of compare_torchrec.py. Prints the host's time of forward and backward, and how
-much of it libhuge_ctr.so takes; on a GPU also PyTorch's profile of one step.
+Uses the tables of a case of compare_torchrec.py. Prints the host's time for forward and backward, and the part of it
+spent in libhuge_ctr.so; on a GPU also PyTorch's profile of one step.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-// model_convert: rewrites a saved model in the other table layout.
+// model_convert: converts a saved model between the table layouts v2 and v3.
 #include <algorithm>
 #include <optional>
 

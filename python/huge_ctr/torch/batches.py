@@ -118,7 +118,9 @@ class Batches:
         return torch.empty(int(given.counts.sum()), int(self.dims[0]), device=given.values.device)
 
     def places(self, given: Given, vectors: torch.Tensor) -> tuple[np.ndarray, int]:
-        """The addresses of each feature's vectors, and the elements between the starts of two vectors."""
+        """The addresses of each feature's vectors, and the number of elements from the start of a vector to that of the
+        next.
+        """
         if self.pooled:
             return self._column_bytes + np.uint64(vectors.data_ptr()), self.width
         at = vectors.data_ptr() + given.row_starts * int(self.dims[0]) * 4

@@ -45,7 +45,8 @@ class TableView:
 
 class _Collection(Tables):
     _folder = ""  # prefix of names in state_dict
-    _known_lists: Optional[tuple] = None  # the names of the last batch's features, and the lists of the module's
+    # the feature names of the last batch, and the index of each of our features among them
+    _known_lists: Optional[tuple] = None
 
     def _make(self, tables: Sequence[Any], weighted: bool, device: Any, words: dict) -> None:
         of_set, of_table, of_optimizer = split_words(words)
@@ -111,7 +112,9 @@ class _Collection(Tables):
         return {name: TableView(self, name) for name in self.table_names()}
 
     def _lists(self, features: Any) -> tuple:
-        """For each feature the index of its lists in a KeyedJaggedTensor, the lists' offsets, the number of samples."""
+        """Returns the index of each feature of the module in `features`, the offsets of the lists, and the number of
+        samples.
+        """
         keys = features.keys()
         known = None if torch.compiler.is_compiling() else self._known_lists
         if known is not None and keys == known[0]:
@@ -209,7 +212,8 @@ class EmbeddingCollection(_Collection):
 
     def forward(self, features: Any) -> dict[str, JaggedTensor]:
         at, offsets, samples = self._lists(features)
-        if at != list(range(len(features.keys()))):  # `vectors` has the vectors of all features' keys
+        # `vectors` contains the vectors of all features in their order, so the features are put in our order first
+        if at != list(range(len(features.keys()))):
             features = features.permute(at)
             at = list(range(len(at)))
             offsets, samples = padded_offsets(features) if varies(features) else (features.offsets(), samples)

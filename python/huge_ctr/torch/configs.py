@@ -86,7 +86,7 @@ def table_of(config: Any) -> TableOptions:
         raise UsageError(f"table '{name}' has no feature_names")
     kind = plain(getattr(config, "data_type", "FP32"))
     if kind not in _FORMATS:
-        raise UsageError(f"table '{name}': data_type {kind}: there are {', '.join(_FORMATS)}")
+        raise UsageError(f"table '{name}' has data_type {kind}, expected one of {', '.join(_FORMATS)}")
     words = {"format": _FORMATS[kind]}
     words.update({word: getattr(config, word) for word in _WORDS if getattr(config, word, None)})
     policies = ("when_full", "min_count", "admit_probability", "expire_after")
@@ -98,7 +98,10 @@ def table_of(config: Any) -> TableOptions:
     elif rows is not None:
         words["initial"] = "by_rows"
     elif (low, high) != (None, None) or getattr(config, "init_fn", None) is not None:
-        raise UsageError(f"table '{name}' grows, and begins uniform on ±weight_init_max: give both, alike")
+        raise UsageError(
+            f"table '{name}' grows, so new rows must be uniform in [-x, x]: set weight_init_max to x and "
+            "weight_init_min to -x, without init_fn"
+        )
     return TableOptions(name, dim, rows or 0, words=words)
 
 

@@ -40,8 +40,9 @@ def _inside_backward() -> bool:
 
 
 class Engine(Batches):
-    """The batches and calls of one module with tables. `rate` returns the learning rate, a number or tensor. `rate` is
-    called at each update of rows."""
+    """The batches and calls of one module with tables. `rate` is called at each update of rows, and returns the
+    learning rate as a number or tensor.
+    """
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
         super().__init__(tables, features, make)
@@ -154,10 +155,13 @@ class Engine(Batches):
         """Updates rows, or stores the gradient for step(). Returns the gradients of the anchor and of the weights."""
         if ticket not in self._open or self.pending.has(ticket):
             raise UsageError(
-                "a second backward pass of one forward pass of embedding tables: the first one has updated their rows"
+                "second backward pass for one forward pass of embedding tables: only one is supported, because it "
+                "updates rows"
             )
         if updates and self.in_step and not self.has_optimizer():
-            raise UsageError('tables of update="step" are trained, and no huge_ctr.torch.optimizer(model) has them')
+            raise UsageError(
+                'tables with update="step" are trained, but no huge_ctr.torch.optimizer(model) contains them'
+            )
         given = self._given_of(ticket) or self._given(values, offsets, weights, at, bounds, samples)
         if given.keep is not None and not self.pooled:
             dy = dy[given.keep]
@@ -181,7 +185,9 @@ class Engine(Batches):
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
         if len(parts) == given.values.numel() and np.array_equal(given.starts, given.row_starts):
             to = parts
-        else:  # lists that no feature uses, or that several tables share
+        else:
+            # Some list of keys belongs to no feature, or to several features: adds the gradients at the positions of
+            # their keys.
             to = torch.zeros(given.values.numel(), device=dy.device)
             for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
                 to[start : start + count] += parts[at_part : at_part + count]
@@ -206,8 +212,8 @@ class Engine(Batches):
     def apply(
         self, batch: int, given: Given, dy: torch.Tensor, factor: float, skip: Optional[torch.Tensor] = None
     ) -> None:
-        """Updates the rows of the first batch in flight with `factor` times its gradients, and ends the batch. A
-        nonzero value of `skip` [1] leaves the rows.
+        """Updates the rows of the first batch in flight with `factor` times its gradients, and ends the batch. If the
+        value of `skip` [1] is not zero, rows keep their values.
         """
         if not self.has_rule:
             raise UsageError(

@@ -55,7 +55,7 @@ def read_safetensors(path: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Reads (keys, vectors) from a safetensors file."""
     data = Path(path).read_bytes()
     if len(data) < 8 or struct.unpack_from("<Q", data)[0] > len(data) - 8:
-        raise DataError(f"'{path}' is no safetensors file: its header is cut")
+        raise DataError(f"'{path}' is not a safetensors file: its header is truncated")
     size = struct.unpack_from("<Q", data)[0]
     header, found = json.loads(data[8 : 8 + size]), []
     for name in ("key", "vector"):

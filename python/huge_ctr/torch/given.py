@@ -20,8 +20,8 @@ for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
 
 @functools.lru_cache(maxsize=256)
 def _places(at: tuple, bounds: Optional[tuple], samples: int, key_bytes: int, offset_bytes: int) -> tuple:
-    """For each feature: where its list begins, its number of keys, and the distances in bytes of its keys and offsets
-    from the first ones. `bounds`: where each list begins; None: each sample has one key.
+    """For each feature: the index of its first key, its number of keys, and the byte offsets of its keys and its
+    offsets. `bounds`: the index of each list's first key; None: each sample has one key.
     """
     lists = np.asarray(at, np.int64)
     if bounds is None:
@@ -54,14 +54,14 @@ class Given:
         synchronization.
         """
         if values.dtype not in _KEY_TYPES:
-            raise UsageError(f"keys of {values.dtype}: int32, int64, uint32 and uint64 are taken")
+            raise UsageError(f"keys have dtype {values.dtype}, expected int32, int64, uint32 or uint64")
         if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):
-            raise UsageError(f"offsets of {offsets.dtype}: int32 and int64 are taken")
+            raise UsageError(f"offsets have dtype {offsets.dtype}, expected int32 or int64")
         self.values = values.contiguous()
         self.offsets = None if offsets is None else offsets.contiguous()
         self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()
         self.at, self.samples = at, samples
-        self.keep: Optional[torch.Tensor] = None  # of the caller's keys, those that are not padding
+        self.keep: Optional[torch.Tensor] = None  # mask of the caller's keys without padding; None: no padding
         bounds = None if self.offsets is None else self._bounds(known)
         of_offsets = 0 if self.offsets is None else self.offsets.element_size()
         places = _places(tuple(at), bounds, samples, self.values.element_size(), of_offsets)
@@ -83,7 +83,7 @@ class Given:
         bounds = tuple(self.offsets[:: self.samples].tolist())
         if bounds[0] != 0 or bounds[-1] != self.values.numel():
             raise UsageError(
-                f"offsets go from {bounds[0]} to {bounds[-1]}, and there are {self.values.numel()} keys: from 0 to all"
+                f"offsets go from {bounds[0]} to {bounds[-1]}, expected 0 to {self.values.numel()}, the number of keys"
             )
         return bounds
 

@@ -9,11 +9,13 @@ import torch
 
 
 class CachingAllocator:
-    """Gives a set memory of PyTorch's caching allocator, so that neither keeps free memory which the other needs."""
+    """Allocates a set's memory from PyTorch's caching allocator, so that neither the set nor PyTorch keeps free memory
+    that the other needs.
+    """
 
     def __init__(self, gpu: int):
         self._gpu = gpu
-        self._streams: dict[int, int] = {}  # by address: the stream of the allocation
+        self._streams: dict[int, int] = {}  # stream of each allocation, by address
 
     def allocate(self, size: int, stream: int) -> Optional[int]:
         try:
@@ -24,7 +26,7 @@ class CachingAllocator:
         return memory
 
     def free(self, memory: int, stream: int) -> None:
-        if sys.is_finalizing():  # PyTorch's allocator is gone
+        if sys.is_finalizing():  # PyTorch's allocator no longer exists
             return
         if self._streams.pop(memory) != stream:  # PyTorch may reuse the memory before the work of this stream has run
             used = torch.cuda.ExternalStream(stream, self._gpu) if stream else torch.cuda.default_stream(self._gpu)

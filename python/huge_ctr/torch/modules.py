@@ -13,9 +13,9 @@ from .tables import Tables, format_of, split_words
 
 def _refuse(max_norm: Any, scale_grad_by_freq: bool) -> None:
     if max_norm is not None:
-        raise UsageError("max_norm changes rows while they are read, and is not there: clip rows after a step")
+        raise UsageError("max_norm is not supported, because it changes rows during a look-up: clip rows after a step")
     if scale_grad_by_freq:
-        raise UsageError("scale_grad_by_freq is not there: divide the gradients of a key by its count in the loss")
+        raise UsageError("scale_grad_by_freq is not supported: divide the gradients of a key by its count in the loss")
 
 
 class _OneTable(Tables):
@@ -42,7 +42,7 @@ class _OneTable(Tables):
             of_table.setdefault("most_rows", num_embeddings)
         if padding_idx is not None and num_embeddings is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise UsageError(f"padding_idx is {padding_idx}, and there are rows 0 to {num_embeddings - 1}")
+                raise UsageError(f"padding_idx is {padding_idx}, expected {-num_embeddings} to {num_embeddings - 1}")
             padding_idx %= num_embeddings
         of_table.setdefault("initial", "normal")
         of_table.setdefault("initial_value", of_optimizer.pop("initial_value", 1.0))
@@ -80,7 +80,7 @@ class _OneTable(Tables):
     @classmethod
     def _of_rows(cls, embeddings: torch.Tensor, freeze: bool, **words: Any) -> Any:
         if embeddings.dim() != 2:
-            raise UsageError(f"embeddings have shape {tuple(embeddings.shape)}, and need two dimensions")
+            raise UsageError(f"embeddings have shape {tuple(embeddings.shape)}, expected two dimensions")
         rows, dim = embeddings.shape
         made = cls(rows, dim, _weight=embeddings, device=embeddings.device, dtype=embeddings.dtype, **words)
         made.anchor.requires_grad_(not freeze)
@@ -140,12 +140,12 @@ class EmbeddingBag(_OneTable):
             weights = weights.reshape(-1)
         if input.dim() == 2:
             if offsets is not None:
-                raise ValueError("input of two dimensions is bags of one length: give no offsets")
+                raise ValueError("input with two dimensions needs no offsets: each row is a bag")
             bags, length = input.shape
             offsets = torch.arange(bags + 1, device=input.device) * length
             return input.reshape(-1), offsets, weights, bags
         if input.dim() != 1 or offsets is None or offsets.dim() != 1:
-            raise ValueError("input has two dimensions, or one, with offsets of one dimension")
+            raise ValueError("expected input with two dimensions, or input and offsets with one dimension each")
         if not self.include_last_offset:
             offsets = torch.cat([offsets, offsets.new_full((1,), input.numel())])
         elif offsets.numel() == 0:

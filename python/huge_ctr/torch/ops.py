@@ -146,7 +146,9 @@ class _Lookup(torch.autograd.Function):
 
 
 def is_plain(tensor: Any) -> bool:
-    """Whether calls on this tensor run now, so that no compiler, mode or transform needs to see an operator."""
+    """Whether calls on this tensor run immediately (eager mode), so that no compiler, mode or transform must see an
+    operator.
+    """
     return (
         type(tensor) is torch.Tensor
         and torch._C._len_torch_dispatch_stack() == 0

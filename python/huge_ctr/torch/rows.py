@@ -27,7 +27,7 @@ class RowsOfTables(torch.nn.Module):
     def _table(self, name: str) -> TableOptions:
         found = [table for table in self._tables if table.name == name]
         if not found:
-            raise UsageError(f"there is no table '{name}': there are {', '.join(self.table_names())}")
+            raise UsageError(f"there is no table '{name}'; tables are {', '.join(self.table_names())}")
         return found[0]
 
     def rows(self, table: str) -> int:
@@ -64,7 +64,7 @@ class RowsOfTables(torch.nn.Module):
         keys = as_array(keys, np.int64)
         vectors = None if vectors is None else as_array(torch.as_tensor(vectors).float(), np.float32)
         if vectors is not None and vectors.shape != (len(keys), one.dim):
-            raise UsageError(f"rows of table '{table}' have shape {vectors.shape}, and need {(len(keys), one.dim)}")
+            raise UsageError(f"rows of table '{table}' have shape {vectors.shape}, expected {(len(keys), one.dim)}")
         states = [as_array(torch.as_tensor(one).float(), np.float32) for one in states]
         if not self._engine.exists and vectors is not None:
             before = self._first_rows.get(table)

@@ -8,7 +8,7 @@ from .. import _embedding_structs as e
 from .._embedding import optimizer_of
 from ..errors import UsageError
 
-# Name to (rule, formula, default rate, arguments of torch and their names here).
+# Maps a name to (rule, formula, default learning rate, torch's arguments with their names in this library).
 _EPS, _BETAS = {"eps": "epsilon"}, {"betas": "", "eps": "epsilon"}
 _RULES: dict[str, tuple] = {
     "none": ("none", "config", 0.0, {}),
@@ -32,7 +32,7 @@ def plain_name(kind: Any) -> str:
     text = kind if isinstance(kind, str) else getattr(kind, "__name__", type(kind).__name__)
     name = text.lower().replace("_", "").replace("exact", "")
     if name not in _RULES:
-        raise UsageError(f"there is no optimizer '{text}' of embedding rows: there are {', '.join(_RULES)}")
+        raise UsageError(f"there is no optimizer '{text}' for embedding rows; optimizers are {', '.join(_RULES)}")
     return name
 
 
@@ -48,7 +48,9 @@ def checked_words(kind: Any, words: dict) -> dict:
         if word in known:
             kept[word] = tuple(value) if isinstance(value, list) else value
         elif word not in _WITHOUT_EFFECT and value:  # False, 0 and None change nothing, so they are accepted
-            raise UsageError(f"optimizer '{name}' of embedding rows has no '{word}': there are {', '.join(known)}")
+            raise UsageError(
+                f"optimizer '{name}' for embedding rows has no argument '{word}'; arguments are {', '.join(known)}"
+            )
     return kept
 
 

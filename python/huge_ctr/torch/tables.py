@@ -83,7 +83,8 @@ class Tables(RowsOfTables):
         if optimizer is not None:
             self.use_optimizer(optimizer, lr, optimizer_words or {})
         elif optimizer_words:
-            raise UsageError(f"there is no word '{next(iter(optimizer_words))}' of {type(self).__name__}")
+            word = next(iter(optimizer_words))
+            raise UsageError(f"{type(self).__name__} has no argument '{word}' without optimizer=")
         self._connect()
 
     # The set.
@@ -155,7 +156,8 @@ class Tables(RowsOfTables):
         self._lr = default_rate(kind) if lr is None else lr
 
     def rate(self) -> Any:
-        """The learning rate: of the Optimizer that contains this module or, without one, the module's own."""
+        """The learning rate of the Optimizer that contains this module or, without an Optimizer, of the module itself.
+        """
         owner = self._group[0]() if self._group else None
         if owner is None:
             return self._lr
@@ -163,7 +165,7 @@ class Tables(RowsOfTables):
         if any(group[word] != value for word, value in self._hyper.items()):
             now = checked_words(self._kind, {word: value for word, value in group.items() if word in self._hyper})
             if now != self._hyper:
-                raise UsageError(f"a group of the optimizer says {now}, and the tables were made with {self._hyper}")
+                raise UsageError(f"a parameter group has {now}, but the tables were created with {self._hyper}")
         return group["lr"]
 
     @property
@@ -177,8 +179,8 @@ class Tables(RowsOfTables):
     # Look-ups.
 
     def reserve(self, samples: int, keys: Sequence[int]) -> None:
-        """Reserves memory for a batch of at most this many samples, and keys of each feature. Call it before a step is
-        recorded into a CUDA graph, and before each replay.
+        """Reserves memory for a batch of at most `samples` samples, and at most keys[f] keys of feature f. Call it
+        before a step is recorded into a CUDA graph, and before each replay.
         """
         self._engine.settle().reserve(samples, keys)
 

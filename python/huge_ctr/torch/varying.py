@@ -11,7 +11,9 @@ from ..errors import UsageError
 
 
 def varies(features: Any) -> bool:
-    """Whether samples of features are others than those of the batch; of TorchRec's class, or ours."""
+    """Whether features have other samples than the batch. `features`: a KeyedJaggedTensor of TorchRec or of this
+    package.
+    """
     ask = getattr(features, "variable_stride_per_key", None)
     if ask is None or not ask():
         return False
@@ -28,8 +30,8 @@ def _places(strides: tuple, device: torch.device) -> torch.Tensor:
 
 
 def padded_offsets(features: Any) -> tuple[torch.Tensor, int]:
-    """Offsets as if all features had as many samples as the one with the most, and this number: features with fewer
-    samples get empty lists.
+    """Pads features with empty lists until all have the same number of samples, the maximum. Returns the offsets of the
+    padded lists, and this number.
     """
     strides = tuple(features.stride_per_key())
     offsets = features.offsets()
@@ -37,15 +39,15 @@ def padded_offsets(features: Any) -> tuple[torch.Tensor, int]:
 
 
 def of_each_sample(features: Any, names: list[str], out: torch.Tensor, lengths: list[int]) -> torch.Tensor:
-    """The vectors of every sample of the batch: inverse_indices() of `features` says, for each feature and sample,
-    which of the feature's samples it is. `names` and `lengths`: of the features of `out`.
+    """Returns the vectors of every sample of the batch. inverse_indices() of `features` has, for each feature and each
+    sample of the batch, the index among the feature's samples. `names` and `lengths`: of the features of `out`.
     """
     given = features.inverse_indices_or_none()
     if given is None:
         raise UsageError("samples that differ by feature (stride_per_key_per_rank) need inverse_indices")
     known, inverse = given
     parts = [
-        # the gradient of embedding() is summed in a fixed order on a GPU, that of index_select() is not
+        # On a GPU the gradient of embedding() is summed in a fixed order, unlike the gradient of index_select().
         torch.nn.functional.embedding(inverse[known.index(name)], part)
         for name, part in zip(names, torch.split(out, lengths, 1))
     ]

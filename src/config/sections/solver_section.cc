@@ -340,7 +340,7 @@ Schema<SolverSection> solver_schema() {
       .ignored("gen_loss_summary", "losses are in the log and in metrics.jsonl")
       .ignored("perf_logging", "the log is the same for all models")
       .ignored("is_dlrm", "the layers define the model")
-      .ignored("model_name", "models are named by their files")
+      .ignored("model_name", "a model is identified by its files")
       .refused("metrics_spec", "\"eval_metrics\": [\"AUC:0.8\"] names a metric and the value at which training ends")
       .refused("kafka_brokers", "\"publish\": {\"brokers\": ...} publishes deltas")
       .refused("kafka_brockers", "\"publish\": {\"brokers\": ...} publishes deltas")

@@ -52,11 +52,12 @@ class RowDiskUser {
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
-  /// A separate budget for some tables. A tier whose flag in Tiers is true is shared with another RowMemory: the limit
-  /// and the byte count of that tier are those of the other RowMemory, which must outlive this one.
+  /// The tiers that a RowMemory shares with `of_run`.
   struct Tiers {
     bool device = false, host = false, disk = false;
   };
+  /// A budget for some tables. A tier in `shared` uses the limit and the byte count of `of_run`; every other tier has
+  /// its own. `of_run` must outlive this object.
   RowMemory(Device, RowMemoryLimits, RowMemory& of_run, Tiers shared);
   RowMemory(const RowMemory&) = delete;
   RowMemory& operator=(const RowMemory&) = delete;

@@ -34,7 +34,7 @@ class RowsInUse {
   }
   /// Determines which rows are on the device. Call when the first row gets host memory, and when rows move to the host.
   void note_border();
-  /// Whether uses are counted: note_border() has been called.
+  /// Whether uses are counted: true after the first call of note_border().
   bool counts() const { return rows_.first_on_host > 0; }
   /// Resets places() of direct keys: every row is at the place of its row number.
   void number_by_key();

@@ -165,7 +165,7 @@ struct DataSection {
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
   bool follow = false;                ///< read each file once, as files are added to `source`
-  std::optional<double> follow_idle;  ///< minutes without a new file until the data end
+  std::optional<double> follow_idle;  ///< training ends after this many minutes without a new file
   FormatOptions options;              ///< options specific to one format
   /// not in the config: learned from dense columns before the data are opened
   std::vector<ColumnStatistics> statistics;

@@ -96,7 +96,8 @@ void use_fp8(FusedGraph& fused) {
 }  // namespace
 
 const FusionPattern kActivationsBehindProducts = {"a fully connected layer, ReLU and Dropout", join_activations};
-const FusionPattern kConcatsBeforeOneOutput = {"a Concat and a layer of one output", join_concats};
+const FusionPattern kConcatsBeforeOneOutput = {"a Concat and a fully connected layer with one output column",
+                                               join_concats};
 const FusionPattern kFp8Products = {"products in FP8", use_fp8};
 const FusionPattern kReluFinishedByReader = {"the backward pass of a ReLU and of the GEMM after the ReLU",
                                              finish_in_readers};

@@ -149,7 +149,8 @@ struct BagLists {
   // [keys] vector numbers, counted from 1; bag i sums the vectors vectors[offsets[i]] up to vectors[offsets[i + 1]].
   // With `sums_gradients`, the bag's gradient is added to the gradients with the same numbers.
   int32_t* vectors = nullptr;
-  // [count] without `sums_gradients`: gradient number of each bag, from 1 on; 0: the bag is not answered
+  // [count] Without `sums_gradients`: the number of each bag's gradient, counted from 1. 0: the bag's column is not
+  // answered with vectors (HostColumn::answered).
   int32_t* gradients = nullptr;
   int32_t* own = nullptr;  // [count] for own columns: index of the bag in [bags, own_columns]
 };

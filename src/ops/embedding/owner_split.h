@@ -32,8 +32,9 @@ HCTR_OP(void split_by_owner(Context&, const int64_t* keys, const int32_t* offset
 /// offsets[i] = the sum of lengths[0, i). Shapes: lengths and offsets [count]; scratch split_scratch_bytes(count).
 HCTR_OP(void add_lengths(Context&, const int32_t* lengths, int64_t count, int32_t* offsets, std::byte* scratch))
 
-/// found[p] = places[p] if the owner has a row for key p, else 0. rows[i] is the row of key sent[i] at its owner, or 0;
-/// places[p] - 1 is the index of key p in `sent`. Shapes: places and found [count].
+/// Keeps the places of keys that have a row. Key p is sent[places[p] - 1]. rows[i] is the row of key sent[i] at its
+/// owner, or 0 if there is none. Sets found[p] to places[p] if key p has a row, else to 0. Shapes: places and found
+/// [count].
 HCTR_OP(void find_sent(Context&, const int32_t* places, const int32_t* rows, int64_t count, int32_t* found))
 
 }  // namespace hctr::ops

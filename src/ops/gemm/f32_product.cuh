@@ -207,8 +207,9 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
   }
 }
 
-/// Four adjacent sums in rotated order, for a 16-byte store to other groups or blocks. A 16-byte store needs registers
-/// of four consecutive banks. In the rotated order, no sum is in the bank of its column's operand.
+/// Four adjacent sums in rotated order, for a 16-byte store to other groups or blocks. Such a store needs its four
+/// values in registers of consecutive banks. With the rotation, each sum is in another register bank than the B element
+/// of its column, so an FMA reads both without a bank conflict.
 __device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
 __device__ inline void add_rotated(float* sums, float4 others) {
   sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;

@@ -29,7 +29,7 @@ struct ProductEnd {
 /// on its row of a, its column of b and its addend, for every processor and number of threads.
 void ordered_product(ThreadPool& threads, StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride,
                      int64_t rows, int64_t columns, int64_t depth);
-/// ordered_product() in the calling thread.
+/// Like the overload above, but computes in the calling thread.
 void ordered_product(StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride, int64_t rows,
                      int64_t columns, int64_t depth);
 

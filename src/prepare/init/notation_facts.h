@@ -65,7 +65,7 @@ class NotationFacts {
   int64_t plains_ = 0, others_ = 0, thousands_ = 0;
   bool sure_ = false;
   std::array<NumberFacts, kNumberFormats> numbers_;  // [format] facts about values that are not plain numbers
-  // [format] hash of the numbers that are not plain, including held-out rows
+  // [format] hash of all values that are not plain numbers, as read in this format; includes held-out rows
   std::array<uint64_t, kNumberFormats> hashes_{};
   NumberFacts by_thousands_;  // facts about plain numbers whose point may be a thousands separator
 };

@@ -235,7 +235,7 @@ TEST(CInterface, ArraysThatDoNotFitAreNamed) {
   EXPECT_NE(forward(to, 4, HCTR_I32).find("4 samples need 5"), std::string::npos);
   EXPECT_NE(forward(to, 3, HCTR_F32).find("f32"), std::string::npos);
   to.shape = short_matrix.data();
-  EXPECT_NE(forward(to, 3, HCTR_I32).find("[2, 5], and need [3, 5]"), std::string::npos) << hctr_error_message();
+  EXPECT_NE(forward(to, 3, HCTR_I32).find("[2, 5], expected [3, 5]"), std::string::npos) << hctr_error_message();
   to.shape = matrix.data();
   to.strides = strides.data();
   EXPECT_NE(forward(to, 3, HCTR_I32).find("not contiguous"), std::string::npos);

@@ -141,7 +141,7 @@ TEST_P(StoreCacheCapi, RefusesWhatDoesNotFitAndSaysWhy) {
   const CacheArray wanted(keys, HCTR_I64, {2}), to(rows, HCTR_F32, {2, 2}), less(rows, HCTR_F32, {1, 2}),
       floats(rows, HCTR_F32, {2}), bounds(offsets, HCTR_I64, {2}), elsewhere(keys, HCTR_I64, {2}, 7);
   EXPECT_EQ(error_of(lookup(2, wanted, to)), "table 2 of a version with 2");
-  EXPECT_EQ(error_of(lookup(0, wanted, less)), "vectors of table 't' have shape [1, 2], and need [2, 2]");
+  EXPECT_EQ(error_of(lookup(0, wanted, less)), "vectors of table 't' have shape [1, 2], expected [2, 2]");
   EXPECT_NE(error_of(lookup(0, wanted, to, &bounds)).find("offset 1 is less than the previous offset"),
             std::string::npos);
   EXPECT_NE(error_of(lookup(0, floats, to)).find("must be integers"), std::string::npos);

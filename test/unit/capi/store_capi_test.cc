@@ -116,7 +116,7 @@ TEST_F(StoreCapi, RefusesWhatDoesNotFitAndSaysWhy) {
   const std::vector<int64_t> one_by_two = {1, 2};
   const hctr_array less = array_of(rows, HCTR_F32, one_by_two);
   EXPECT_EQ(hctr_store_get(view_, 0, 0, &wanted, &less, nullptr, nullptr), HCTR_USAGE);
-  EXPECT_STREQ(hctr_error_message(), "rows of table 't' have shape [1, 2], and need [2, 2]");
+  EXPECT_STREQ(hctr_error_message(), "rows of table 't' have shape [1, 2], expected [2, 2]");
   EXPECT_EQ(hctr_store_get(view_, 0, 0, &to, &to, nullptr, nullptr), HCTR_USAGE);
   hctr_store_view* other = nullptr;
   EXPECT_EQ(hctr_store_view_create(store_, "n", &other), HCTR_USAGE);

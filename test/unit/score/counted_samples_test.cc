@@ -40,7 +40,7 @@ class Counted : public testing::Test {
 
 TEST_F(Counted, NeedsALabelAndAWeightInOneSample) {
   add({-1, -1, 0}, {-1, -1, 0});
-  EXPECT_EQ(why(), "every label is missing, and every weight is 0 (\"sample_weight\" is column 'w')");
+  EXPECT_EQ(why(), "no sample has a label, and every sample has weight 0 (\"sample_weight\" is column 'w')");
   add({-1, -1, 0}, {-1, -1, 2});
   EXPECT_EQ(why(), "every label is missing");
   add({-1, 0, 0}, {-1, 1, 0});

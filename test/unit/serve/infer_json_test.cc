@@ -65,7 +65,8 @@ TEST(InferJson, AValueThatIsNoneOfItsDatatypeIsRefused) {
             "element 0 is 1.84467e+19, which is no INT64");
   EXPECT_EQ(refusal_of(one_input("BYTES", "[1]", "[7]")), "element 0 is 7, which is no BYTES");
   EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[\"7\"]")), "element 0 is the text '7', which is no FP32");
-  EXPECT_EQ(refusal_of(one_input("FP16", "[1]", "[7]")), "FP16 has no form in JSON: send it as binary data");
+  EXPECT_EQ(refusal_of(one_input("FP16", "[1]", "[7]")),
+            "values of type FP16 cannot be sent in JSON: send them as binary data");
   EXPECT_EQ(refusal_of(one_input("FP33", "[1]", "[7]")),
             "input 'x': 'FP33' is not a datatype; expected one such as FP32, INT64 or BYTES");
   EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[null]")),

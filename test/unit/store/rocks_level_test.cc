@@ -186,7 +186,7 @@ TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
     ASSERT_NO_FATAL_FAILURE(expect_whole_commit(options));
   }
   {
-    RocksLevel level(options);  // the tier remains writable
+    RocksLevel level(options);  // the level remains writable
     const int64_t key = 1;
     const auto table = level.table("m/a/0", 5, 0);
     table->put({&key, 1}, std::vector<float>(5, 9).data());

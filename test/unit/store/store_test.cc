@@ -389,10 +389,10 @@ TEST(Store, LevelsThatDoNotFitTogetherAreErrors) {
   EXPECT_NE(message_for({{.kind = Kind_::file, .folder = "f"}, {}}).find("memory, redis, then file or rocksdb"),
             std::string::npos);
   EXPECT_NE(message_for({{}, {.kind = Kind_::redis, .redis = {.names = StoreNames::hugectr}}})
-                .find("exclude a level above Redis"),
+                .find("cannot be combined with a level above Redis"),
             std::string::npos);
   EXPECT_NE(message_for({{}, {.kind = Kind_::rocksdb, .rocksdb = {.opening = StoreRocksOptions::Opening::follow}}})
-                .find("excludes other levels"),
+                .find("cannot be combined with other levels"),
             std::string::npos);
 }
 

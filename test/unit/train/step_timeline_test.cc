@@ -76,7 +76,8 @@ class Gpu {
     double end = 0;
     for (const auto& [on, at] : clock)
       if (on != Span::On::prepare) end = std::max(end, at);
-    sample.period = end + kTail;  // no correction: the begin events of this step and of the next have the same delay
+    // The period is the time between two begin events. Both have the same delay, so it needs no correction.
+    sample.period = end + kTail;
     for (Span& span : sample.recorded) {
       span.begin -= *origin;
       span.end -= *origin;

@@ -191,7 +191,7 @@ inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
       for (int s = 0; s < spec.optimizer.states(); ++s) {
         const std::vector<float> state = part(block.states[s], spec.state_dim());
         std::vector<double> wanted = spec.optimizer.row_wise ? std::vector{row.sum} : row.numbers(s + 1);
-        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // FTRL: z matters only if the weight is 0
+        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // FTRL: compares z only if the weight is 0
           for (size_t e = 0; e < wanted.size(); ++e)
             if (row.elements[e].w != 0) wanted[e] = static_cast<double>(state[e]);
         expect_near(state, wanted, tolerance, cat("state ", s, " of key ", block.keys[i]), spec.stored_states());
