@@ -155,7 +155,7 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   of_caches("hctr_gpu_cache_rows", "gauge", "Rows in the cache", &StoreCacheStatistics::keys);
   of_caches("hctr_gpu_cache_keys", "counter", "Keys looked up in the cache", &StoreCacheStatistics::asked);
   of_caches("hctr_gpu_cache_misses", "counter", "Keys that the cache lacked", &StoreCacheStatistics::misses);
-  of_caches("hctr_gpu_cache_defaults", "counter", "Keys that got the default row", &StoreCacheStatistics::defaults);
+  of_caches("hctr_gpu_cache_defaults", "counter", "Keys with the default row", &StoreCacheStatistics::defaults);
   of_caches("hctr_gpu_cache_updated_rows", "counter", "Changed rows that updates brought to the cache",
             &StoreCacheStatistics::updated);
   page += cat("# HELP hctr_http_connections Connections of HTTP that are open\n# TYPE hctr_http_connections gauge\n",

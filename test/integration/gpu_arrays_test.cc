@@ -33,10 +33,10 @@ class GpuArrays : public ScoresTest {
     if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
     device_ = "cuda";
   }
-  TrainerOptions trainer_options() const {
+  TrainerOptions trainer_options(const std::string& name = "out") const {
     TrainerOptions options;
     options.config_text = with_change(with_change(config_, "\"source\": \"train.txt\",", ""), "\"out/\"",
-                                      cat("\"", (folder_ / "out").string(), "/\""));
+                                      cat("\"", (folder_ / name).string(), "/\""));
     options.run_folder = false;
     options.device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
     return options;
@@ -108,7 +108,7 @@ TEST_F(GpuArrays, AreTrainedOnWhereTheyLie) {
     label.push_back(samples.inputs[0].keys[static_cast<size_t>(b)] % 3 == 0);
   std::vector<InputView> views = samples.views(0);
   views.insert(views.begin(), {.name = "label", .data = label.data()});
-  Trainer host(trainer_options()), device(trainer_options());
+  Trainer host(trainer_options("host")), device(trainer_options("device"));
   host.step({.samples = samples.samples, .inputs = views});
   const auto expected = host.evaluate({.samples = samples.samples, .inputs = views});
 

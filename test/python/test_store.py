@@ -80,7 +80,7 @@ class Cached(unittest.TestCase):
     def test_what_does_not_fit_is_said(self):
         cache = self.store.cache("m", "none")
         for call, message in (
-            (lambda: cache.get("v", [1]), "no table is named 'v'; there are 't', 'u'"),
+            (lambda: cache.get("v", [1]), "no table is named 'v'; tables are 't', 'u'"),
             (lambda: cache.get("t", [1.5]), "integers"),
             (lambda: cache.get("t", [1], out=np.zeros((1, 3))), "float32"),
             (lambda: cache.get("t", [1], out=np.zeros((1, 2), np.float32)), r"\[1, 2\], expected \[1, 3\]"),

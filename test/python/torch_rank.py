@@ -39,7 +39,8 @@ def part_of(step, rank, size):
     keys = torch.randint(0, 50, (2, SAMPLES, 2), generator=draw)
     mine = slice(rank * SAMPLES // size, (rank + 1) * SAMPLES // size)
     values = keys[:, mine].reshape(-1).to(DEVICE)
-    return hct.KeyedJaggedTensor(["x", "y"], values, lengths=torch.full((values.numel() // 2,), 2))
+    lengths = torch.full((values.numel() // 2,), 2, device=DEVICE)
+    return hct.KeyedJaggedTensor(["x", "y"], values, lengths=lengths)
 
 
 def deltas_of_a_table(rank, size):

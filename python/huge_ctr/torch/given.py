@@ -57,6 +57,9 @@ class Given:
             raise UsageError(f"keys have dtype {values.dtype}, expected int32, int64, uint32 or uint64")
         if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):
             raise UsageError(f"offsets have dtype {offsets.dtype}, expected int32 or int64")
+        for what, others in (("offsets", offsets), ("weights", weights)):
+            if others is not None and others.device != values.device:
+                raise UsageError(f"keys are on {values.device} and {what} on {others.device}: move them to one device")
         self.values = values.contiguous()
         self.offsets = None if offsets is None else offsets.contiguous()
         self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()

@@ -218,8 +218,8 @@ TEST(SequenceModels, SayWhatDoesNotFit) {
             "/layers/1/sparse_embedding_hparam/combiner: \"none\" needs a column for every key that the limits of "
             "\"keys\" allow, and 536870912 samples of 5 columns exceed 2^31; lower the limits or the batch\n");
   EXPECT_EQ(wiring_errors(kApart, kEvenAttention, kSamples, "bf16", 257),
-            "/layers/1/top/1: slots of \"keys\" may have 257 keys, and bf16 counts exactly only up to 256; set "
-            "\"keep_last\" to shorten slots\n");
+            "/layers/1/top/1: slots of \"keys\" may have 257 keys, and bf16 represents counts exactly only up to 256; "
+            "set \"keep_last\" to shorten slots\n");
 }
 
 }  // namespace
