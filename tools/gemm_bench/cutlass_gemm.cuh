@@ -31,42 +31,30 @@ constexpr auto kNearest = cutlass::FloatRoundStyle::round_to_nearest;
 
 /// The schedules, with their names in reports.
 struct Cooperative {
-  static constexpr bool kGrouped = false;
   static constexpr const char* kName = "cooperative";
   using Kernel = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
   using Epilogue = cutlass::epilogue::TmaWarpSpecializedCooperative;
   using Scheduler = cutlass::gemm::PersistentScheduler;
 };
 struct Pingpong {
-  static constexpr bool kGrouped = false;
   static constexpr const char* kName = "pingpong";
   using Kernel = cutlass::gemm::KernelTmaWarpSpecializedPingpong;
   using Epilogue = cutlass::epilogue::TmaWarpSpecialized;
   using Scheduler = cutlass::gemm::PersistentScheduler;
 };
 struct OneTile {
-  static constexpr bool kGrouped = false;
   static constexpr const char* kName = "one tile";
   using Kernel = cutlass::gemm::KernelTmaWarpSpecialized;
   using Epilogue = cutlass::epilogue::TmaWarpSpecialized;
   using Scheduler = void;
 };
-struct StreamK {
-  static constexpr bool kGrouped = false;
-  static constexpr const char* kName = "stream-K";
-  using Kernel = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
-  using Epilogue = cutlass::epilogue::TmaWarpSpecializedCooperative;
-  using Scheduler = cutlass::gemm::StreamKScheduler;
-};
 struct GroupedCooperative {
-  static constexpr bool kGrouped = true;
   static constexpr const char* kName = "grouped cooperative";
   using Kernel = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative;
   using Epilogue = cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative;
   using Scheduler = void;
 };
 struct GroupedPingpong {
-  static constexpr bool kGrouped = true;
   static constexpr const char* kName = "grouped pingpong";
   using Kernel = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedPingpong;
   using Epilogue = cutlass::epilogue::PtrArrayTmaWarpSpecializedPingpong;

@@ -1,4 +1,4 @@
-// CUTLASS: the wgrads of a model's layers, as one grouped GEMM, or one stream-K GEMM per layer. The result is f32.
+// CUTLASS: the wgrads of a model's layers, as one grouped GEMM. The result is f32.
 #pragma once
 
 #include <cutlass/epilogue/thread/activation.h>
@@ -10,20 +10,6 @@ namespace hctr::gemm_bench {
 
 using Copied = fusion::Sm90EVT<fusion::Sm90Compute<cutlass::epilogue::thread::Identity, float, float, kNearest>,
                                fusion::Sm90AccFetch>;
-
-template <class T_>
-struct Wgrad {
-  using T = T_;
-  using D = float;
-  template <class Config>
-  using Types = KernelTypes<Config, Shape<int, int, int, int>, T, ColumnMajor, RowMajor, void, float, RowMajor, Copied>;
-
-  static Shape<int, int, int, int> shape(const Gemm& gemm) { return {row_stride(gemm.m), gemm.n, gemm.k, 1}; }
-  static int64_t stride_a(const Gemm& gemm) { return row_stride(gemm.m); }
-  static int64_t stride_b(const Gemm& gemm) { return row_stride(gemm.n); }
-  template <class Arguments>
-  static void set_epilogue(const Gemm&, Arguments&) {}
-};
 
 /// All GEMMs of a set in one kernel.
 template <class Config, class T>
@@ -93,10 +79,7 @@ class GroupedGemms : public Candidate {
 
 template <class T, class Config>
 std::unique_ptr<Candidate> cutlass_wgrad() {
-  if constexpr (Config::Schedule::kGrouped)
-    return std::make_unique<GroupedGemms<Config, T>>();
-  else
-    return std::make_unique<SingleGemms<Config, Wgrad<T>>>();
+  return std::make_unique<GroupedGemms<Config, T>>();
 }
 
 }  // namespace hctr::gemm_bench

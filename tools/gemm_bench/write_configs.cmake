@@ -9,7 +9,7 @@ set(forward "Cooperative, 128, 256, 64, 2, 1" "Cooperative, 256, 128, 64, 2, 1" 
 set(dgrad ${forward})
 set(wgrad "GroupedCooperative, 128, 256, 64, 2, 1" "GroupedCooperative, 256, 128, 64, 1, 2"
           "GroupedCooperative, 128, 128, 64, 1, 1" "GroupedPingpong, 128, 128, 64, 2, 1"
-          "GroupedPingpong, 64, 128, 64, 1, 1" "StreamK, 128, 256, 64, 2, 1" "StreamK, 128, 128, 64, 1, 1")
+          "GroupedPingpong, 64, 128, 64, 1, 1" "GroupedPingpong, 64, 64, 128, 1, 1")
 set(type_f16 half_t)
 set(type_bf16 bfloat16_t)
 
