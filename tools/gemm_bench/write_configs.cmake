@@ -6,7 +6,8 @@
 set(forward "Cooperative, 128, 256, 64, 2, 1" "Cooperative, 256, 128, 64, 2, 1" "Cooperative, 128, 208, 64, 1, 1"
             "Cooperative, 128, 128, 64, 1, 1" "Pingpong, 64, 256, 64, 2, 1" "Pingpong, 128, 128, 64, 2, 1"
             "Pingpong, 64, 128, 64, 1, 1" "OneTile, 64, 64, 128, 1, 1")
-set(dgrad ${forward})
+# The row reduction needs more shared memory than the epilogue of a tile with 208 columns has.
+string(REPLACE "128, 208" "128, 192" dgrad "${forward}")
 set(wgrad "GroupedCooperative, 128, 256, 64, 2, 1" "GroupedCooperative, 256, 128, 64, 1, 2"
           "GroupedCooperative, 128, 128, 64, 1, 1" "GroupedPingpong, 128, 128, 64, 2, 1"
           "GroupedPingpong, 64, 128, 64, 1, 1" "GroupedPingpong, 64, 64, 128, 1, 1")
