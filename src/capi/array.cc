@@ -101,8 +101,10 @@ RowsOf<void> rows_in(const hctr_array& array, const std::string& what) {
   if (!contiguous_from(array, 1)) throw Error(Kind::usage, cat(what, ": the elements of a row are not contiguous"));
   const int64_t stride = array.strides && array.shape[0] > 1 ? array.strides[0] : array.shape[1];
   if (stride < array.shape[1])
-    throw Error(Kind::usage, cat(what, ": rows are ", stride, " elements apart, less than the row "
-                                                              "length ", array.shape[1]));
+    throw Error(Kind::usage, cat(what, ": rows are ", stride,
+                                 " elements apart, less than the row "
+                                 "length ",
+                                 array.shape[1]));
   return {array.data, array.shape[0], array.shape[1], stride};
 }
 

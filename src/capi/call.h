@@ -42,8 +42,10 @@ void set_job(const From& from, const char* what, To& to) {
   if (from.change_count > 0 && !from.changes) throw Error(Kind::usage, cat(what, ": changes is NULL"));
   for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
   if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
-    throw Error(Kind::usage, cat(what, ": expected HCTR_AUTOMATIC, HCTR_CPU or HCTR_CUDA as device, "
-                                       "found ", from.device));
+    throw Error(Kind::usage, cat(what,
+                                 ": expected HCTR_AUTOMATIC, HCTR_CPU or HCTR_CUDA as device, "
+                                 "found ",
+                                 from.device));
   to.device = static_cast<DeviceChoice>(from.device);
   if (from.threads != 0) to.threads = from.threads;
   to.allow_unmatched = from.allow_unmatched != 0;

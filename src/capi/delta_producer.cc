@@ -58,7 +58,8 @@ hctr_status hctr_delta_producer_set_wait(hctr_delta_producer* producer, double s
   return call([&] {
     if (!(seconds >= 0))
       throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_delta_producer_set_wait(): expected at least 0 seconds, "
-                                                     "found ", seconds));
+                                                     "found ",
+                                                     seconds));
     producer_at(producer).producer.wait_at_most(seconds);
   });
 }

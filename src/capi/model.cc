@@ -36,7 +36,8 @@ LoadOptions load_options(const hctr_model_options* given) {
   for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
   if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
     throw Error(Kind::usage, cat("hctr_model_options: expected HCTR_AUTOMATIC, HCTR_CPU or HCTR_CUDA as device, "
-                                 "found ", from.device));
+                                 "found ",
+                                 from.device));
   to.device = static_cast<DeviceChoice>(from.device);
   if (from.threads != 0) to.threads = from.threads;
   if (from.most_samples != 0) to.most_samples = from.most_samples;

@@ -145,8 +145,8 @@ void expect_few_samples(const NamedTensor& tensor, int64_t samples) {
   constexpr int64_t kMost = int64_t{1} << 20, kMostWithoutData = int64_t{1} << 16;
   const int64_t most = tensor.data.empty() ? kMostWithoutData : kMost;
   if (samples > most)
-    throw Refusal::invalid("input '", tensor.name, "' has shape ", text_of_shape(tensor.shape),
-                           ": expected at most ", most, tensor.data.empty() ? " samples with empty lists" : " samples");
+    throw Refusal::invalid("input '", tensor.name, "' has shape ", text_of_shape(tensor.shape), ": expected at most ",
+                           most, tensor.data.empty() ? " samples with empty lists" : " samples");
 }
 
 void append_samples(SampleArrays& to, const SampleArrays& from) {

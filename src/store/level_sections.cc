@@ -161,8 +161,7 @@ Schema<StoreRedisSection> redis_schema() {
         if (r.key_bytes != 8 && r.key_bytes != 4) problems.error(pointer + "/key_bytes", "is neither 8 nor 4");
         if (r.addresses.empty()) problems.error(pointer + "/addresses", "names no server");
         if (r.certificate.empty() != r.key.empty())
-          problems.error(pointer,
-                         r.key.empty() ? "\"certificate\" needs \"key\"" : "\"key\" needs \"certificate\"");
+          problems.error(pointer, r.key.empty() ? "\"certificate\" needs \"key\"" : "\"key\" needs \"certificate\"");
         if (!r.tls && !(r.ca + r.certificate + r.server_name).empty())
           problems.error(pointer, "certificates need \"tls\": true");
       })

@@ -76,9 +76,8 @@ void Store::State::check_change(const StoreTable& table, const ChangesOfTable& c
   int64_t rows = table.rows();
   for (const auto& [slot, change] : changes) {
     if (slot != 0 && !table.about().by_slot)
-      throw Error(Kind::data,
-                  cat("an update of slot ", slot, " of table '", table.about().name,
-                      "', whose rows are identified by key alone"));
+      throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
+                                  "', whose rows are identified by key alone"));
     const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
     const std::vector<int64_t> different(put.begin(), put.end());
     rows += std::ssize(different) - table.count(slot, different);

@@ -25,8 +25,9 @@ constexpr Exported kExported[] = {
     {"train", "loss", "huge_ctr_loss", "Loss of the last batch."},
     {"train", "mean_loss", "huge_ctr_mean_loss", "Mean loss since the previous metrics line."},
     {"train", "learning_rate", "huge_ctr_learning_rate", "Learning rate of the last step."},
-    {"train", "samples_per_second", "huge_ctr_samples_per_second", "Samples per second since the previous metrics "
-                                                                   "line."},
+    {"train", "samples_per_second", "huge_ctr_samples_per_second",
+     "Samples per second since the previous metrics "
+     "line."},
     {"train", "reader_wait", "huge_ctr_reader_wait_ratio", "Fraction of the time in which steps waited for data."},
     {"train", "gpu_memory", "huge_ctr_gpu_memory_bytes", "Memory in use on the GPU of rank 0."},
     {"train", "host_memory", "huge_ctr_resident_memory_bytes", "Memory of the process of rank 0."},

@@ -115,8 +115,7 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
                     cat(R"("bottom": "wide_data", "top": "wide_emb", "optimizer": )", optimizer, ","));
     const std::vector<std::string> pieces = {"an update made the model infinite or NaN at iteration 1: the ",
                                              " of embedding 'wide_emb' holds ",
-                                             "caused by an update at or before iteration 1",
-                                             "The model is not saved"};
+                                             "caused by an update at or before iteration 1", "The model is not saved"};
     expect_said(wide, pieces);
     // The check runs before the first evaluation, before a checkpoint and before a snapshot, and at the last step.
     for (const char* change : {"\"eval_interval\": 1", "\"eval_interval\": 30, \"checkpoint\": {\"every\": 1}"}) {

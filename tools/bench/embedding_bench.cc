@@ -240,7 +240,7 @@ void bench_embeddings(Device device, int threads, bool quick, const std::string&
   struct Rule {
     const char* name;
     EmbeddingOptimizer optimizer;
-    int64_t most_rows;  // rows per table; Adam needs three floats per element
+    int64_t most_rows;                  // rows per table; Adam needs three floats per element
     bool as_rows = true, other = true;  // whether cases of `bench rows`, and other cases, are measured with this rule
   };
   using Kind = EmbeddingOptimizer::Rule;

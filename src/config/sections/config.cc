@@ -63,8 +63,10 @@ void read_layer(const Json& section, const std::string& pointer, Config& config,
     config.embeddings.push_back({pointer, parse_embedding(section, pointer, problems)});
     return;
   }
-  if (name == "Data") return problems.error(pointer, "found a second Data layer; only the first layer can be a Data "
-                                                     "layer");
+  if (name == "Data")
+    return problems.error(pointer,
+                          "found a second Data layer; only the first layer can be a Data "
+                          "layer");
   const LayerType* found = find_layer_type(name);
   if (!found) {
     if (const Json* top = section.find("top")) {

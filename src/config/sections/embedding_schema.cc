@@ -32,13 +32,15 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "them "
            "a limit",
            between(1, kMostRows))
-      .opt("vocabulary_size", &H::vocabulary_size, "instead of max_vocabulary_size_per_gpu: the number of rows over "
-                                                   "all GPUs",
+      .opt("vocabulary_size", &H::vocabulary_size,
+           "instead of max_vocabulary_size_per_gpu: the number of rows over "
+           "all GPUs",
            between(1, 1LL << 48))
       .alias("max_vocabulary_size_global")
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb,
            "instead of max_vocabulary_size_per_gpu: the memory of the vectors per GPU in "
-           "MiB", Range{.low = 0, .high = 1LL << 30, .low_open = true})
+           "MiB",
+           Range{.low = 0, .high = 1LL << 30, .low_open = true})
       .opt("slot_size_array", &H::slot_size_array,
            "number of keys of each slot. Keys are numbered across all slots of all sparse inputs: the keys of the "
            "first slot start at 0, the keys of each further slot follow those of the previous slot. Every key then has "

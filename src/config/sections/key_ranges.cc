@@ -31,9 +31,10 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
 std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) {
   const Sizes& own = entry.section.hparam.slot_size_array;
   if (const Sizes other = sizes_of(config, input, &entry); !other.empty() && other != own)
-    return cat("\"slot_size_array\" differs from the sizes that another section of the config states for the slots of "
-               "\"",
-               config.data.sparse[input].top, "\"");
+    return cat(
+        "\"slot_size_array\" differs from the sizes that another section of the config states for the slots of "
+        "\"",
+        config.data.sparse[input].top, "\"");
   int64_t first = 0;
   for (size_t before = 0; before < input; ++before) {
     const Sizes sizes = sizes_of(config, before, nullptr);

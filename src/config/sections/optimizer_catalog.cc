@@ -47,8 +47,10 @@ void add_rmsprop(Fields& fields) {
 
 void add_ftrl(Fields& fields) {
   fields.opt("beta", &H::beta, "added to sqrt(n)", at_least(0))
-      .opt("lambda1", &H::lambda1, "L1 penalty: a weight stays 0 until the absolute value of its gradient sum exceeds "
-                                   "lambda1", at_least(0))
+      .opt("lambda1", &H::lambda1,
+           "L1 penalty: a weight stays 0 until the absolute value of its gradient sum exceeds "
+           "lambda1",
+           at_least(0))
       .opt("lambda2", &H::lambda2, "L2 penalty: keeps weights small", at_least(0));
 }
 

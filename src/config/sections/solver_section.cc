@@ -81,9 +81,9 @@ constexpr const char* kOfOptimizer = "this field belongs to the optimizer sectio
 /// Copies fields with spellings of other HugeCTR versions to the fields that this program reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto differ = [&](const char* spelling, const char* field) {
-    problems.error(cat(pointer, "/", spelling),
-                   cat("\"", spelling, "\" and \"", field, "\" are names of the same field and have different values; "
-                                                           "keep one"));
+    problems.error(cat(pointer, "/", spelling), cat("\"", spelling, "\" and \"", field,
+                                                    "\" are names of the same field and have different values; "
+                                                    "keep one"));
   };
   if (s.i64_input_key) {
     const KeyType type = *s.i64_input_key ? KeyType::i64 : KeyType::i32;
@@ -199,7 +199,8 @@ Schema<SolverSection> solver_schema() {
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: one snapshot at the end", at_least(0))
       .opt("snapshot_delta", &S::snapshot_delta,
            "iterations between deltas, which are files with the changes since the last snapshot or delta; 0: no "
-           "deltas", at_least(0))
+           "deltas",
+           at_least(0))
       .part("publish", &S::publish, publish_schema(),
             "publishes each delta, and each full model that deltas build on, through Kafka: see "
             "[publish](continuous_training.md#publish)",

@@ -30,8 +30,8 @@ void* plugin_entry(const PluginLibrary&);
 /// Throws Error(io): the plug-in has another version.
 [[noreturn]] void fail_on_version(const PluginLibrary&);
 
-/// Loads the plug-in and returns its table of function pointers. Errors: Error(io). `of` is passed by value, because GCC
-/// 13 warns that the result might refer to a temporary argument.
+/// Loads the plug-in and returns its table of function pointers. Errors: Error(io). `of` is passed by value, because
+/// GCC 13 warns that the result might refer to a temporary argument.
 template <class Plugin>
 const Plugin& load_plugin(PluginLibrary of) {
   const auto entry = reinterpret_cast<const Plugin* (*)()>(plugin_entry(of));

@@ -123,8 +123,10 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
         "reserve() needs a set on one rank: steps of several ranks wait for each other on the host, which a CUDA "
         "graph cannot record");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
-    refuse_call(cat("reserve() needs at least one sample and a number of keys for each feature, "
-                    "found ", samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
+    refuse_call(
+        cat("reserve() needs at least one sample and a number of keys for each feature, "
+            "found ",
+            samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
   state_->join_prefetched();
   // A replay must use the buffer of its recording.
   state_->reserved_buffer = state_->recorded_buffer ? *state_->recorded_buffer : state_->free_buffer();
@@ -138,8 +140,10 @@ void EmbeddingSet::reserve_lookup(int64_t samples, std::span<const int64_t> keys
         "reserve_lookup() needs a set on one rank: several ranks wait for each other in a look-up, which a "
         "CUDA graph cannot record");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
-    refuse_call(cat("reserve_lookup() needs at least one sample and a number of keys for each feature, "
-                    "found ", samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
+    refuse_call(
+        cat("reserve_lookup() needs at least one sample and a number of keys for each feature, "
+            "found ",
+            samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
   state_->join_prefetched();
   state_->reserve_lookup(samples, keys_of_features);
 }

@@ -27,8 +27,7 @@ void check_options(const EmbeddingOptions& options) {
   for (const EmbeddingFeature& feature : options.features) {
     if (!features.insert(feature.name).second) refuse_call(cat("two features are named '", feature.name, "'"));
     if (!tables.contains(feature.table))
-      refuse_call(cat("feature '", feature.name, "' is of table '", feature.table,
-                      "', which does not exist"));
+      refuse_call(cat("feature '", feature.name, "' is of table '", feature.table, "', which does not exist"));
     if (feature.weighted && (feature.pooling == Pooling::max || feature.pooling == Pooling::none))
       refuse_call(cat("feature '", feature.name, "' has weights, which ",
                       feature.pooling == Pooling::max ? "the largest elements" : "keys that are not pooled",
@@ -117,8 +116,9 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std:
     if (of.offsets && of.offsets_type != ElementType::i32 && of.offsets_type != ElementType::i64)
       refuse_call(cat("offsets of feature '", feature.name, "': i32 or i64"));
     if (of.weights && !feature.weighted)
-      refuse_call(cat("feature '", feature.name, "' has weights in this batch, but the feature's option `weighted` is "
-                                                 "false"));
+      refuse_call(cat("feature '", feature.name,
+                      "' has weights in this batch, but the feature's option `weighted` is "
+                      "false"));
     of_table[table_of[f]] += of.count;
     if (of_table[table_of[f]] > options.most_keys)
       refuse_call(cat("a batch has ", of_table[table_of[f]], " keys of table '", feature.table, "', but most_keys is ",
@@ -143,9 +143,10 @@ void check_vectors(const EmbeddingOptions& options, std::span<const size_t> tabl
     const int64_t rows = feature.pooling == Pooling::none ? counts[f] : samples;
     if (rows > 0 && !vectors[f].data) refuse_call(cat("feature '", feature.name, "' has no memory for its vectors"));
     if (vectors[f].stride != 0 && vectors[f].stride < dim)
-      refuse_call(
-          cat("vectors of feature '", feature.name, "' are ", vectors[f].stride, " elements apart, less than the "
-                                                                                 "vector length ", dim));
+      refuse_call(cat("vectors of feature '", feature.name, "' are ", vectors[f].stride,
+                      " elements apart, less than the "
+                      "vector length ",
+                      dim));
   }
 }
 

@@ -163,8 +163,10 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
            "admit_probability and expire_after, or remove `rows`");
   if (table.when_full != When::error && table.most_rows == 0)
     refuse(table, "when_full needs most_rows, the limit at which it acts");
-  if (table.rows > 0 && table.marks_changes) refuse(table, "marks_changes is not supported for a table with `rows` "
-                                                           "set");
+  if (table.rows > 0 && table.marks_changes)
+    refuse(table,
+           "marks_changes is not supported for a table with `rows` "
+           "set");
 
   TableSpec spec;
   spec.name = table.name;

@@ -221,8 +221,7 @@ Schema<SparseInput> sparse_schema() {
       .opt("keep_last", &SparseInput::keep_last, "keep only this number of last keys of each slot",
            between(1, kMostPerSample))
       .opt("is_fixed_length", &SparseInput::is_fixed_length,
-           "accepted from v3.1 files without effect: the records state the number of keys",
-           between(0, 1));
+           "accepted from v3.1 files without effect: the records state the number of keys", between(0, 1));
 }
 
 }  // namespace
@@ -237,8 +236,9 @@ Schema<DataSection> data_schema() {
       .opt("source", &DataSection::source,
            "the training data: a file, a file list, a folder or a pattern; with follow also a topic, "
            "\"kafka://host:port/topic\"; optional with feature_spec")
-      .opt("eval_source", &DataSection::eval_source, "the evaluation data, in the same form as source; empty: no "
-                                                     "evaluation")
+      .opt("eval_source", &DataSection::eval_source,
+           "the evaluation data, in the same form as source; empty: no "
+           "evaluation")
       .opt("follow", &DataSection::follow,
            "source is a folder or a file list to which files are added. Each file is read once, and training waits "
            "for new files until a file or list entry _END, max_iter or a signal ends it")

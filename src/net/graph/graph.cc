@@ -185,8 +185,9 @@ class Wiring {
     const int64_t exact = activations == DType::bf16 ? 256 : activations == DType::f16 ? 2048 : int64_t{1} << 24;
     if (input.longest_kept() > exact)
       problems_.error(entry.pointer + "/top/1", cat("slots of \"", input.top, "\" may have ", input.longest_kept(),
-                                                    " keys, and ", name_of(activations), " represents counts exactly "
-                                                                                         "only up to ",
+                                                    " keys, and ", name_of(activations),
+                                                    " represents counts exactly "
+                                                    "only up to ",
                                                     exact, "; set \"keep_last\" to shorten slots"));
     graph_.lengths.back() =
         add_edge(section.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);

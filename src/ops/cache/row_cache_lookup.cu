@@ -108,8 +108,8 @@ __device__ void note_keys(const CacheLookup& lookup, const CachePool& pool, int3
   note_key(lookup, pool, p, own, era, counts);
 }
 
-/// Finds the entries of keys[0, count) of a part. count <= kAtOnce. First loads all entries, then the heads of the first
-/// matching entries, so that the loads of different keys overlap.
+/// Finds the entries of keys[0, count) of a part. count <= kAtOnce. First loads all entries, then the heads of the
+/// first matching entries, so that the loads of different keys overlap.
 __device__ void find_some(const CachePool& pool, const CachePart& part, const int64_t* keys, int count,
                           const CacheLanes& lanes, FoundEntry (&found)[kAtOnce]) {
   uint64_t entries[kAtOnce];
@@ -119,8 +119,7 @@ __device__ void find_some(const CachePool& pool, const CachePart& part, const in
 #pragma unroll
   for (int k = 0; k < kAtOnce; ++k) key[k] = keys[min(k, count - 1)];
 #pragma unroll
-  for (int k = 0; k < kAtOnce; ++k)
-    entries[k] = load_entry(pool, CacheHash(pool, key[k], part.space).set, lanes.lane);
+  for (int k = 0; k < kAtOnce; ++k) entries[k] = load_entry(pool, CacheHash(pool, key[k], part.space).set, lanes.lane);
 #pragma unroll
   for (int k = 0; k < kAtOnce; ++k) {
     candidates[k] = lanes.ballot(may_hold(entries[k], CacheHash(pool, key[k], part.space).tag));
@@ -198,8 +197,7 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
         if (i >= pool.dim) continue;
         float4 values[kAtOnce];
 #pragma unroll
-        for (int k = 0; k < kAtOnce; ++k)
-          values[k] = elements_at<kOnlyF32>(pool, part, places[k], found[k].scale, i);
+        for (int k = 0; k < kAtOnce; ++k) values[k] = elements_at<kOnlyF32>(pool, part, places[k], found[k].scale, i);
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k)
           if (k < count) add(sums[pass], values[k]);

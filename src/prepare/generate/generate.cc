@@ -240,8 +240,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   }
   for (const Part& part : parts)
     for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
-      expect_no_input(file, "the generated file",
-                      [&] { return files_of_config(options.config, options.environment); });
+      expect_no_input(file, "the generated file", [&] { return files_of_config(options.config, options.environment); });
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
       throw Error(

@@ -27,7 +27,7 @@ struct InitPlan {
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows: 0 if unknown
   /// for din: a list column, and the column of single values that occur in the lists
   std::optional<size_t> history, item;
-  bool item_numbers = false;              ///< whether the items are integers, which are used as keys directly
+  bool item_numbers = false;  ///< whether the items are integers, which are used as keys directly
 };
 
 /// The length of training, and the batch size.

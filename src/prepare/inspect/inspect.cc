@@ -296,8 +296,10 @@ std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& opt
   if (options.section->follow && path == options.section->source) {
     std::vector<fs::path> files;
     for (const std::string& name : arriving_files(path, {})->look().names) files.push_back(path_of_arrived(path, name));
-    if (files.empty()) throw Error(Kind::data, cat("'", path.string(), "': \"follow\" is true, but no file has arrived "
-                                                                       "yet"));
+    if (files.empty())
+      throw Error(Kind::data, cat("'", path.string(),
+                                  "': \"follow\" is true, but no file has arrived "
+                                  "yet"));
     return files;
   }
   const auto files = format_type(options.section->format).files;

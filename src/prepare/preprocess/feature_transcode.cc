@@ -195,8 +195,8 @@ FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& 
     for (const size_t feature : from.channel(kNumericalChannel)) {
       if (is_whole(from.features[feature].type))
         throw Error(Kind::usage, cat("--half needs floating-point features; the type of "
-                                     "\"", from.features[feature].name,
-                                     "\" is ", name_of(from.features[feature].type)));
+                                     "\"",
+                                     from.features[feature].name, "\" is ", name_of(from.features[feature].type)));
       to.features[feature].type = FeatureType::f16;
     }
   for (FeatureSource& source : to.sources) {

@@ -278,43 +278,46 @@ SavedColumns read_columns(const fs::path& path, const Log& log) {
   const Json json = read_json_checked_from(kCheckedDescription, path, "", checked);
   if (!checked) warn_unchecked(path, log);
   SavedColumns saved;
-  in_context([&] { return cat("reading '", path.string(), "', expected in the format that this version of preprocess "
-                                                          "writes"); },
-             [&] {
-               const Members file{json};
-               saved.numbering = file.text("numbering");
-               const Members from{file["columns"]};
-               saved.criteo = from.flag("criteo");
-               saved.roles = {
-                   from.texts("labels"), from.texts("dense"), from.texts("categories"), from.texts("lists"), {}};
-               saved.roles.notations = read_notations(from.json.find("notations"));
-               for (const Json& cross : from.list("crosses")) {
-                 const Json::Array* pair = cross.array();
-                 if (!pair || pair->size() != 2 || !(*pair)[0].string() || !(*pair)[1].string())
-                   throw Error(Kind::data, cat("its \"crosses\" have ", cross.text()));
-                 saved.crosses.emplace_back(*(*pair)[0].string(), *(*pair)[1].string());
-               }
-               saved.passes = static_cast<int>(from.whole("passes"));
-               saved.range = from.whole("range");
-               saved.modulo = from.whole("modulo");
-               saved.min_count = from.whole("min_count");
-               saved.dense.fill = from.number("fill");
-               saved.dense.fill_with_mean = from.flag("fill_with_mean");
-               saved.dense.log = from.flag("log");
-               const std::string& normalize = from.text("normalize");
-               for (const Normalize each : {Normalize::none, Normalize::minmax, Normalize::standard})
-                 if (normalize == normalize_word(each)) saved.dense.normalize = each;
-               for (const Json& column : from.list("statistics")) {
-                 const Members of{column};
-                 DenseColumn& dense = saved.fitted.dense.emplace_back();
-                 dense.missing = of.whole("missing");
-                 dense.raw = read_statistics(of["raw"]);
-                 dense.scaled = read_statistics(of["scaled"]);
-               }
-               if (saved.fitted.dense.size() != saved.roles.numbers.size())
-                 throw Error(Kind::data, cat("found statistics for ", saved.fitted.dense.size(), " of ",
-                                             saved.roles.numbers.size(), " dense columns"));
-             });
+  in_context(
+      [&] {
+        return cat("reading '", path.string(),
+                   "', expected in the format that this version of preprocess "
+                   "writes");
+      },
+      [&] {
+        const Members file{json};
+        saved.numbering = file.text("numbering");
+        const Members from{file["columns"]};
+        saved.criteo = from.flag("criteo");
+        saved.roles = {from.texts("labels"), from.texts("dense"), from.texts("categories"), from.texts("lists"), {}};
+        saved.roles.notations = read_notations(from.json.find("notations"));
+        for (const Json& cross : from.list("crosses")) {
+          const Json::Array* pair = cross.array();
+          if (!pair || pair->size() != 2 || !(*pair)[0].string() || !(*pair)[1].string())
+            throw Error(Kind::data, cat("its \"crosses\" have ", cross.text()));
+          saved.crosses.emplace_back(*(*pair)[0].string(), *(*pair)[1].string());
+        }
+        saved.passes = static_cast<int>(from.whole("passes"));
+        saved.range = from.whole("range");
+        saved.modulo = from.whole("modulo");
+        saved.min_count = from.whole("min_count");
+        saved.dense.fill = from.number("fill");
+        saved.dense.fill_with_mean = from.flag("fill_with_mean");
+        saved.dense.log = from.flag("log");
+        const std::string& normalize = from.text("normalize");
+        for (const Normalize each : {Normalize::none, Normalize::minmax, Normalize::standard})
+          if (normalize == normalize_word(each)) saved.dense.normalize = each;
+        for (const Json& column : from.list("statistics")) {
+          const Members of{column};
+          DenseColumn& dense = saved.fitted.dense.emplace_back();
+          dense.missing = of.whole("missing");
+          dense.raw = read_statistics(of["raw"]);
+          dense.scaled = read_statistics(of["scaled"]);
+        }
+        if (saved.fitted.dense.size() != saved.roles.numbers.size())
+          throw Error(Kind::data, cat("found statistics for ", saved.fitted.dense.size(), " of ",
+                                      saved.roles.numbers.size(), " dense columns"));
+      });
   const size_t slots = saved.crosses.size() + saved.roles.categories.size() + saved.roles.lists.size();
   if (saved.passes == 2) {
     const fs::path vocabularies = path.parent_path() / kVocabularyFile;

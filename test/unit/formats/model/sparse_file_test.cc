@@ -265,7 +265,8 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
       "sparse model file 'x' of 60 bytes does not consist of rows without a slot id (12, 8 bytes each); " + of_slots);
   EXPECT_EQ(message(true, 1, keys),
             "sparse model file 'x': with every layout that fits its 60 bytes, some slot ids do not exist in the "
-            "config; " + of_keys);
+            "config; " +
+                of_keys);
   TableRig rig(kCpu, spec_of(false, 1));
   load_sparse(folder / "x", *rig.table, 8);
   EXPECT_EQ(rig.table->rows(), 5);

@@ -650,10 +650,9 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(labels("3"), "/layers/0/csv/labels: expected an array of strings or objects, found the integer 3");
   EXPECT_SAYS(labels(R"([{"positive": "yes"}])"), "/layers/0/csv/labels/0: label column needs \"column\"");
   EXPECT_SAYS(labels(R"([{"column": "y", "positiv": "yes"}])"), "did you mean \"positive\"?");
-  EXPECT_SAYS(
-      labels(R"([{"column": "y", "positive": 1}])"),
-      "/layers/0/csv/labels/0/positive: expected the text of a positive label, an array of such texts, or "
-      "{\"at_least\": number}");
+  EXPECT_SAYS(labels(R"([{"column": "y", "positive": 1}])"),
+              "/layers/0/csv/labels/0/positive: expected the text of a positive label, an array of such texts, or "
+              "{\"at_least\": number}");
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": []}])"), "expected the text of a positive label");
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": ""}])"), "an empty cell is a missing label");
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": {"at_least": "4"}}])"),
