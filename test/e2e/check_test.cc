@@ -103,7 +103,7 @@ TEST_F(CheckCommandLine, OfAHundredThousandUnknownKeysTakesSeconds) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   EXPECT_EQ(checked.exit_code, 3);
   EXPECT_NE(checked.err.find("100000 problems"), std::string::npos) << checked.err.substr(0, 1000);
-  EXPECT_LT(seconds, 20);
+  EXPECT_LT(seconds, 60);
 }
 
 TEST_F(CheckCommandLine, RefusesOptionsOfOtherCommandsAndUnknownGpus) {
