@@ -8,6 +8,7 @@
 #include "core/base/free_memory.h"
 #include "store/concurrent_rows.h"
 #include "store/row_file.h"
+#include "store/shared_row_table.h"
 #include "store/table_sources.h"
 
 namespace hctr {
@@ -59,6 +60,7 @@ std::string StoreBill::text() const {
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
+  if (!shared.empty()) text += cat("memory is shared: counted once for all processes that use '", shared, "'\n");
   return text + cat("in memory ", mib(in_memory()), " of ", mib(free_memory), " that are free\n");
 }
 
@@ -77,6 +79,7 @@ Json StoreBill::json() const {
     list.add(std::move(table));
   }
   all.set("tables", std::move(list));
+  if (!shared.empty()) all.set("shared_memory", shared);
   all.set("memory_bytes", in_memory());
   all.set("file_bytes", on_disk());
   all.set("free_memory_bytes", free_memory);
@@ -84,15 +87,17 @@ Json StoreBill::json() const {
 }
 
 StoreBill store_bill(const StoreConfig& config, const std::vector<StoreModel>& models) {
-  StoreBill bill{.tables = {}, .free_memory = free_host_memory()};
+  StoreBill bill{.tables = {}, .shared = config.shared_memory, .free_memory = free_host_memory()};
   for (const StoreModel& model : models)
     for (const StoreTableSource& from : model.tables) {
       StoreBill::Table table{.model = model.name, .version = model.version, .table = from.name, .dim = from.dim};
       table.rows = from.rows ? -1 : count_rows(from);
       const int64_t rows = std::max<int64_t>(table.rows, 0);
       if (config.memory && table.rows >= 0)
-        table.memory =
-            ConcurrentRows::expected_bytes(from.dim, config.most_rows > 0 ? std::min(config.most_rows, rows) : rows);
+        table.memory = !bill.shared.empty()
+                           ? SharedRowTable::expected_bytes(from.dim, rows)
+                           : ConcurrentRows::expected_bytes(
+                                 from.dim, config.most_rows > 0 ? std::min(config.most_rows, rows) : rows);
       if (!config.folder.empty() && table.rows >= 0) {
         table.index = ConcurrentRows::expected_bytes(2, rows);
         table.file = RowFile::expected_bytes(from.dim, rows);

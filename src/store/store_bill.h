@@ -20,6 +20,7 @@ struct StoreBill {
     int64_t in_memory() const { return memory + index; }
   };
   std::vector<Table> tables;
+  std::string shared;       ///< name of the memory that processes share; empty: memory of the process
   int64_t free_memory = 0;  ///< current free memory of this host
 
   int64_t in_memory() const;

@@ -1,6 +1,7 @@
 #include "store/store_bill.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "core/base/files.h"
 #include "store/concurrent_rows.h"
@@ -37,6 +38,28 @@ TEST(StoreBill, BytesAreThoseThatLevelsSayOnceTheTableIsLoaded) {
   EXPECT_EQ(bill.tables[0].file, loaded.levels[1].bytes);
   EXPECT_NE(bill.text().find("m/1    t      5000   16"), std::string::npos) << bill.text();
   EXPECT_EQ(*bill.json().find("tables")->array()->at(0).find("rows")->integer(), rows);
+}
+
+TEST(StoreBill, SharedMemoryIsCountedOnceForAllProcesses) {
+  const TemporaryFolder folder;
+  const int64_t rows = 3001, dim = 4;
+  std::string bytes;
+  for (int64_t key = 0; key < rows; ++key) {
+    bytes.append(reinterpret_cast<const char*>(&key), sizeof key);
+    bytes.append(16, '\0');
+  }
+  write_text(folder / "t.model", bytes);
+  StoreConfig config;
+  config.shared_memory = "test-bill-" + std::to_string(::getpid());
+  const StoreModel model{
+      .name = "m", .version = "1", .tables = {{.name = "t", .dim = dim, .model_file = folder / "t.model"}}};
+  const StoreBill bill = store_bill(config, {model});
+  Store store(config.options());
+  store.load(model);
+  EXPECT_EQ(bill.tables[0].memory, store.tables()[0].levels[0].bytes);
+  EXPECT_NE(bill.text().find("counted once for all processes that use '" + config.shared_memory + "'"),
+            std::string::npos);
+  EXPECT_EQ(*bill.json().find("shared_memory")->string(), config.shared_memory);
 }
 
 TEST(StoreBill, MostRowsBoundTheMemoryAndRowsByCallAreNotKnown) {
