@@ -77,6 +77,10 @@ struct StoreLevelOptions {
   std::filesystem::path folder{};  ///< file: the folder, open in one process at a time
   StoreRocksOptions rocksdb{};
   StoreRedisOptions redis{};
+  /// memory: a name of 1 to 100 letters, digits, '.', '_' and '-'. The processes of a host that give this name share
+  /// one copy of the rows, as the only level. One process loads and updates; refresh() in the others changes to its
+  /// last commit, and takes over when that process has ended. Empty: the memory of this process.
+  std::string shared{};
 };
 
 /// A GPU cache above the levels of a store (hctr/store_cache.h). At most one of `bytes`, `most_rows` and `share` is
@@ -226,6 +230,12 @@ class HCTR_API Store {
   /// For a store whose lowest level is updated by another process: adopts the committed changes of that process.
   /// Returns whether there were any.
   bool refresh();
+  /// Whether this process may load and update. false: another process does so, or the store is open read-only.
+  bool writable() const;
+  /// With shared memory: whether the updating process has not called loaded() yet. That process calls loaded() when it
+  /// has loaded all its models, so that other processes no longer wait for more.
+  bool loading() const;
+  void loaded();
   /// Applies a delta of a stream (hctr/delta_stream.h) like apply_delta(). `position` is stored in the same commit. A
   /// whole model replaces all rows.
   bool apply(std::string_view model, const StreamedDelta&, std::string_view position);

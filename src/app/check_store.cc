@@ -12,7 +12,7 @@ namespace hctr {
 
 bool is_store_config(const Json& json) {
   if (!json.object() || json.find("layers") || json.find("solver") || json.find("include")) return false;
-  for (const char* key : {"models", "folder", "memory", "most_rows", "gpu_cache", "supportlonglong"})
+  for (const char* key : {"models", "folder", "memory", "shared_memory", "most_rows", "gpu_cache", "supportlonglong"})
     if (json.find(key)) return true;
   return false;
 }

@@ -16,19 +16,29 @@ constexpr std::chrono::seconds kLasting(5);
 
 StoreFollower::StoreFollower(Store& store, const StoreConfig& config, const Log& log)
     : store_(store),
-      refreshes_(config.rocksdb && config.rocksdb->open == StoreRocksOptions::Opening::follow),
+      config_(config),
+      refreshes_(!config.shared_memory.empty() ||
+                 (config.rocksdb && config.rocksdb->open == StoreRocksOptions::Opening::follow)),
       log_(log) {
-  for (const StoreModelSection& section : config.models) {
-    Followed model{.model = section.name};
-    if (section.stream.given && config.writable())
-      model.stream = std::make_unique<StoreStream>(store, section.name, section.stream_options());
-    else if (config.writable())
-      model.updates = section.updates;
-    models_.push_back(std::move(model));
+  for (const StoreModelSection& section : config.models) models_.push_back({.model = section.name});
+  if (config.writable() && store.writable()) start_updates();
+  thread_ = std::thread([this] { run(); });
+}
+
+void StoreFollower::start_updates() {
+  for (size_t m = 0; m < models_.size(); ++m) {
+    const StoreModelSection& section = config_.models[m];
+    if (!section.stream.given) {
+      models_[m].updates = section.updates;
+    } else if (!models_[m].stream) {
+      auto stream = std::make_unique<StoreStream>(store_, section.name, section.stream_options());
+      const std::lock_guard lock(streams_);
+      models_[m].stream = std::move(stream);
+    }
   }
   for (const Followed& model : models_)
     if (model.stream) model.stream->start();
-  thread_ = std::thread([this] { run(); });
+  updates_ = true;
 }
 
 StoreFollower::~StoreFollower() {
@@ -37,6 +47,7 @@ StoreFollower::~StoreFollower() {
 }
 
 std::vector<StoreFollower::Stream> StoreFollower::streams() const {
+  const std::lock_guard lock(streams_);
   std::vector<Stream> all;
   for (const Followed& model : models_)
     if (model.stream) all.push_back({model.model, model.stream->statistics()});
@@ -58,6 +69,11 @@ void StoreFollower::run() {
       std::string problem;
       try {
         store_.refresh();
+        if (!updates_ && config_.writable() && store_.writable()) {
+          store_.loaded();  // the previous process may have ended while it loaded models
+          start_updates();
+          log_.info("this process now updates the shared memory '", config_.shared_memory, "'");
+        }
       } catch (const std::exception& error) {
         problem = error.what();
       }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,12 +46,17 @@ class StoreFollower {
     Problem problem{};
   };
   void run();
+  /// Starts to apply updates. With shared memory, this happens when the updating process has ended.
+  void start_updates();
   void look_at_files(Followed&);
   void note(Problem&, const std::string& what, const std::string& now);
 
   Store& store_;
+  const StoreConfig config_;
   const bool refreshes_;
+  bool updates_ = false;  // whether this process applies updates
   const Log log_;
+  mutable std::mutex streams_;  // guards Followed::stream
   std::vector<Followed> models_;
   Problem refresh_{};
   std::atomic<bool> stops_ = false;

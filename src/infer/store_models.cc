@@ -1,5 +1,8 @@
 #include "infer/store_models.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "core/base/expect.h"
@@ -101,6 +104,25 @@ StoreModel model_of_section(const StoreModelSection& from, const Surroundings& a
   return model;
 }
 
+/// Waits until the process that updates shared memory has loaded the models of this config. Returns whether this
+/// process must load models, because that process has ended or there is none.
+bool must_load(Store& store, const StoreConfig& config, const Log& log) {
+  const auto lacks = [&store](const StoreModelSection& section) { return !store.has(section.name, section.version); };
+  for (bool first = true;; first = false) {
+    const bool loads = store.loading();  // read first: models that are loaded before this call are visible below
+    store.refresh();
+    if (store.writable()) return true;
+    const auto missing = std::ranges::find_if(config.models, lacks);
+    if (missing == config.models.end()) return false;
+    if (!loads)
+      throw Error(Kind::config, cat("the process that updates the shared memory '", config.shared_memory,
+                                    "' has not loaded version '", missing->version, "' of model '", missing->name,
+                                    "': processes that share memory need the same models"));
+    if (first) log.info("waiting for the process that loads the shared memory '", config.shared_memory, "'");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 }  // namespace
 
 StoreModel store_model(const StoreModelSection& from, const Surroundings& around, const Log& log) {
@@ -113,6 +135,7 @@ StoreModel store_model_unloaded(const StoreModelSection& from, const Surrounding
 
 void load_store_models(Store& store, const StoreConfig& config, const Surroundings& around) {
   const Log log(around.log);
+  if (!config.shared_memory.empty() && !must_load(store, config, log)) return;
   for (const StoreModelSection& section : config.models) {
     // only the process that updates this store loads models
     if (!config.writable() && store.has(section.name)) continue;
@@ -121,6 +144,7 @@ void load_store_models(Store& store, const StoreConfig& config, const Surroundin
     if (!section.updates.empty()) store.update(section.name, section.updates);
     if (section.stream.given && config.writable()) catch_up_with_stream(store, section, log);
   }
+  store.loaded();
 }
 
 std::string stream_trouble(const StoreStreamStatistics& now) {
@@ -137,7 +161,10 @@ Store open_store(const std::filesystem::path& file, const std::string& text, boo
   const Log log(around.log);
   for (const std::string& note : notes) log.info(note);
   Store store(config.options());
-  if (loads) load_store_models(store, config, around);
+  if (loads)
+    load_store_models(store, config, around);
+  else
+    store.loaded();
   for (const StoreModelSection& section : config.models)
     if (section.stream.given)
       log.warning("the stream of model '", section.name, "' is read ", loads ? "once, when the store opens" : "not",

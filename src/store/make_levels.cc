@@ -5,6 +5,7 @@
 #include "store/memory_level.h"
 #include "store/redis_level.h"
 #include "store/rocks_level.h"
+#include "store/shared_level.h"
 
 namespace hctr {
 namespace {
@@ -14,6 +15,7 @@ using LevelKind = StoreLevelOptions::Kind;
 std::unique_ptr<StoreLevel> make_level(const StoreLevelOptions& of, bool lowest) {
   switch (of.kind) {
     case LevelKind::memory:
+      if (!of.shared.empty()) return std::make_unique<SharedLevel>(of.shared);
       return std::make_unique<MemoryLevel>(of.most_rows);
     case LevelKind::redis:
       return std::make_unique<RedisLevel>(of.redis, lowest);
@@ -38,6 +40,8 @@ std::vector<std::unique_ptr<StoreLevel>> make_levels(const StoreOptions& options
       throw Error(Kind::config, "levels of a store are memory, redis, then file or rocksdb; each at most once");
   if (options.levels.size() == 1 && options.levels[0].most_rows > 0)
     throw Error(Kind::config, "\"most_rows\" of the memory level needs a level below memory: redis, file or rocksdb");
+  if (options.levels.size() > 1 && !options.levels[0].shared.empty())
+    throw Error(Kind::config, "memory shared by processes must be the only level of a store");
   const StoreLevelOptions& last = options.levels.back();
   if (options.levels.size() > 1 && last.kind == LevelKind::redis && last.redis.names == StoreNames::hugectr)
     throw Error(Kind::config,

@@ -90,7 +90,7 @@ Schema<PsVolatile> volatile_schema() {
   ignore(schema, {"max_get_batch_size", "max_set_batch_size", "max_batch_size"}, "requests have any size");
   ignore(schema, {"allocation_rate"}, "memory grows with the rows");
   ignore(schema, {"shared_memory_size", "shared_memory_name", "shared_memory_auto_remove"},
-         "configures memory shared by processes, which this store does not support");
+         "configures memory shared by processes: set \"shared_memory\" in a store.json instead");
   ignore(schema, {"refresh_time_after_fetch"}, "overflow_policy decides whether access times are kept");
   ignore(schema, {"initial_cache_rate"}, "memory is filled up to its limit; HugeCTR only prints this value");
   ignore(schema, {"update_filters"}, "all updates of a model are applied; HugeCTR's default filter matches no topic");
@@ -218,7 +218,7 @@ void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) 
     config.memory = false;
   } else if (is_word(db.type,
                      {"multi_process_hash_map", "multi_process_hashmap", "multi_process_hash", "multi_process_map"})) {
-    problems.warn(at, "memory shared between processes is not supported: this process keeps its own rows");
+    problems.warn(at, "this process keeps its own rows: to share them, set \"shared_memory\" in a store.json");
   } else if (is_word(db.type, {"redis_cluster", "redis"})) {
     return read_redis(db, ps.supportlonglong, config, problems);
   } else if (!is_word(db.type, {"hash_map", "hashmap", "hash", "map", "parallel_hash_map", "parallel_hashmap",

@@ -113,6 +113,10 @@ bool Store::refresh() {
   return state_->refresh();
 }
 
+bool Store::writable() const { return state_->levels.back()->writable(); }
+bool Store::loading() const { return state_->levels.back()->loading(); }
+void Store::loaded() { state_->levels.back()->loaded(); }
+
 std::vector<StoreModelStatistics> Store::models() const {
   std::vector<StoreModelStatistics> all;
   for (const auto& [version, active] : state_->all()) {

@@ -11,6 +11,7 @@
 #include "store/concurrent_rows.h"
 #include "store/level_sections.h"
 #include "store/row_file.h"
+#include "store/shared_row_table.h"
 #include "store/table_sources.h"
 
 namespace hctr {
@@ -71,6 +72,7 @@ std::string StoreBill::text() const {
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
+  if (!shared.empty()) text += cat("memory is shared: counted once for all processes that use '", shared, "'\n");
   text += cat("in memory ", mib(in_memory()), " of ", mib(free_memory), " that are free\n");
   if (!has_cache) return text;
   return text + (free_gpu_memory < 0
@@ -94,6 +96,7 @@ Json StoreBill::json() const {
     list.add(std::move(table));
   }
   all.set("tables", std::move(list));
+  if (!shared.empty()) all.set("shared_memory", shared);
   all.set("memory_bytes", in_memory());
   all.set("file_bytes", on_disk());
   all.set("free_memory_bytes", free_memory);
@@ -134,7 +137,8 @@ void add_cache(const StoreCacheOptions& options, int64_t automatic, size_t first
 }  // namespace
 
 StoreBill store_bill(const StoreConfig& config, const std::vector<StoreModel>& models) {
-  StoreBill bill{.tables = {}, .free_memory = free_host_memory(), .has_cache = config.gpu_cache.has_value()};
+  StoreBill bill{.tables = {}, .shared = config.shared_memory, .free_memory = free_host_memory(),
+                 .has_cache = config.gpu_cache.has_value()};
   const Device gpu{DeviceKind::cuda, 0};
   const bool has_gpu = bill.has_cache && find_gpus().count > 0;
   if (has_gpu) bill.free_gpu_memory = free_memory(gpu);
@@ -145,8 +149,10 @@ StoreBill store_bill(const StoreConfig& config, const std::vector<StoreModel>& m
       table.rows = from.rows ? -1 : count_rows(from);
       const int64_t rows = std::max<int64_t>(table.rows, 0);
       if (config.memory && table.rows >= 0)
-        table.memory =
-            ConcurrentRows::expected_bytes(from.dim, config.most_rows > 0 ? std::min(config.most_rows, rows) : rows);
+        table.memory = !bill.shared.empty()
+                           ? SharedRowTable::expected_bytes(from.dim, rows)
+                           : ConcurrentRows::expected_bytes(
+                                 from.dim, config.most_rows > 0 ? std::min(config.most_rows, rows) : rows);
       if (!config.folder.empty() && table.rows >= 0) {
         table.index = ConcurrentRows::expected_bytes(2, rows);
         table.file = RowFile::expected_bytes(from.dim, rows);

@@ -21,6 +21,7 @@ struct StoreBill {
     int64_t in_memory() const { return memory + index; }
   };
   std::vector<Table> tables;
+  std::string shared;            ///< name of the memory that processes share; empty: memory of the process
   int64_t free_memory = 0;       ///< current free memory of this host
   bool has_cache = false;        ///< whether the config has a GPU cache
   int64_t free_gpu_memory = -1;  ///< current free memory of GPU 0; -1: there is no GPU, or no cache

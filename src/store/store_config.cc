@@ -61,6 +61,10 @@ Schema<StoreModelSection> model_schema() {
 }
 
 void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems) {
+  if (!c.shared_memory.empty() && (!c.memory || c.most_rows > 0 || c.redis || c.lasts()))
+    problems.error(pointer + "/shared_memory",
+                   "is the only level of a store: it excludes \"memory\": false, \"most_rows\", \"redis\", "
+                   "\"folder\" and \"rocksdb\"");
   if (c.rocksdb && !c.folder.empty())
     problems.error(pointer + "/folder", "is a level of files, but \"rocksdb\" is also set: keep one of them");
   if (!c.memory && !c.redis && !c.lasts())
@@ -96,6 +100,9 @@ const Schema<StoreConfig>& store_schema() {
       Schema<C>("store")
           .opt("folder", &C::folder, "folder of the level of files; omitted: no such level")
           .opt("memory", &C::memory, "keep a level in memory, above the other levels")
+          .opt("shared_memory", &C::shared_memory,
+               "name of a memory level that all processes of this host with this name share: one process loads and "
+               "updates, the others read; omitted: memory of this process")
           .opt("most_rows", &C::most_rows,
                "maximum number of rows of each table in memory; other rows are read "
                "from the level below; 0: all rows",
@@ -128,7 +135,7 @@ StoreStreamOptions StoreModelSection::stream_options() const {
 StoreOptions StoreConfig::options() const {
   StoreOptions options{.levels = {}, .update_rows_per_second = update_rows_per_second};
   if (gpu_cache) options.cache = options_of(*gpu_cache);
-  if (memory) options.levels.push_back({.most_rows = most_rows});
+  if (memory) options.levels.push_back({.most_rows = most_rows, .shared = shared_memory});
   if (redis) options.levels.push_back({.kind = StoreLevelOptions::Kind::redis, .redis = options_of(*redis)});
   if (!folder.empty()) options.levels.push_back({.kind = StoreLevelOptions::Kind::file, .folder = folder});
   if (rocksdb) options.levels.push_back({.kind = StoreLevelOptions::Kind::rocksdb, .rocksdb = options_of(*rocksdb)});

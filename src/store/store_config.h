@@ -77,6 +77,7 @@ struct StoreModelSection {
 struct StoreConfig {
   std::string folder;  ///< folder of the file level; empty: no such level
   bool memory = true;
+  std::string shared_memory;  ///< name of memory that processes share, in place of the memory of this process
   int64_t most_rows = 0;
   int64_t update_rows_per_second = 0;
   std::optional<StoreCacheSection> gpu_cache;

@@ -1,4 +1,6 @@
 // The description of a store in its lowest level: versions and their tables.
+#include <algorithm>
+
 #include "config/checked_json.h"
 #include "core/base/expect.h"
 #include "store/store_state.h"
@@ -110,8 +112,39 @@ void Store::State::read_note(const std::string& text) {
       model.versions[version->name] = version;
     }
   }
+  if (levels.back()->tables_are_snapshots()) keep_versions(models);
   const std::lock_guard lock(pointers_);
   std::swap(models_, models);
+}
+
+void Store::State::keep_versions(Models& next) {
+  for (auto& [name, model] : next) {
+    const auto known = models_.find(name);
+    if (known == models_.end()) continue;
+    for (auto& [version_name, version] : model.versions) {
+      const auto before = known->second.versions.find(version_name);
+      if (before == known->second.versions.end()) continue;
+      const Version& kept = *before->second;
+      Version::Content content = version->content.get();
+      const Version::Content old = kept.content.get();
+      const bool same = std::ranges::equal(content.tables, old.tables, [](const auto& a, const auto& b) {
+        return a->name() == b->name() && a->dim() == b->dim() && a->about().by_slot == b->about().by_slot;
+      });
+      if (!same) continue;  // a version with this name was loaded again
+      std::vector<ChangesOfTable> changes;
+      for (size_t t = 0; t < old.tables.size(); ++t)
+        changes.push_back(content.tables[t]->changes_since(*old.tables[t]));
+      content.number = old.number + 1;
+      kept.content.replace(content);
+      kept.run = version->run;
+      kept.progress->iteration = version->progress->iteration.load();
+      kept.progress->newest = version->progress->newest.load();
+      kept.progress->position = version->progress->position;
+      count_changes(*kept.progress, changes);
+      notify_listeners(kept, changes, content.number);
+      version = before->second;
+    }
+  }
 }
 
 }  // namespace hctr

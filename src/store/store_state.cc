@@ -52,8 +52,7 @@ Store::State::State(const StoreOptions& options) : rate_(options.update_rows_per
 }
 
 void Store::State::check_writable(const char* what) const {
-  if (!levels.back()->writable())
-    throw Error(Kind::usage, cat(what, ": the store's level '", levels.back()->name(), "' is open read-only"));
+  if (!levels.back()->writable()) throw Error(Kind::usage, cat(what, ": ", levels.back()->why_read_only()));
 }
 
 Store::State::VersionPointer Store::State::active(std::string_view model) const {
@@ -130,6 +129,7 @@ std::shared_ptr<StoreTable> Store::State::same_table(const Model* model, const S
 void Store::State::load(const StoreModel& from) {
   if (from.name.empty() || from.version.empty())
     throw Error(Kind::usage, "a model in a store needs a name and a version");
+  if (levels.back()->tables_are_snapshots()) check_writable("loading a version");
   if (version(from.name, from.version))
     throw Error(Kind::usage, cat("the store has version '", from.version, "' of model '", from.name,
                                  "' already; unload the existing version, or use another version name"));
@@ -176,10 +176,24 @@ void Store::State::load(const StoreModel& from) {
     model.versions[from.version] = next;
     if (model.active.empty()) model.active = from.version;
   }
-  commit();
+  try {
+    commit();
+  } catch (...) {  // full shared memory, for example
+    forget(from.name, from.version);
+    for (const std::shared_ptr<StoreTable>& table : made) table->drop();
+    throw;
+  }
+}
+
+void Store::State::forget(const std::string& name, const std::string& version) {
+  const std::lock_guard lock(pointers_);
+  const auto model = models_.find(name);
+  model->second.versions.erase(version);
+  if (model->second.versions.empty()) models_.erase(model);
 }
 
 void Store::State::activate(std::string_view model, std::string_view name) {
+  if (levels.back()->tables_are_snapshots()) check_writable("activating a version");
   if (!version(model, name)) throw Error(Kind::usage, cat("the store has no version '", name, "' of '", model, "'"));
   {
     const std::lock_guard lock(pointers_);
@@ -189,6 +203,7 @@ void Store::State::activate(std::string_view model, std::string_view name) {
 }
 
 void Store::State::unload(std::string_view model, std::string_view name) {
+  if (levels.back()->tables_are_snapshots()) check_writable("unloading a version");
   const VersionPointer gone = version(model, name);
   if (!gone) throw Error(Kind::usage, cat("the store has no version '", name, "' of '", model, "'"));
   {

@@ -23,6 +23,10 @@ std::vector<ChangesOfTable> changes_by_call(const StoreView&, std::span<const St
 /// Errors: Error(usage) naming the field.
 void check_cache_options(const StoreCacheOptions&);
 
+/// Passes an update that look-ups already see to the listeners of a version.
+void notify_listeners(const StoreView::Version&, const std::vector<ChangesOfTable>&, uint64_t number);
+void count_changes(StoreView::Version::Progress&, const std::vector<ChangesOfTable>&);
+
 struct Store::State {
   using Version = StoreView::Version;
   using VersionPointer = std::shared_ptr<const Version>;
@@ -73,7 +77,12 @@ struct Store::State {
   void check_change(const StoreTable&, const ChangesOfTable&, int64_t rows_after) const;
   /// Commits the changes of the lowest level together with the description of the store.
   void commit();
+  /// Removes a version that could not be committed, and was not active before.
+  void forget(const std::string& model, const std::string& version);
   std::string note() const;
+  /// For refresh() of a level whose tables are snapshots: versions of `next` that exist already keep their identity,
+  /// and look-ups through their views change to the new content.
+  void keep_versions(Models& next);
   void read_note(const std::string&);
   /// Errors: Error(usage) if the lowest level is read-only.
   void check_writable(const char* what) const;

@@ -148,6 +148,25 @@ StoreTableStatistics StoreTable::statistics() const {
   return all;
 }
 
+ChangesOfTable StoreTable::changes_since(const StoreTable& before) {
+  asked_ = before.asked_.load(), unique_ = before.unique_.load(), defaults_ = before.defaults_.load();
+  ChangesOfTable all;
+  for (const auto& [slot, name] : spaces()) {
+    const auto tables = find(slot);
+    ChangedRows changes;
+    const RowSink add = [&changes](std::span<const int64_t> keys, std::span<const float> rows) {
+      changes.keys.insert(changes.keys.end(), keys.begin(), keys.end());
+      changes.rows.insert(changes.rows.end(), rows.begin(), rows.end());
+    };
+    if (const auto then = before.find(slot))
+      tables->back()->differences(*then->back(), add, changes.removed);
+    else
+      tables->back()->each(add);
+    if (!changes.keys.empty() || !changes.removed.empty()) all[slot] = std::move(changes);
+  }
+  return all;
+}
+
 StoreTable::Tables StoreTable::open_levels(const std::string& space, int64_t expected) const {
   Tables tables;
   for (StoreLevel* const level : levels_) tables.push_back(level->table(space, about_.dim, expected));

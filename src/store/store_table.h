@@ -49,6 +49,9 @@ class StoreTable {
   /// Passes all rows to a sink, slot by slot.
   void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
   StoreTableStatistics statistics() const;
+  /// Compares with the same table at an earlier commit, in a store whose tables are snapshots. Also continues the
+  /// earlier table's statistics.
+  ChangesOfTable changes_since(const StoreTable& before);
   /// The existing slots and their namespaces.
   std::vector<std::pair<int32_t, std::string>> spaces() const;
 

@@ -11,12 +11,21 @@ namespace {
 
 constexpr size_t kRowsOfUpdate = 1024;  // rows that are changed between two checks of the rate limit
 
-void tell(const StoreView::Version& version, const std::vector<ChangesOfTable>& changes, uint64_t number) {
+}  // namespace
+
+void notify_listeners(const StoreView::Version& version, const std::vector<ChangesOfTable>& changes, uint64_t number) {
   for (const auto& one : version.listeners)
     if (const auto listener = one.lock()) (*listener)(changes, number);
 }
 
-}  // namespace
+void count_changes(StoreView::Version::Progress& progress, const std::vector<ChangesOfTable>& changes) {
+  for (const ChangesOfTable& table : changes)
+    for (const auto& [slot, change] : table) {
+      progress.updated_rows += static_cast<int64_t>(change.keys.size());
+      progress.removed_rows += static_cast<int64_t>(change.removed.size());
+    }
+  progress.updates += 1;
+}
 
 /// The tables that an update changes, from its begin to its end. Levels exclude their changes from other commits, and
 /// look-ups copy none of their rows to upper levels.
@@ -159,12 +168,12 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
     show(after);
-    // If the level changes at commits, it may still roll back: listeners are then notified after the commit.
-    if (!at_commit) tell(*version, pending->changes, after.number);
+    // Levels that change at commits may still roll back, so listeners are notified later.
+    if (!at_commit) notify_listeners(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);
     update.release();
     commit();
-    if (at_commit) tell(*version, pending->changes, after.number);
+    if (at_commit) notify_listeners(*version, pending->changes, after.number);
   } catch (...) {
     levels[level]->roll_back();
     version->run = run_before;
@@ -179,12 +188,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
   while (level-- > 0) change_all(level);
   show({.tables = after.tables, .pending = nullptr, .iteration = iteration, .number = after.number});
 
-  for (const ChangesOfTable& table : pending->changes)
-    for (const auto& [slot, change] : table) {
-      progress.updated_rows += static_cast<int64_t>(change.keys.size());
-      progress.removed_rows += static_cast<int64_t>(change.removed.size());
-    }
-  progress.updates += 1;
+  count_changes(progress, pending->changes);
   if (written >= 0) progress.newest = written;
   return true;
 }

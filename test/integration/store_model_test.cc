@@ -1,5 +1,8 @@
 // A model with tables in a store has the same scores as the model with its own tables.
+#include <unistd.h>
+
 #include <atomic>
+#include <numeric>
 #include <thread>
 
 #include "hctr/store.h"
@@ -121,6 +124,30 @@ TEST_F(StoreModelTest, ScoresAreThoseOfTheModelWithItsOwnTablesFromEachLevel) {
     EXPECT_EQ(score_in(model, samples_, {1, 64, 3, 300, 17}), expected) << which;
     EXPECT_LT(store.tables()[0].unique, store.tables()[0].asked) << "keys of a batch are looked up once";
   }
+}
+
+TEST_F(StoreModelTest, StoresThatShareMemoryGiveTheScoresOfOneAlone) {
+  const std::vector<float> expected = score_in(Model(at("one-run")), samples_, {4096});
+  const StoreOptions shared{.levels = {{.shared = "test-scores-" + std::to_string(::getpid())}}};
+  Store first(shared);
+  load(first);
+  Store second(shared);
+  ASSERT_FALSE(second.writable());
+  const Model of_first = served_from(first), of_second = served_from(second);
+  EXPECT_EQ(score_in(of_first, samples_, {4096}), expected);
+  EXPECT_EQ(score_in(of_second, samples_, {1, 64, 3, 300, 17}), expected);
+  const StoreView view = first.view("m");
+  const StoreView::Table table = view.tables()[0];
+  std::vector<int64_t> keys(300);
+  std::iota(keys.begin(), keys.end(), 0);
+  const std::vector<float> rows(keys.size() * static_cast<size_t>(table.dim), 0.25f);
+  const StoreTableUpdate update{.table = table.name, .keys = keys, .rows = rows.data()};
+  ASSERT_TRUE(first.apply("m", 1'000'000, {&update, 1}));
+  const std::vector<float> updated = score_in(of_first, samples_, {4096});
+  EXPECT_NE(updated, expected);
+  EXPECT_EQ(score_in(of_second, samples_, {4096}), expected) << "until it refreshes";
+  ASSERT_TRUE(second.refresh());
+  EXPECT_EQ(score_in(of_second, samples_, {4096}), updated) << "through the existing view";
 }
 
 TEST_F(StoreModelTest, FilesOfTablesAreNotNeeded) {

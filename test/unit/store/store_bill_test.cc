@@ -1,6 +1,7 @@
 #include "store/store_bill.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "core/base/files.h"
 #include "store/bound_version.h"
@@ -82,6 +83,28 @@ TEST(StoreBill, BytesOfTheGpuCacheAreThoseThatTheCacheTakes) {
   if (find_gpus().count > 0) return;
   EXPECT_NE(bill_of({}).text().find("not known"), std::string::npos) << "the size follows from the GPU";
   EXPECT_NE(bill_of({}).text().find("this machine has no GPU"), std::string::npos);
+}
+
+TEST(StoreBill, SharedMemoryIsCountedOnceForAllProcesses) {
+  const TemporaryFolder folder;
+  const int64_t rows = 3001, dim = 4;
+  std::string bytes;
+  for (int64_t key = 0; key < rows; ++key) {
+    bytes.append(reinterpret_cast<const char*>(&key), sizeof key);
+    bytes.append(16, '\0');
+  }
+  write_text(folder / "t.model", bytes);
+  StoreConfig config;
+  config.shared_memory = "test-bill-" + std::to_string(::getpid());
+  const StoreModel model{
+      .name = "m", .version = "1", .tables = {{.name = "t", .dim = dim, .model_file = folder / "t.model"}}};
+  const StoreBill bill = store_bill(config, {model});
+  Store store(config.options());
+  store.load(model);
+  EXPECT_EQ(bill.tables[0].memory, store.tables()[0].levels[0].bytes);
+  EXPECT_NE(bill.text().find("counted once for all processes that use '" + config.shared_memory + "'"),
+            std::string::npos);
+  EXPECT_EQ(*bill.json().find("shared_memory")->string(), config.shared_memory);
 }
 
 TEST(StoreBill, MostRowsBoundTheMemoryAndRowsByCallAreNotKnown) {

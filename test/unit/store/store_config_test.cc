@@ -38,6 +38,19 @@ TEST(StoreConfig, NamesLevelsModelsAndSources) {
   EXPECT_EQ(config.models[1].model, "runs/a");
 }
 
+TEST(StoreConfig, SharedMemoryIsTheOnlyLevel) {
+  const StoreOptions options = read_text_as_store(R"({"shared_memory": "ctr"})").config.options();
+  ASSERT_EQ(options.levels.size(), 1u);
+  EXPECT_EQ(options.levels[0].shared, "ctr");
+  for (const char* other :
+       {R"("memory": false)", R"("most_rows": 5, "folder": "f")", R"("redis": {})", R"("folder": "f")"}) {
+    const std::string text = std::string(R"({"shared_memory": "ctr", )") + other + "}";
+    EXPECT_TRUE(contains(message_of(Kind::config, [&] { read_text_as_store(text); }),
+                         "/shared_memory: is the only level of a store"))
+        << text;
+  }
+}
+
 TEST(StoreConfig, UnknownKeysAreErrorsWithTheNearestName) {
   const std::string message = message_of(
       Kind::config, [] { read_text_as_store(R"({"foldr": "f", "models": [{"name": "m", "modle": "x"}]})"); });
