@@ -137,7 +137,9 @@ void add_cache(const StoreCacheOptions& options, int64_t automatic, size_t first
 }  // namespace
 
 StoreBill store_bill(const StoreConfig& config, const std::vector<StoreModel>& models) {
-  StoreBill bill{.tables = {}, .shared = config.shared_memory, .free_memory = free_host_memory(),
+  StoreBill bill{.tables = {},
+                 .shared = config.shared_memory,
+                 .free_memory = free_host_memory(),
                  .has_cache = config.gpu_cache.has_value()};
   const Device gpu{DeviceKind::cuda, 0};
   const bool has_gpu = bill.has_cache && find_gpus().count > 0;
