@@ -320,7 +320,8 @@ void DeviceCache::default_misses(Session& session, std::span<const CacheRequest>
   session.done->record(stream);
 }
 
-/// Answers all keys from the source and ignores the cache.
+/// Answers all keys from the source and ignores the cache. Repeats the answer if an update changed rows meanwhile,
+/// because the source is asked once for each part.
 void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                              CacheResult& counts) {
   std::vector<ops::CacheMiss> all;
@@ -348,8 +349,15 @@ void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> req
                      static_cast<int32_t>(p), static_cast<int32_t>(part.first_key + i)});
     }
   }
-  counts = {static_cast<int64_t>(all.size()), 0};
-  answer(session, requests, stream, std::move(all), counts);
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    const uint64_t updates = updates_of_source();
+    counts = {static_cast<int64_t>(all.size()), 0};
+    answer(session, requests, stream, all, counts);
+    if (updates_of_source() == updates) return;
+    session.done->synchronize();  // the next answer reuses the session's memory
+  }
+  throw Error(Kind::data, "a look-up found no time between two updates of the tables: update less often");
 }
 
 }  // namespace hctr

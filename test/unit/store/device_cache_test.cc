@@ -264,6 +264,31 @@ TEST_P(DeviceCacheTest, ALookUpThatBypassesTheCacheAddsNoKeysToAWholePool) {
   EXPECT_TRUE(cache.whole(2));
 }
 
+TEST_P(DeviceCacheTest, ALookUpThatBypassesTheCacheIsOfOneUpdate) {
+  ChangingRows rows(10);
+  CacheSource source = rows.source();
+  int calls = 0;
+  source.rows = [&, answers = source.rows](int32_t space, std::span<const int64_t> keys, float* to, uint8_t* found) {
+    answers(space, keys, to, found);
+    if (++calls == 1) rows.set_all(3);  // an update between the answers for two parts
+  };
+  DeviceCache cache({.device = GetParam(), .wait_ms = 0}, source);
+  add_tables(cache, 64, 10);
+  rows.set_all(2);  // the cache is behind the source
+  const std::vector<int64_t> keys = {1};
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), (kSmall + kWide) * sizeof(float));
+  auto* const vectors = reinterpret_cast<float*>(there.data());
+  const std::vector<CacheRequest> requests = {{.space = 0, .keys = keys, .vectors = vectors},
+                                              {.space = 1, .keys = keys, .vectors = vectors + kSmall}};
+  cache.lookup(requests, stream.ref(), CacheMisses::answered);
+  std::vector<float> have(kSmall + kWide);
+  copy_bytes(stream.ref(), have.data(), there.data(), have.size() * sizeof(float));
+  stream.ref().synchronize();
+  EXPECT_EQ(have[0], 300001);
+  EXPECT_EQ(have[kSmall], 300001);
+}
+
 TEST_P(DeviceCacheTest, MissedAndCachedRowsAreRoundedAlike) {
   constexpr int32_t kDim = 37;
   const CacheSource source{.rows = [](int32_t, std::span<const int64_t> keys, float* rows, uint8_t* found) {
