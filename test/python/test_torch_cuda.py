@@ -186,7 +186,7 @@ class Streams(OnAGpu):
         self.equal(rows_of(bags), rows_of(want))
 
     def test_prefetched_batches_are_the_same(self):
-        """The look-up of the next batch runs beside a backward pass, which begins late."""
+        """The look-up of the next batch runs concurrently with a backward pass, which begins late."""
         for update in ("backward", "step"):
             bags, want = collection(update=update), collection(update=update)
             data = [(batch(seed, samples=32 + seed), gradient(seed, samples=32 + seed)) for seed in range(40)]
@@ -346,7 +346,7 @@ class Memory(OnAGpu):
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0)
         bags = collection()
-        train(bags, range(2))  # the process can go on
+        train(bags, range(2))  # the process can continue
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ class Runtime {
   StreamRef compute_stream() const { return adopted_ ? *adopted_ : compute_.ref(); }  ///< forward, backward, update
   /// The stream that looks up and sorts the keys of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return adopted_ ? *adopted_ : prepare_.ref(); }
-  /// The stream of prepare work that runs concurrently with an adopted stream.
-  StreamRef stream_beside_adopted() const { return prepare_; }
+  /// The runtime's own prepare stream, also after adopt_stream(). Its work runs concurrently with the adopted stream.
+  StreamRef own_prepare_stream() const { return prepare_; }
   /// The stream that uploads the batch after the next one. On several ranks it also exchanges the keys of that batch.
   StreamRef key_stream() const { return keys_; }
   /// On several ranks, the stream of exchanges between ranks. On one rank, the stream of gradient sums and updates of

@@ -173,7 +173,7 @@ struct EmbeddingSet::State {
                         keys[t], " keys of table '", options.tables[t].name, "'"));
   }
   /// Whether a prefetched batch is prepared on its own stream, concurrently with the step before it.
-  bool prepares_beside() const {
+  bool prepares_concurrently() const {
     return options.gpu >= 0 && !shared && !one_at_a_time && !runtime.compute_stream().is_capturing();
   }
   /// Later work on the compute stream starts after the preparation of prefetched batches.
@@ -235,16 +235,16 @@ struct EmbeddingSet::State {
       } else {
         reserve_batch(buffer, samples, counts);
       }
-      const bool beside = early && prepares_beside();
-      const StreamRef stream = beside ? runtime.stream_beside_adopted() : runtime.compute_stream();
-      if (beside) {
+      const bool concurrent = early && prepares_concurrently();
+      const StreamRef stream = concurrent ? runtime.own_prepare_stream() : runtime.compute_stream();
+      if (concurrent) {
         prefetched.record(runtime.compute_stream());
         prefetched.make_wait(stream);
       }
       each_table(stream,
                  [&](Context& ctx, SetTable& table) { table.prepare(ctx, buffer, samples, of_table(table, bags)); });
-      if (beside) prefetched.record(stream);
-      prefetching = beside;
+      if (concurrent) prefetched.record(stream);
+      prefetching = concurrent;
     }
     under_way.push_back({++last_batch, buffer, samples, empty, false, std::move(counts)});
     return last_batch;
