@@ -1,6 +1,8 @@
 """DLPack tensors in host memory and in GPU memory: used in place or rejected."""
 
 import ctypes as c
+import importlib
+import os
 import unittest
 
 import huge_ctr
@@ -207,12 +209,25 @@ class OfTorch(support.InFolder):
             self.assertEqual((trainer.state.iteration, trainer.state.samples), (10, 600))
 
     def test_on_a_gpu_tensors_stay_there(self):
+        self.stay_there(lambda tensor: tensor)
+
+    def test_on_a_gpu_arrays_of_cupy_stay_there(self):
+        self.stay_there(support.need("cupy").from_dlpack)
+
+    def test_on_a_gpu_arrays_of_jax_stay_there(self):
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX takes most of the GPU's memory otherwise
+        jax = support.need("jax")
+        jax.config.update("jax_enable_x64", True)
+        self.stay_there(importlib.import_module("jax.dlpack").from_dlpack)
+
+    def stay_there(self, converted):
+        """Training and scores are equal from tensors of the host and from arrays `converted` from tensors of the GPU."""
         if not self.torch.cuda.is_available():
             self.skipTest("needs a GPU")
         config = self.one_key_each()
         loader = self.loader(config)
         batches = [dict(zip(("dense", "keys", "label"), batch)) for batch in loader]
-        there = [{name: one.cuda() for name, one in batch.items()} for batch in batches]
+        there = [{name: converted(one.cuda()) for name, one in batch.items()} for batch in batches]
         losses = []
         for given in (batches, there):
             with huge_ctr.Trainer(config, device="cuda") as trainer:
