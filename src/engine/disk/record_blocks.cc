@@ -6,7 +6,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kDiskBlockBytes = int64_t{16} << 20;  // maximum bytes of records per block
-// About 1/kShareOnItsWay of the rows in memory may be in transit. That is less than one eviction moves.
+// The blocks together hold about 1/kShareOnItsWay of the rows in memory. One eviction moves more rows than that.
 constexpr int64_t kShareOnItsWay = 32;
 constexpr int64_t kLeastBlocks = 2, kMostBlocks = 16;  // limits on the number of blocks for evicted rows
 constexpr int64_t kBatchesAhead = 2;

@@ -15,7 +15,8 @@ struct OwnerColumns {
   std::byte* message = nullptr;
 };
 
-/// Part of an Exchange whose ranks write each gradient unchanged and directly to its owner.
+/// The gradient transport of an Exchange in which each rank copies every gradient, unchanged, directly to the memory of
+/// its owner.
 class GradientBlocks {
  public:
   struct Layout {

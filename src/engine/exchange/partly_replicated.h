@@ -75,7 +75,8 @@ class PartlyReplicated : public Embedding {
   }
   std::vector<SlotKey> removed_keys() override {
     std::vector<SlotKey> removed = others_.removed_keys();
-    // Do not list replicated rows as removed: such a row still exists if its owner has removed the outdated copy.
+    // Do not list replicated rows as removed. A replicated row still exists after its owner has removed the outdated
+    // copy.
     std::erase_if(removed, [&](const SlotKey& of) { return replicated_.has(of.second, of.first); });
     return removed;
   }

@@ -186,7 +186,7 @@ struct EmbeddingSet::State {
     if (std::all_of(options.tables.begin(), options.tables.end(), [](const auto& table) { return table.rows > 0; }))
       return;
     Event& mark = queue_marks[static_cast<size_t>(host_step % 2)];
-    mark.synchronize();  // recorded before the batch before the last one
+    mark.synchronize();  // waits for all batches except the last two
     mark.record(runtime.compute_stream());
   }
   /// Reserves memory for the rows of the next batch. Runs on the host.
@@ -305,7 +305,7 @@ struct EmbeddingSet::State {
   std::vector<size_t> table_of;                // [feature]: table index
   Runtime runtime;
   Buffer step;                                    // a StepState on the device
-  std::array<Event, 2> queue_marks;               // of the work before the last two batches
+  std::array<Event, 2> queue_marks;               // recorded before each of the last two batches
   Event prefetched;                               // marks the preparation of a prefetched batch
   bool prefetching = false;                       // whether the compute stream must wait for `prefetched`
   SetCommunicators comms;                         // null on a single rank

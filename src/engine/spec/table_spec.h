@@ -46,8 +46,8 @@ struct TableSpec {
   /// index.
   DirectKeys direct;
   ops::Combiner combiner = ops::Combiner::sum;
-  /// For batches that have only the slots of this rank: the index in the table of each of these slots, from 0 to
-  /// `slots` - 1. nullopt: a batch has all slots, in order.
+  /// [slot of a batch]: its index in the table, from 0 to `slots` - 1, if batches have only the slots of this rank.
+  /// nullopt: a batch has all slots, in order.
   std::optional<std::vector<int32_t>> batch_slots{};
   /// [slots]: maximum keys per bag of each slot. Required with Combiner::none, and for tables on several ranks.
   std::vector<int64_t> slot_keys;

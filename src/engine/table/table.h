@@ -89,8 +89,8 @@ class EmbeddingTable {
   void confirm_capacity(int buffer) const;
   /// If the prepared batch exceeds the limit, waits for queued steps and evicts or refuses rows. update() of all
   /// earlier prepared batches must be queued. Then queues two counts on the prepare stream: the uses of the batch's
-  /// rows if some rows are in host memory, and the batch's rows if some rows are on disk. prepare() cannot count them,
-  /// because a table may get such rows after steps are recorded.
+  /// rows if some rows are in host memory, and the batch's rows if some rows are on disk. prepare() cannot queue these
+  /// counts, because a table may get its first rows in host memory or on disk after steps are recorded.
   void enforce_limit(int buffer);
 
   /// Throws if a training or evaluation batch so far contained a key outside the range of a table with direct keys.

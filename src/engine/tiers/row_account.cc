@@ -38,7 +38,7 @@ RowAccount::~RowAccount() {
 
 int64_t RowAccount::whole_granules(int64_t bytes) const {
   const auto granularity = static_cast<int64_t>(index_.granularity());
-  // On a CPU the system allocates only touched pages.
+  // No rounding on a CPU, where the system allocates only touched pages.
   return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;
 }
 
@@ -84,7 +84,7 @@ int64_t RowAccount::besides_with_memory() const {
 }
 
 int64_t RowAccount::most_map_bytes() const {
-  // During growth the map needs 3/2 of its maximum size, because the old map also exists.
+  // While the map grows, the old and the new map both exist: together 3/2 of the map's maximum size.
   return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
 }
 
@@ -162,7 +162,7 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
                  wanted = column.granules_to(rows);
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  // Vectors and states that are moved off the device for keys and index also need host memory.
+  // Vectors and states also need host memory if they move there to make room on the device for keys and index.
   if (budget_.has_host() && !one_memory_)
     more += std::clamp<int64_t>(-room_for_numbers(besides), 0, arrays_.number_bytes_on_device());
   if (more <= 0) return;

@@ -33,7 +33,7 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
     const int64_t keys = std::min(index_.progress().rows + disk_->rows_at_end(*coming), arrays_.capacity()) +
                          rows_.batches().ring_keys();
     index_.grow(keys);
-    // Queued steps do not search the index, and no other work is queued.
+    // The index can be rebuilt now: queued steps do not search the index, and no other work is queued.
     if (!index_.has_room(keys)) index_.build(runtime_.prepare_stream());
   }
   disk_->bring(ctx, *coming);

@@ -31,7 +31,7 @@ class ConcatLinear : public FusableLayer {
                        io.out[0]);
   }
 
-  /// Also computes the wgrads: the same pass reads the inputs.
+  /// Also computes the wgrads, because this pass reads the inputs anyway.
   void backward(Context& ctx, const LayerIo& io) const override {
     ops::concat_linear_backward(ctx, io.weights[0], io.d_out[0], inputs_of(io), io.d_weights[0],
                                 stage_.use_bias ? std::optional(io.d_weights[1]) : std::nullopt, io.scratch[0]);

@@ -4,8 +4,8 @@
 namespace hctr {
 namespace {
 
-/// Whether a table may run on the elements stream. With several ranks, kernels must write directly to other ranks'
-/// memory, and all-reduces of replicated rows and the host must not be involved.
+/// Whether a table may run on the elements stream. With several ranks this requires that kernels write directly to
+/// other ranks' memory, and that the table needs neither an all-reduce of replicated rows nor the host.
 bool may_be_apart(const StepFacts& facts, const StepChoices& choices, const TableFacts& table) {
   return table.by_element && (facts.alone() || (choices.tables_merged && !table.on_disk && !table.replicated_rows));
 }
