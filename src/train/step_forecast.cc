@@ -11,9 +11,9 @@ namespace {
 // kernel (2.5 microseconds): a small GEMM still loops over its inner dimension, and some parts have several kernels.
 constexpr double kStart = 4.2e-6, kReached = 0.75;
 
-// Cost of reading random rows of 64 to 512 bytes. If no row is cached, reading a row takes as long as copying a row
-// that is 57 bytes longer at half the copy rate. But many rows are still cached from the previous batch. On average,
-// reading a row takes as long as copying the longer row at kRandom times the copy rate.
+// Reading random rows of 64 to 512 bytes takes as long as copying rows that are kMoreBytesOfRow bytes longer. If no row
+// is cached, that copy runs at half the copy rate. But many rows are still cached from the previous batch, so on
+// average the copy runs at kRandom times the copy rate.
 constexpr double kMoreBytesOfRow = 57, kRandom = 0.87;
 
 double bytes_at_random(double rows, double bytes_of_row) { return rows * (bytes_of_row + kMoreBytesOfRow) / kRandom; }

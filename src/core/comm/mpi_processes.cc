@@ -42,7 +42,7 @@ constexpr seconds kToConnect{10}, kToAbort{5};
 // at most kLongestPause.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-// for this number of waits, no yielding after other threads have competed for the core
+// after other threads have competed for the core, waits do not yield for this number of waits
 constexpr uint64_t kWaitsAsleep = 1000;
 
 void check(const char* problem) {

@@ -18,7 +18,7 @@ namespace {
 
 using BarrierClock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kBarrierYielding{20};
-// for this number of barriers, ranks do not yield after other threads have competed for cores
+// after other threads have competed for cores, ranks do not yield during this number of barriers
 constexpr uint64_t kMeetingsAsleep = 1000;
 
 }  // namespace
