@@ -78,8 +78,9 @@ struct StoreLevelOptions {
   StoreRocksOptions rocksdb{};
   StoreRedisOptions redis{};
   /// memory: a name of 1 to 100 letters, digits, '.', '_' and '-'. The processes of a host that give this name share
-  /// one copy of the rows, as the only level. One process loads and updates; refresh() in the others changes to its
-  /// last commit, and takes over when that process has ended. Empty: the memory of this process.
+  /// one copy of the rows, as the only level. One of these processes loads and updates the rows. In the other
+  /// processes, refresh() adopts the last commit, and takes over the updates when the updating process has ended.
+  /// Empty: the memory of this process.
   std::string shared{};
 };
 

@@ -306,7 +306,7 @@ class Scaling(OnAGpu):
             if not bad:
                 train(want, [seed])
             else:
-                want(batch(seed))  # adds the same rows
+                want(batch(seed))  # so that `want` also gets the rows of this batch
         self.assertEqual(bags._engine.set().updates, 4)
         self.equal(rows_of(bags), rows_of(want))
 
