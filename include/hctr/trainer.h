@@ -130,6 +130,7 @@ class HCTR_API Trainer {
   int64_t batchsize() const;
 
   // The settings below apply to later steps. Checkpoints do not store these settings: set them again after a resume.
+
   /// Sets a constant rate; none: the config's schedule. Rates of tables with a separate optimizer scale in proportion.
   void set_learning_rate(std::optional<double>);
   /// Switches to other data in the config's format, starting at their beginning; the step count continues. Errors:

@@ -73,6 +73,7 @@ class Run {
   fs::path save_checkpoint_in(const fs::path& folder);
 
   // Settings for all later steps.
+
   /// `rate`: none restores the rate of the schedule.
   void set_learning_rate(std::optional<double> rate) { rate_ = rate; }
   /// The argument is a path that may contain {rank}.
@@ -204,6 +205,7 @@ class Run {
   Error with_model(const Error&, const std::string& what);
 
   // Defined in run_unasked.cc:
+
   /// On rank 0: records that a model of this iteration is saved because the run stops or fails. Call before saving, so
   /// that no unrecorded model remains if the process is killed.
   void note_unasked_model();
@@ -217,6 +219,7 @@ class Run {
   bool save_stopped_state();
 
   // Defined in run_trained.cc:
+
   /// Collective. Records the losses that have had a sample with nonzero weight, and returns all other losses.
   std::vector<CountedSamples::Loss> uncounted_losses();
   /// Collective. Whether any step has had a sample with nonzero weight.
@@ -230,6 +233,7 @@ class Run {
   void warn_of_uncounted_losses();
 
   // Defined in run_follow.cc:
+
   /// With "follow": rank 0 starts watching for files.
   void start_following();
   /// Errors: Error(data) if the file that the checkpoint was reading has changed its size.
@@ -244,6 +248,7 @@ class Run {
   void say_waiting();
 
   // Defined in run_checkpoint.cc:
+
   /// The checkpoint that the run resumes from, if it is in the config's checkpoint folder.
   Checkpointer::Saved saved_checkpoint() const;
   /// Logs the tables that every checkpoint saves in full although the config asks for increments.

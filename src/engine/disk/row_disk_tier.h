@@ -51,6 +51,7 @@ class RowDiskTier {
   DiskUse use() const;
 
   // Called for each batch, before its lookup:
+
   /// Sets the step number of the next batch. Call forget_steps() if step numbers restart.
   void begin_step(uint32_t step);
   void forget_steps() { recent_steps_.clear(); }
@@ -84,6 +85,7 @@ class RowDiskTier {
   void drop_refused_rows();
 
   // Evictions.
+
   /// The rows that an eviction must not choose. of_batch: rows of this batch; no work may be queued. recent: rows of
   /// all batches that may be queued.
   enum class Stay { of_batch, recent };
@@ -104,6 +106,7 @@ class RowDiskTier {
   void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // Column values of rows on disk.
+
   /// The stored values of the column with this name: "vectors", "state0", "last_step", ....
   std::vector<std::byte> values(std::string_view column, std::span<const DiskRows::Row>) const;
   /// Reads the stored values of a column.

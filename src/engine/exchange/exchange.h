@@ -57,6 +57,7 @@ class Exchange {
 
   // Send keys to the owners of their rows in three calls. Between hosts (UniqueExchange) these calls cannot be recorded
   // and begin a new piece of a recording.
+
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys with a
   /// nonzero local row are not sent, but are counted in the number of keys by which a bag's mean is divided.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);

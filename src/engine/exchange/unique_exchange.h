@@ -78,6 +78,7 @@ class UniqueExchange {
   // make each call for all tables before the next call: the counts of other tables are then sent while the host waits.
   // Errors: Error(comm) naming the sender of an impossible message. On a GPU, an error inside a message is reported
   // with the next batch, and the keys of that message are skipped.
+
   /// Packs keys and sends their counts within the host. `local_rows`: see ops::KeySplit.
   void send_keys(Context&, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows, uint8_t* present);
   /// Waits for the counts, gathers the keys within the host, and sends the sizes of messages to other hosts.

@@ -89,6 +89,7 @@ class RowsInMemory {
   void open(int64_t rows);
 
   // Functions that create the first rows. The memory of these rows must be allocated.
+
   /// Creates all rows of direct keys with initial values. Waits for queued work.
   void create_all();
   /// Creates row 1 as the shared row, which all keys without an own row use. `name`: the name of the table.

@@ -30,6 +30,7 @@ class RowSaver {
       : to_(to), arrays_(arrays), changes_(changes), tier_(tier), rows_(std::move(rows)) {}
 
   // Lists of rows contain the row number of a row in memory, and -1 - (index in Rows::on_disk) of a row on disk.
+
   /// Saves all columns completely. `order`: a list of all rows; empty: rows in memory by number, then rows on disk.
   void save_all(std::vector<int64_t> order) const;
   /// Saves the increment: the rows that have changed since the base, have another number than in the base, or are not

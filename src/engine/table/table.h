@@ -240,6 +240,7 @@ class EmbeddingTable {
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& sink);
 
   // For checkpoints. No work may be queued.
+
   /// Saves everything that affects later results.
   void save_state(StateWriter);
   /// Loads the state of the same table of the same rank; rows keep their numbers. Errors: those of StateReader.

@@ -45,6 +45,7 @@ class RowAccount {
   DeviceBytes device_bytes() const { return {arrays_.number_bytes_on_device(), counted_.on_device}; }
 
   // `moving`: whether uses are counted, because some rows are in host memory.
+
   /// Returns how many of `rows` rows can have their vectors and states on the device.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }

@@ -37,6 +37,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   RowTiers& operator=(const RowTiers&) = delete;
 
   // Memory.
+
   /// Allocates memory for `rows` rows. If the device has no capacity, vectors and states of this or other tables move
   /// to the host. Errors: Error(device) with the required budget.
   void get_memory(int64_t rows);
@@ -46,6 +47,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   const RowAccount& account() const { return account_; }
 
   // Batches.
+
   /// Swaps rows between host and device by use counts, every RowMemoryLimits::move_every calls, if some rows are in
   /// host memory. Call before rows are reserved for a batch. update() of all batches prepared before must be queued.
   /// Waits for queued work.

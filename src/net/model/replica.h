@@ -118,6 +118,7 @@ class Replica {
   // A `Recording*` argument is the recording in progress, or null. Exchanges between hosts, and the host's work for
   // rows on disk, are never recorded. exchange_keys() and look_up() may run concurrently with the previous step. If the
   // plan has StepChoices::keys_ahead, exchange_keys() may also run concurrently with look_up() of the previous batch.
+
   /// With several ranks, sends the keys of the batch in `buffer` to their owner ranks.
   void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
   /// Call after exchange_keys(). Looks up, inserts and sorts the keys.
@@ -199,6 +200,7 @@ class Replica {
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8,
                                           const ModelOrigin& = {}, bool with_states = false);
   // A delta contains the rows that changed since the run's last saved model or delta.
+
   /// Marks all rows as saved in a model. The next delta contains the changes after this call.
   void note_model();
   /// Collects the changes since the model of iteration `base`, and marks these changes as saved. Rank 0 returns the
