@@ -51,7 +51,7 @@ struct Checkpointer::Writing {
   StateIndex index;               // index of this rank's file
   std::vector<HostBytes> pieces;  // contents of this rank's file that are not written yet
   LaterState later;               // contents that the writing thread reads, then writes
-  // each returns the seconds that training has waited for reads of `later`
+  // functions that each return the seconds for which training has waited for reads of `later`
   std::vector<std::function<double()>> waited;
   std::unique_ptr<StateFileWriter> file;  // null: the writing thread opens the file
   std::vector<StateIndex> files;          // on rank 0: the indices of all ranks

@@ -217,7 +217,8 @@ class StepPipeline {
   Profiler* part_times_ = nullptr;        // recordings contain events of this profiler
   std::shared_ptr<const StepPlan> plan_;  // plan of the last recorded step
   std::vector<StepBuffer> buffers_;
-  std::shared_ptr<LookAhead> look_ahead_;  // null if no rows can be on disk. Shared with an abandoned reader
+  // null if no rows can be on disk; shared because a reader that hangs is left behind with its own reference
+  std::shared_ptr<LookAhead> look_ahead_;
   std::shared_ptr<FileFeed> feed_;         // null if all files of the set are known
   ReaderOptions reading_;
   std::unique_ptr<Reader> reader_;  // null while samples are given

@@ -89,7 +89,7 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
   };
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, PartRun> runs;  // [launch, recording, part]
   std::map<Span::On, double> ended;                                  // by stream
-  // [launch] interval of a step's program; preparations are excluded
+  // [launch] the interval in which the launch's program runs, excluding preparations
   std::map<uint32_t, Piece> programs;
   std::vector<Piece> busy;
   for (const TracedWork& work : series.work) {

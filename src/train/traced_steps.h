@@ -23,7 +23,8 @@ struct TracedSeries {
 
 /// Steps on a time axis from 0 to `seconds`.
 struct TracedSteps {
-  std::vector<Span> spans;  ///< spans of parts; only a part's first span in a step carries its work
+  /// spans of parts; if a part has several spans in a step, the first span has the part's whole work
+  std::vector<Span> spans;
   int64_t steps = 0;
   double seconds = 0;
 };

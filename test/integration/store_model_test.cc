@@ -283,7 +283,7 @@ TEST_P(CachedModelTest, MissedKeysContributeNothingWhereTheStoreSaysSoAndAreCoun
   const StoreCacheStatistics statistics = model->cache_statistics().value();
   EXPECT_EQ(statistics.misses, statistics.asked);
   EXPECT_EQ(statistics.defaults, statistics.asked);
-  // a model whose tables have no rows has the same scores
+  // the scores equal those of a model whose tables have no rows
   std::vector<StoreTableSource> tables;
   for (const StoreView::Table& table : store.view("m").tables())
     tables.push_back(

@@ -324,7 +324,8 @@ class Guest {
   std::string next_message(const TcpSocket& from) const {
     std::string text = in_context(
         [&] { return at_host(); },
-        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // process 0 sends its reason at `end`
+        // process 0 sends its reason at `end`, so wait a little longer
+        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });
     constexpr std::string_view kError = "error\n";
     if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;

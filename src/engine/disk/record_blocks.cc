@@ -20,7 +20,7 @@ RecordBlocks::RecordBlocks(Device device, int64_t record_bytes, int64_t most_row
     : device_(device),
       record_bytes_(record_bytes),
       rows_at_a_time_(most_rows_at_a_time),
-      // Limit a block to a quarter of the rows of a batch, because blocks reduce the memory for rows.
+      // Blocks take memory from rows, so limit a block to a quarter of the rows of a batch.
       block_rows_(std::max<int64_t>(1, std::min(most_rows_at_a_time / 4, kDiskBlockBytes / record_bytes))) {}
 
 int64_t RecordBlocks::blocks(int64_t rows_in_memory) const {

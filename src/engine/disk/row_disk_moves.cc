@@ -56,7 +56,7 @@ ops::RecordParts RowDiskTier::parts_that_come(const RecordBlocks::Block& block, 
   parts.add({reinterpret_cast<std::byte*>(arrays_.base_places()), entry + offsetof(DiskRows::Row, place),
              sizeof(int32_t), kStride});
   parts.add({reinterpret_cast<std::byte*>(arrays_.marks()), entry + offsetof(DiskRows::Row, crc), 1,
-             kStride});  // the marks, in the lowest byte of crc
+             kStride});  // the marks are stored in the lowest byte of `crc`
   return parts;
 }
 

@@ -98,7 +98,8 @@ class RowDiskTier {
   /// chosen rows on disk, and returns the number of the chosen rows in memory.
   int64_t remove_lowest(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
 
-  /// Adds to the statistics a removal that has closed all gaps by moving `moved` rows to lower row numbers.
+  /// Adds `moved` to the statistics. Call after a removal that moved this many rows to lower row numbers to close all
+  /// gaps.
   void note_closed(int64_t moved) { moved_up_ += moved; }
 
   /// Asks the system to read the records of these keys, if they are on disk, into its cache. Does not wait. Thread-safe

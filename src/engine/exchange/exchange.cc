@@ -240,7 +240,8 @@ void Exchange::list_addresses(Runtime& runtime) {
     return remote_columns;
   };
   const auto received_from = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;  // if owners write to y, only `present` is used
+    // owners write directly to `y`, so the vectors have no address here; only `present` is read
+    if (straight_) return nullptr;
     return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
   const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
@@ -348,7 +349,7 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   wait_for_vectors(ctx);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) {
-    // mine.keys is null if the step is recorded in pieces: a piece cannot use data that depends on keys
+    // mine.keys is null if the step is recorded in pieces, because a piece cannot use data that depends on keys
     if (!at.mine.keys)
       throw Error(Kind::config,
                   "steps recorded in pieces need vectors that GPUs write directly to their destination: bags of "

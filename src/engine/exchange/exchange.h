@@ -101,9 +101,10 @@ class Exchange {
   bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
   /// Call before send_gradients(): signals that owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
-  /// receive_gradients() waits for owned_gradients(), which have the exchange dtype. If key_gradients() is null, they
-  /// are the gradients of bags, [owned_samples, owned_slots, dim / pieces]. Otherwise key_gradients() maps each key to
-  /// its gradient, and their shape is [number of gradients, 1, dim / pieces].
+  /// receive_gradients() waits for the gradients of this rank's rows. owned_gradients() returns the gradients, in the
+  /// exchange dtype. If key_gradients() is null, each bag has a gradient, and the shape is [owned_samples, owned_slots,
+  /// dim / pieces]. Otherwise key_gradients() maps each key to its gradient, and the shape is [number of gradients, 1,
+  /// dim / pieces].
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context&, int buffer);
   Tensor owned_gradients() const;

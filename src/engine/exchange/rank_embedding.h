@@ -58,8 +58,8 @@ class Embedding {
   /// Looks up, inserts and sorts the keys that this rank has received. Call after receive_keys() and bring_rows() of
   /// the same batch.
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
-  // send_vectors() and fill_local_vectors() may run on a side stream, and forward() must follow both. On one rank only
-  // forward() has work to do.
+  // send_vectors() and fill_local_vectors() may run on a side stream. Call forward() after both functions. On a single
+  // rank, only forward() does work.
 
   /// Starts to send vectors from the owners of rows to the ranks of samples. From now on other ranks may write to `y`
   /// of this rank, so all readers of the previous batch's vectors must be complete.

@@ -45,7 +45,7 @@ class UniqueExchange {
  public:
   struct Layout {
     ops::KeySplit split;                 ///< splits this rank's batches; the columns are in HostGroups::owner_order()
-    std::vector<ops::OwnerKeys> owners;  ///< [ranks]: the messages of a full-size exchange
+    std::vector<ops::OwnerKeys> owners;  ///< [ranks]: the messages, each with its maximum size
     std::vector<int64_t> most_keys;      ///< [ranks]: maximum keys of each message
     std::vector<int32_t> keys_of_bag;    ///< [split.count]: maximum keys per bag of each column
     int64_t samples = 0;                 ///< samples of a rank
@@ -96,7 +96,7 @@ class UniqueExchange {
     return layout_.gradients ? list(batches_.at(static_cast<size_t>(buffer)).key_gradients) : nullptr;
   }
   void send_vectors(Context&, int buffer, const Memory&, const OwnedRows&);
-  /// `search`: also checks sums of gradients for overflow.
+  /// `search`: the overflow check, which also checks sums of gradients.
   void send_gradients(Context&, int buffer, const Memory&, const ops::OverflowSearch& search);
   void receive_gradients(Context&, int buffer, const Memory&);
 
@@ -215,7 +215,8 @@ class UniqueExchange {
   size_t bags_, through_, asked_vectors_, owned_vectors_, answered_rows_, sums_ = 0, piece_sums_ = 0;
 
   BytesBetweenHosts bytes_;
-  int64_t full_keys_ = 0, full_vectors_ = 0, full_gradients_ = 0;  // bytes to other hosts in a full-size exchange
+  // bytes to other hosts if every message had its maximum size
+  int64_t full_keys_ = 0, full_vectors_ = 0, full_gradients_ = 0;
 };
 
 }  // namespace hctr

@@ -39,7 +39,7 @@ Load cost_replicated(const PlanProblem& problem, const PlanTable& table, size_t 
   const double distinct = std::min(rows, slot.distinct > 0 ? slot.distinct : keys);
   return {
       rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows,
-      rows * (row + vector)};  // includes the buffer of summed gradients
+      rows * (row + vector)};  // the second value includes the buffer of summed gradients
 }
 
 double waiting(const MachineSpeeds& speeds, bool exchanges, bool sums) {

@@ -82,9 +82,8 @@ class RowsInMemory {
   const Batches& batches() const { return batches_; }
   int64_t most_rows() const { return most_rows_; }
 
-  /// First and last step of growth: grow_besides_numbers() allocates the metadata of `rows` rows, then
-  /// RowArrays::grow_numbers() allocates vectors and optimizer states, then open() permits the rows to be assigned.
-  /// Errors: Error(device).
+  /// The three steps of growth. grow_besides_numbers() allocates the metadata of `rows` rows. RowArrays::grow_numbers()
+  /// allocates vectors and optimizer states. open() permits the rows to be assigned. Errors: Error(device).
   void grow_besides_numbers(int64_t rows);
   void open(int64_t rows);
 

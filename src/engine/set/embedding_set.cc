@@ -44,7 +44,7 @@ EmbeddingSet::~EmbeddingSet() {
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->join_prefetched();
       state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
-    } catch (const Error&) {                           // ignore an error of that work
+    } catch (const Error&) {                           // the work's error does not matter: its results are discarded
     }
   state_.reset();
 }

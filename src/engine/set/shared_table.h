@@ -47,7 +47,8 @@ class SharedTable {
   /// Reserves memory for the keys of this rank's samples. Runs on the host. Errors: Error(device).
   void reserve_own(int buffer, int64_t samples, int64_t keys);
   void split(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>);
-  /// list_counts() writes the features + 1 counts for rank r to counts[r * width + first] and following.
+  /// The number of counts that list_counts() writes per rank: features + 1. The counts for rank r begin at counts[r *
+  /// width + first].
   int64_t count_numbers() const { return features_.count() + 1; }
   void list_counts(Context&, int buffer, int32_t* counts, int64_t width, int64_t first);
   void take_counts(int buffer, std::vector<KeysFromRank> sent, std::vector<KeysFromRank> received);

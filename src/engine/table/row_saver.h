@@ -54,7 +54,7 @@ class RowSaver {
   /// Whether there is memory to write `rows` rows later in a given order. `rows_in_memory` of these rows are copied
   /// from memory now.
   bool fits_later(int64_t rows_in_memory, int64_t rows) const;
-  /// Schedules the columns of the listed rows to be written later. Empty: all rows of the snapshot.
+  /// Schedules the columns of the listed rows to be written later. An empty list means all rows of the snapshot.
   void leave_for_later(std::vector<int64_t> rows, const std::vector<LaterColumn>&) const;
 
   StateWriter& to_;

@@ -48,7 +48,7 @@ using SlotKey = std::pair<int32_t, int64_t>;
 /// gradient in a list of `count` gradients. sum_long_runs(), sum_row_gradients() and update() take that list instead of
 /// `dy`. Shapes: of_keys [key_capacity], the list [count, 1, dim].
 struct KeyGradients {
-  const int32_t* of_keys = nullptr;  ///< null: bags have gradients, not keys
+  const int32_t* of_keys = nullptr;  ///< null: each bag has a gradient, instead of each key
   int64_t count = 0;
 };
 

@@ -95,8 +95,8 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // With a stated device budget, memory promised to the index is already treated as used. Without a stated budget, only
-  // allocated memory reduces the free memory.
+  // With a stated device budget, memory promised to the index already counts as used. Without a stated budget, only
+  // allocated memory counts as used.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
 }
@@ -218,7 +218,7 @@ std::optional<int64_t> RowAccount::rows_to_stay(int64_t wanted) const {
   int64_t staying = 0;
   if (moved(0) > wanted + uses)
     staying = most_that_fits(0, arrays_.capacity() + 1, [&](int64_t rows) { return moved(rows) >= wanted + uses; });
-  // A negative `wanted` is free memory that part of the use counts can occupy, so fewer rows must move.
+  // If `wanted` is negative, the use counts may take that many free bytes, so fewer rows must move.
   if (moved(staying) > room || (wanted > 0 && moved(staying) <= uses)) return std::nullopt;
   return staying;
 }

@@ -22,7 +22,7 @@ class RowAccount {
   struct Rules {
     bool counts = true;         ///< whether the store needs memory other than numbers; false: rows have no elements
     bool direct = false;        ///< rows are found by arithmetic instead of an index
-    bool removes_rows = false;  ///< rows are removed, with the index memory as scratch
+    bool removes_rows = false;  ///< whether rows are removed; a removal uses the index memory as scratch
     bool rows_move = false;     ///< rows are swapped between device and host by use counts
     int64_t spare_keys = 0;     ///< the index has entries for this many more keys than there are rows
     int64_t lookup_bytes = 0;   ///< host bytes that a lookup needs

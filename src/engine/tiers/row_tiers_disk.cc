@@ -59,7 +59,7 @@ void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch&
     check_finished(index_.state());
     leave(RowDiskTier::Stay::of_batch);
   }
-  if (!fits()) close_gaps(batch);  // with admission, new keys get no free row numbers, only numbers at the end
+  if (!fits()) close_gaps(batch);  // with admission, new keys use only row numbers at the end, so gaps must be closed
 }
 
 void RowTiers::check_finished(const ops::IndexState& now) const {
@@ -100,7 +100,8 @@ std::shared_ptr<DiskSnapshot> RowTiers::snapshot(const StateWriter& to) {
   budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
-  // On several ranks training must not wait for the snapshot, because other ranks wait only for --comm-timeout.
+  // On several ranks, training must not wait for the snapshot: the other ranks would wait for this rank, and
+  // --comm-timeout limits their wait.
   std::shared_ptr<DiskSnapshot> snapshot = disk_->disk().snapshot(most, several_ranks_, why_not);
   if (!snapshot) to.later()->refused = why_not;
   return snapshot;

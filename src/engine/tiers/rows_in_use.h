@@ -40,7 +40,7 @@ class RowsInUse {
   void number_by_key();
   /// Counts the uses of a batch's rows, on the prepare stream.
   void count(const ops::RowGroups&, int64_t key_capacity);
-  /// Swaps rows every `every` calls, and then waits for queued work. Call before a batch. `always`: swap even without a
+  /// In every `every`-th call, swaps rows and waits for queued work. Call before a batch. `always`: swap even without a
   /// gain. `left`: sorted free row numbers, which are not swapped.
   void swap(int64_t every, bool always, std::span<const int32_t> left);
   /// Sets `moved`, `reads` and `reads_on_device`. Waits for the compute stream.

@@ -48,7 +48,7 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
 
 }  // namespace
 
-/// `problem(form, other)`: describes the conflict and a remedy.
+/// Adds the form of `field` to `seen`. problem(form, other) describes a conflict between two forms and a remedy.
 template <class Problem>
 void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::path& file,
                            const std::optional<KeyRule>& keys, const Problem& problem) {

@@ -146,8 +146,7 @@ class Stack : public FusableLayer {
     }
   }
 
-  /// Writes the wgrads of the first stage, whose input comes from another layer. backward() has written those of the
-  /// other stages.
+  /// Writes the wgrads of the first stage. backward() has already written the wgrads of all other stages.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }

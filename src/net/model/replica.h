@@ -213,8 +213,9 @@ class Replica {
   /// next to the dense model. Errors: those of check_model_files(), on every rank, and those of loading the files.
   void load(const Log& = Log::silent());
 
-  /// Freezes or unfreezes an embedding, or a layer by its first top. The weights, rows and states of a frozen embedding
-  /// or layer do not change. No step may be queued during the call. Recorded steps must be recorded again.
+  /// Freezes or unfreezes an embedding or a layer. `name`: the embedding's name, or the layer's first top. Frozen
+  /// weights, rows and states do not change. No step may be queued during the call. Recorded steps must be recorded
+  /// again.
   void freeze(const std::string& name, bool frozen);
 
   /// StepState::updates_before of training: Adam's t of the loaded optimizer states, or 0.
@@ -249,7 +250,7 @@ class Replica {
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   StepFacts step_facts(const Network::Binding&) const;
-  /// Arguments of a step that its calls need, including calls outside of the recording.
+  /// The arguments of a step for its calls, including calls outside of the recording.
   struct StepOf {
     int buffer;
     BatchTensors batch;

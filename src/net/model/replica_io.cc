@@ -218,7 +218,7 @@ void Replica::load(const Log& log) {
 }
 
 void Replica::save_state(StateWriter to, const ModelParts& parts) {
-  if (to.rank() == 0) {  // this state is equal on all ranks, so rank 0 saves it
+  if (to.rank() == 0) {  // these parts of the state are equal on all ranks, so rank 0 saves them
     if (parts.dense) weights_.save_state(to.in("weights"));
     if (scaler_) scaler_->save_state(to.in("loss"));
     if (!fp8_scales_.empty()) fp8_scales_.save_state(to.in("fp8"));

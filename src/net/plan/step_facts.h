@@ -51,7 +51,8 @@ struct TableFacts {
 struct StepFacts {
   std::optional<GpuTraits> gpu{};  ///< none on a CPU
   int ranks = 1;
-  bool recorded_whole = true;   ///< false if the sizes of exchanges between hosts depend on the batch
+  /// false if the sizes of exchanges between hosts depend on the batch; a step is then recorded in pieces
+  bool recorded_whole = true;
   bool tensor_cores = false;    ///< GEMMs use 16-bit types or TF32
   bool may_skip = false;        ///< a step with an inf or NaN gradient is skipped
   bool penalty = false;         ///< a regularizer reads and changes wgrads

@@ -118,8 +118,8 @@ __device__ inline void load_sample(const Vectors<T>& x, const InteractionLayout&
 
 }  // namespace tensor_cores
 
-/// Shapes as in interaction(); count <= 16 kTiles; every vector and every row of y is aligned to 16 bytes. Shared
-/// memory: layout.total * 16 bytes per warp.
+/// Like interaction(), on tensor cores. Shapes as in interaction(); count <= 16 kTiles; every vector and every row of y
+/// is aligned to 16 bytes. Shared memory: layout.total * 16 bytes per warp.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<T, 2> y) {
   cuda::start_early();
