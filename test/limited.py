@@ -68,7 +68,7 @@ def run(given, number, names, end):
 
 def output_of(text, name):
     found = re.findall(OF_A_TEST.format(re.escape(name), re.escape(name)), text, re.MULTILINE | re.DOTALL)
-    return max(found, key=len, default="")  # a test with several rounds has several outputs: the longest
+    return max(found, key=len, default="")  # a test with several rounds has several outputs; return the longest
 
 
 def main():

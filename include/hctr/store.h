@@ -136,7 +136,8 @@ struct StoreTableSource {
   std::filesystem::path file{};
   std::filesystem::path keys{}, vectors{};          ///< NumPy files
   std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
-  bool in_level = false;  ///< the lowest level already has the rows: another program wrote them under HugeCTR's names
+  /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
+  bool in_level = false;
   /// identifies the rows, like a checksum: versions share tables of equal content; empty: unknown
   std::string content{};
 };

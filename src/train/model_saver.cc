@@ -193,7 +193,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     };
     try {
       now.thread = std::thread(write);
-    } catch (const std::system_error&) {  // the system refused a thread: training waits for the write
+    } catch (const std::system_error&) {  // the system refused a thread, so training waits for the write
       write();
     }
   } catch (const Error& error) {

@@ -176,7 +176,7 @@ class Run {
   /// On rank 0, if there are several hosts: totals over all ranks. Collective.
   std::optional<TrainSummary::BetweenHosts> bytes_between_hosts();
 
-  /// Checks that all ranks found the same number of samples: each rank opens the files itself.
+  /// Checks that all ranks found the same number of samples, because each rank opens the files itself.
   void expect_one_data_set();
   // Defined in run_not_finite.cc:
   static constexpr int64_t kMostSkipped = 100;  // maximum number of consecutive skipped steps ("on_nan": "skip")

@@ -26,7 +26,8 @@ constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 // number of series without a sample after which unrecorded steps are measured instead
 constexpr int64_t kTriesOfSeries = 4;
-// Number of traced steps, and number of preceding steps that are excluded: the first run of a recording is slower.
+// Number of traced steps, and number of preceding steps that are excluded because the first run of a recording is
+// slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {

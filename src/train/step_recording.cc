@@ -53,7 +53,7 @@ void StepPipeline::record(int buffer) {
   if (plan_->choices.keys_ahead)
     at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
   at.prepare.emplace(prepare_program(buffer));
-  // Record `compute` after `prepare`: `compute` reads data that recording `prepare` has stored for this buffer.
+  // Record `compute` after `prepare`, because `compute` reads data that recording `prepare` has stored for this buffer.
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 

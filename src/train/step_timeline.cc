@@ -133,7 +133,7 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
     })));
-    // measured steps are longer, because of the events: scale each begin by (step without events / measured step)
+    // The events make measured steps longer, so multiply each begin by (step without events / measured step).
     begins.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
     })));

@@ -114,7 +114,7 @@ class Hosts : public testing::Test {
     strike();
     std::vector<Outcome> outcomes;
     for (const Started& each : started) {
-      // Host 1 may be stopped by SIGSTOP: continue its processes so that they end.
+      // Host 1 may be stopped by SIGSTOP, so continue its processes to let them end.
       if (outcomes.size() == 2) {
         const auto took = std::chrono::steady_clock::now() - begin;
         EXPECT_LT(took, seconds(kSanitized ? 60 : 30));

@@ -29,7 +29,7 @@ class ServedSamples : public ServeTest {
  protected:
   void SetUp() override {
     ServeTest::SetUp();
-    // file names in lists are looked up in the working folder first: use a folder without data files
+    // file names in lists are looked up in the working folder first, so use a folder without data files
     fs::create_directory("samples");
     fs::current_path("samples");
   }

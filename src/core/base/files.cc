@@ -100,7 +100,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (temporary_.empty()) return;
   file_.reset();
-  // Ignore the error: a destructor must not throw, and there is no other way to remove the file.
+  // Ignore the error, because a destructor must not throw, and there is no other way to remove the file.
   std::error_code ignored;
   fs::remove(temporary_, ignored);
 }

@@ -8,7 +8,7 @@
 #define HCTR_HD
 #endif
 
-/// Place before a loop whose iterations do not depend on each other: the compiler may vectorize the loop although
+/// Place before a loop whose iterations do not depend on each other. The compiler may then vectorize the loop although
 /// pointers may be equal.
 #if defined(__clang__)
 #define HCTR_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")

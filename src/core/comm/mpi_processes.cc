@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 using std::chrono::seconds;
 
-constexpr size_t kMostBytes = size_t{1} << 30;  // maximum message size: MPI counts bytes in int
+constexpr size_t kMostBytes = size_t{1} << 30;  // maximum message size, because MPI counts bytes in int
 constexpr seconds kToConnect{10}, kToAbort{5};
 
 // A wait first polls for kYielding and yields between polls. Then it sleeps between polls: at least kShortestPause, and

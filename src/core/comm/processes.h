@@ -43,7 +43,7 @@ struct JoinLimits {
   AgreedSecret* agreed = nullptr;
   /// Name of the option that sets `step`, for messages.
   std::string step_setting = "--comm-timeout";
-  bool over_tcp = false;  ///< join over TCP even under mpirun: MPI ends all processes when one ends
+  bool over_tcp = false;  ///< join over TCP even under mpirun, because MPI ends all processes when one ends
 };
 
 /// The ranks of the job that this process hosts: [first, first + count) of `total`.

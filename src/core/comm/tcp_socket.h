@@ -61,7 +61,7 @@ TcpSocket connect_to_any(const std::vector<std::string>& addresses, int port, co
 int milliseconds_until(TcpClock::time_point end);
 /// Waits until the descriptor is ready. Returns false once `end` has passed. Errors: Error(comm).
 bool wait_until_ready(int descriptor, short events, TcpClock::time_point end);
-/// Disables Nagle's algorithm: the system sends each message immediately.
+/// Disables Nagle's algorithm, so that the system sends each message immediately.
 void send_at_once(int descriptor);
 
 struct FreeAddresses {

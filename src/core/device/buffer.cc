@@ -24,7 +24,8 @@ namespace {
 
 std::byte* allocate_host(size_t bytes) {
   void* data = nullptr;
-  // Calls the new-handler on failure, as operator new does: the handler may release reserved memory (MemoryReserve).
+  // Calls the new-handler on failure, as operator new does, because the handler may release reserved memory
+  // (MemoryReserve).
   while (!(data = std::aligned_alloc(256, (bytes + 255) / 256 * 256)) && std::get_new_handler()) try {
       std::get_new_handler()();
     } catch (const std::bad_alloc&) {

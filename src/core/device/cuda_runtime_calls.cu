@@ -312,7 +312,7 @@ void* record_graph(StreamRef stream, const std::function<void()>& body) {
     body();
   } catch (...) {
     cudaGraph_t graph = nullptr;
-    cudaStreamEndCapture(stream_of(stream), &graph);  // ignore this status: the error of body() is reported
+    cudaStreamEndCapture(stream_of(stream), &graph);  // ignore this status, because the error of body() is reported
     if (graph) cudaGraphDestroy(graph);
     (void)cudaGetLastError();
     throw;

@@ -51,7 +51,7 @@ struct EventCost {
 /// selects the parts of a recording that have events; the spans of these parts include the cost of the events. Parts in
 /// which nothing is recorded are skipped.
 ///
-/// During a trace the GPU has no events: spans of GPU parts have no times, and traced() returns their kernels.
+/// During a trace the GPU has no events. Spans of GPU parts then have no times, and traced() returns their kernels.
 class Profiler {
  public:
   /// `runtime` must outlive the Profiler.

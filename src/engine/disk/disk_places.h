@@ -28,7 +28,7 @@ class DiskPlaces {
   /// Allocates `count` free places below `end`. At least `count` such places must be free.
   std::vector<uint32_t> take_before(int64_t end, int64_t count);
   void give_back(uint32_t place);
-  /// Holds the places that are in use now: until release(), they are not reused, even if they are freed.
+  /// Holds the places that are in use now. Held places are not reused until release(), even if they are freed.
   void hold() { held_ = used_; }
   void release();
   /// Removes the free places at the end of the file and returns how many were removed.

@@ -135,7 +135,7 @@ void DiskRows::count_places(int64_t before) {
 }
 
 void DiskRows::count_promises() {
-  // While the map grows, the old and the new map both exist: promise the whole new map, not only the difference.
+  // While the map grows, the old and the new map both exist, so promise the whole new map, not only the difference.
   const int64_t map = map_.entries() < entries_for_snapshot_ ? DiskMap::bytes_of(entries_for_snapshot_) : 0;
   const int64_t disk = std::max<int64_t>(0, places_for_snapshot_ - places_.total()) * record_bytes_ +
                        (map_.in_file() ? map : 0),

@@ -193,7 +193,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    // begin = 0 for every owner: all owners, including this rank, get one common message at the start of the buffer
+    // begin is 0 for every owner, because all owners, including this rank, get one common message at the start of the
+    // buffer
     of_owners.begin.assign(of_owners.begin.size(), 0);
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);

@@ -223,8 +223,8 @@ class Search {
       if (table.dim % (4 * pieces) != 0) continue;
       cut.push_back({.on_every_rank = now, .pieces = pieces});
       if (cheaper != now)
-        // also try to replicate the slots of `cheaper`: this may pay only once the other slots are split, which
-        // balances the ranks
+        // Also try to replicate the slots of `cheaper`. This may pay only once the other slots are split, which
+        // balances the ranks.
         cut.push_back({.on_every_rank = cheaper, .pieces = pieces});
     }
     try_all(t, cut);

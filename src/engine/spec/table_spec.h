@@ -68,7 +68,7 @@ struct TableSpec {
   int64_t row_limit = 0;  ///< maximum number of rows; 0: only memory limits the rows
   /// name of the setting that defines row_limit, for messages
   std::string limit_setting = "max_vocabulary_size_per_gpu";
-  /// rows are only loaded from files: memory is reserved for loaded rows, not for rows that batches add
+  /// whether rows are only loaded from files; memory is then reserved for loaded rows, not for rows that batches add
   bool loads_only = false;
   /// keys are assigned to rows between steps (RowStore::assign_rows), and batches add no rows
   bool fixed_keys = false;

@@ -84,7 +84,7 @@ int64_t RowAccount::besides_with_memory() const {
 }
 
 int64_t RowAccount::most_map_bytes() const {
-  // While the map grows, the old and the new map both exist: together 3/2 of the map's maximum size.
+  // While the map grows, the old and the new map exist together, with 3/2 of the map's maximum size.
   return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
 }
 

@@ -128,7 +128,7 @@ void RowTiers::make_device_room(int64_t rows, bool moving) {
   // Move nothing if it would not suffice; the caller then tries fewer rows.
   const bool enough = missing() <= 0 || missing() <= most();
   if (enough && missing() > 0) move_to_host(missing() - counted());
-  // the first move may have been too small: the use counts of more rows can need another allocation
+  // the first move may have been too small, because the use counts of more rows can need another allocation
   if (enough && missing() > 0) move_to_host(missing());
   if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
   if (missing() > 0) account_.throw_missing_on_device(rows, missing(), most());

@@ -85,7 +85,7 @@ int64_t RowTiers::close_up() {
     rows_.remove(
         {},
         [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
-          // Remove the rows of a refused batch: they are not rows of finished steps.
+          // Remove the rows of a refused batch, because they are not rows of finished steps.
           const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
           ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished,
                                  memory);

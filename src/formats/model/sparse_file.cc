@@ -148,7 +148,7 @@ bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLa
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
                   const std::function<void(const SparseRows&)>& sink, const Log& log) {
   const int64_t bytes = file_bytes(path);
-  if (bytes == 0) {  // an empty file: a table without rows
+  if (bytes == 0) {  // an empty file is a table without rows
     log.info("note: ", kModelFile, " '", path.string(), "' has no rows");
     return 0;
   }
@@ -259,7 +259,7 @@ void save_sparse(FileSet& set, Table& table, const SparseTarget& to) {
     else
       set.remove(stats_path);
   });
-  // export_rows() is collective: an error on this rank must not abort it.
+  // export_rows() is collective, so an error on this rank must not abort it.
   table.export_rows(!to.states.empty(), [&](const RowBlock& block) {
     unless_failed([&] {
       rows->add(block);

@@ -45,7 +45,7 @@ class NormSet : public SampleSet {
         return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
       }
       BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
-        // a partial selection needs no search: count() has found the records
+        // a partial selection needs no search, because count() has found the records
         if (!rows.some()) find_norm_records(*set.infos_[chunk.file], chunk);
         return parse_norm_chunk(*set.infos_[chunk.file], chunk, rows, set.policy_, scratch, block);
       }

@@ -88,7 +88,7 @@ class SlotFill {
   /// Copies the bags of a range. The keys fit the capacity.
   template <class From>
   void add(const RowRange& range, const From* keys) {
-    if (range.block->has_ones(place_.record_slot)) {  // no truncation: limits allow at least one key
+    if (range.block->has_ones(place_.record_slot)) {  // no truncation, because limits allow at least one key
       for (int64_t r = 0; offsets_ && r < range.count; ++r) offsets_[r] = at_ + static_cast<int32_t>(r);
       copy_keys(keys + begin_of_ones(range, place_.record_slot), range.count, keys_ + at_);
       at_ += static_cast<int32_t>(range.count);

@@ -168,11 +168,11 @@ class TextChunkParser : public Parser {
 
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
     const fs::path& path = set_.files_[chunk.file];
-    if (!rows.some()) read(chunk);  // a partial selection needs no read: count() has read the chunk
+    if (!rows.some()) read(chunk);  // a partial selection needs no read, because count() has read the chunk
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)
-        // no line number: counting lines for many bad records would be slow
+        // no line number, because counting lines for many bad records would be slow
         return cat("'", path.string(), "': the record at byte ", offset);
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };

@@ -209,7 +209,7 @@ PendingDelta::~PendingDelta() {
   if (complete_) return;
   tables_.clear();
   files_.reset();
-  std::error_code ignored;  // an error is ignored: the next run removes remaining files
+  std::error_code ignored;  // an error is ignored, because the next run removes remaining files
   fs::remove_all(part_, ignored);
 }
 

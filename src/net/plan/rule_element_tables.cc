@@ -13,7 +13,7 @@ bool may_be_apart(const StepFacts& facts, const StepChoices& choices, const Tabl
 bool move_element_tables(const StepFacts& facts, StepChoices& choices) {
   for (size_t e = 0; e < facts.tables.size(); ++e)
     if (may_be_apart(facts, choices, facts.tables[e])) choices.element_tables.push_back(e);
-  // every table qualifies: no separate stream is needed
+  // if every table qualifies, no separate stream is needed
   if (choices.element_tables.size() == facts.tables.size()) choices.element_tables.clear();
   return !choices.element_tables.empty();
 }

@@ -42,7 +42,8 @@ struct LayerFacts {
 
 struct TableFacts {
   std::string name;
-  bool by_element = false;  ///< vector size is not a multiple of four: separate kernels pool and update such vectors
+  /// whether the vector size is not a multiple of four, so that separate kernels pool and update the vectors
+  bool by_element = false;
   bool on_disk = false;     ///< rows may be on disk, so the host takes part in look-ups
   // For several ranks; see engine/exchange/rank_embedding.h:
   bool replicated_rows = false, exchanges_by_kernels = false, sends_by_engines = false;

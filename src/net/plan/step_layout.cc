@@ -92,7 +92,7 @@ std::vector<TableGroup> evaluation_groups(const StepFacts& facts) {
     if (facts.alone() && !facts.tables[e].on_disk)
       merged.push_back(e);
     else
-      groups.push_back({{e}, false});  // in table order: every rank runs collectives in the same order
+      groups.push_back({{e}, false});  // in table order, because every rank runs collectives in the same order
   }
   if (!merged.empty()) groups.push_back({merged, true});
   return groups;

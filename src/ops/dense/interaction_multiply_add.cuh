@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(64)
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   uint4* const vectors = shared + warp * layout.total;
-  float* const out = reinterpret_cast<float*>(vectors);  // vector 0, then the pairs: a row of y
+  float* const out = reinterpret_cast<float*>(vectors);  // a row of y: vector 0, then the pairs
   const int side = (x.count + kSideOfPairs - 1) / kSideOfPairs, tiles = side * (side + 1) / 2;
   const int pairs = static_cast<int>(pairs_of(x.count)), width = x.dim + pairs + 1;
   int i, j;

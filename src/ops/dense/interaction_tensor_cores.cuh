@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, I
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
   uint4* vectors = shared + warp * layout.total;
-  T* out = reinterpret_cast<T*>(vectors);  // row 0 of the vectors, then the pairs: a row of y
+  T* out = reinterpret_cast<T*>(vectors);  // a row of y: row 0 of the vectors, then the pairs
   const int pairs = x.count * (x.count - 1) / 2, width = x.dim + pairs + 1;
   for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < y.size(0);
        b += static_cast<int64_t>(gridDim.x) * warps) {

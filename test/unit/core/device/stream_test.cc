@@ -76,7 +76,7 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
       program.run();
     };
     EXPECT_EQ(message_of(Kind::config, run), "mine");
-    stream.synchronize();  // must not throw: the stream is still usable
+    stream.synchronize();  // must not throw, because the stream is still usable
   }
 }
 

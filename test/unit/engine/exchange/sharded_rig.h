@@ -280,7 +280,7 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
         throw;
       }
     });
-  } catch (const Error&) {  // may be a follow-up error of another rank: throws the original error
+  } catch (const Error&) {  // may be a follow-up error of another rank, so throw the original error
     throw Error(group.failure()->error);
   }
   return outcome;
