@@ -171,7 +171,8 @@ void* allocate(int index, size_t bytes) {
   }
   HCTR_CHECK(status);
   HCTR_CHECK(cudaMemset(data, 0, bytes));
-  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // our non-blocking streams do not synchronize with the default stream
+  // wait for the default stream, because our non-blocking streams do not synchronize with it
+  HCTR_CHECK(cudaStreamSynchronize(nullptr));
   return data;
 }
 void free(int index, void* data) noexcept {

@@ -85,7 +85,7 @@ void DiskRows::fetch(std::span<const Row> rows) const {
         try {
           file_.read(offset(each.row.place), {each.memory, static_cast<size_t>(record_bytes_)});
           each.good = checksum(each.row, each.memory) == each.row.crc;
-        } catch (const Error&) {  // read() of the row will report the error
+        } catch (const Error&) {  // ignore the error, because read() of the row will report it again
         }
       }
     });

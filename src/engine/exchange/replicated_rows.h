@@ -16,9 +16,9 @@
 
 namespace hctr {
 
-/// The replicated rows are one of: all rows of a table with direct keys; the rows of some of its slots; or the rows of
-/// keys that are assigned between steps (TableSpec::fixed_keys), initially none, at most row_limit. The calls of a step
-/// are collective.
+/// The replicated rows are one of three sets: all rows of a table with direct keys; the rows of some of its slots; or
+/// the rows of keys that are assigned between steps (TableSpec::fixed_keys), initially none and at most row_limit. The
+/// calls of a step are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);

@@ -106,8 +106,8 @@ class SharedTable {
   bool sends_to(int rank) const { return place_.on(rank); }
   int64_t bags(const Batch& of) const { return features_.count() * of.input.batch_samples; }
   int64_t received_bags(const Batch& of) const { return features_.count() * of.received_samples; }
-  /// The keys and bags of one feature from one rank: the number of keys and bags, and the index of the first key and
-  /// bag, both in the order by rank and in the batch.
+  /// The keys and bags of one feature from one rank: how many there are, and the index of the first key and of the
+  /// first bag, in the order by rank and in the batch.
   struct Piece {
     int64_t by_rank, in_batch, keys, bag_by_rank, bag_in_batch, bags;
   };

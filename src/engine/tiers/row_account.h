@@ -20,7 +20,7 @@ namespace hctr {
 class RowAccount {
  public:
   struct Rules {
-    bool counts = true;         ///< whether the store needs memory other than numbers; false: rows have no elements
+    bool counts = true;         ///< whether the budget counts the store's memory; false if rows have no elements
     bool direct = false;        ///< rows are found by arithmetic instead of an index
     bool removes_rows = false;  ///< whether rows are removed; a removal uses the index memory as scratch
     bool rows_move = false;     ///< rows are swapped between device and host by use counts

@@ -90,7 +90,8 @@ class ParquetParser : public Parser {
       const ParquetField& field = group.field(c);
       HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
                   chunk.records);
-      if (rows.some() && rows.spans().size() > 1)  // in a shuffled set, many spans have a single row
+      // in a shuffled set, many spans have a single row, so gather the rows first
+      if (rows.some() && rows.spans().size() > 1)
         if (const auto gathered = gather_rows(field.type, piece.values, rows.spans(), gathered_)) {
           rows_.add(c, field, *gathered);
           continue;

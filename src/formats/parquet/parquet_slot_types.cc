@@ -33,7 +33,7 @@ bool is_time(ValueForm form) {
 /// Whether equal values in two forms get equal keys.
 bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (a == b) return true;
-  if (is_time(a) || is_time(b))  // a date has the same text in most files; times have several notations
+  if (is_time(a) || is_time(b))  // a date has the same text in most files, but a time has several notations
     return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
   // numbers and booleans are equal as numbers: true is 1

@@ -106,7 +106,7 @@ struct FullyConnected {
   bool searches_x(Context&, const Io&) const;
   /// x W, plus the bias if use_bias, with ReLU if relu_with_bias().
   void multiply(Context&, const Io&, const Tensor& sums) const;
-  /// backward() of an FP8 stage.
+  /// The form of backward() for an FP8 stage.
   void backward_fp8(Context&, const Io&) const;
 };
 

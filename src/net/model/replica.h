@@ -158,7 +158,7 @@ class Replica {
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
-  /// Embedding::have_rows() of the given embedding.
+  /// Returns Embedding::have_rows() of the embedding with this index.
   std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys) {
     return tables_[embedding]->have_rows(keys);
   }

@@ -180,7 +180,7 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
     bytes = scratch.temporary_bytes;
     if (!runs_in_tiles) select_runs(scratch, bytes, groups, capacity, stream);
   });
-  // scratch.bags is free now: the sort has read the unsorted bags.
+  // scratch.bags is free now, because the sort has read the unsorted bags.
   if (runs_in_tiles) return list_runs_in_tiles(ctx, groups, reinterpret_cast<TileRuns*>(scratch.bags), capacity);
   launch_lockstep<find_long_runs, kBagThreads>(ctx, "find_long_runs", grid_for(capacity, kBagThreads).blocks, groups,
                                                capacity);

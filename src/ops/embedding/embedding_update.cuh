@@ -267,7 +267,7 @@ std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
               .blocks};
 }
 
-/// update_rows() for rows that are accessed through Rows.
+/// Runs update_rows() for rows that are accessed through Rows.
 template <class Rows>
 void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
                     Combiner combiner, const Tensor& dy, const float* piece_sums, const RowData& data) {
@@ -295,7 +295,7 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
       });
 }
 
-/// sweep_rows() for rows that are accessed through Rows.
+/// Runs sweep_rows() for rows that are accessed through Rows.
 template <class Rows>
 void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, const RowData& data) {
   dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; },
