@@ -17,13 +17,13 @@ namespace hctr {
 struct RankAbout {
   std::string host;  ///< name of the host
   int process = 0;
-  std::string device;  ///< its description
+  std::string device;  ///< description of the rank's device
   /// version of the GPU driver, empty on a CPU; version of this program
   std::string driver, version;
   std::string gpu_id;  ///< id of the GPU, from gpu_links(); empty on a CPU
   /// GPUs of the same host: those joined to this GPU by NVLink; those without peer access to it
   std::vector<std::string> nvlink = {}, unreachable = {};
-  int64_t clock_ms = 0;      ///< since 1970
+  int64_t clock_ms = 0;      ///< milliseconds since 1970
   std::string host_id = {};  ///< NCCL_HOSTID, if it differs from the host's name
 
   /// The key that identifies a host, as in Communicator::host_of.

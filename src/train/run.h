@@ -302,7 +302,7 @@ class Run {
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;
   } every_;                                  // intervals of the current call
-  std::set<std::string> frozen_;             // by freeze()
+  std::set<std::string> frozen_;             // names passed to freeze()
   bool stopping_ = false, trained_ = false;  // trained_: whether this process has run a step
   bool called_ = false;                      // whether an earlier call has trained
   bool pass_ended_ = false;                  // whether the reader is at the end of a pass

@@ -141,7 +141,7 @@ bool Run::note_best() {
   const MetricType* type = config_.solver.best_metric();
   if (!type || !has_trained()) return false;
   const auto found = now_.metrics.find(type->name);
-  if (found != now_.metrics.end() && std::isnan(found->second)) {  // decides nothing
+  if (found != now_.metrics.end() && std::isnan(found->second)) {  // an undefined metric is no better and no worse
     ++now_.undefined_evaluations;
     return false;
   }

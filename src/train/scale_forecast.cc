@@ -26,8 +26,8 @@ struct Traffic {
   std::vector<double> vectors;
   // vectors that each host sends to other hosts; the gradients sent back have the same size
   std::vector<double> vectors_away;
-  double keys = 0, keys_away = 0;    // sent by a GPU; sent by a host
-  double replicated = 0;             // gradients of rows replicated on every GPU
+  double keys = 0, keys_away = 0;  // sent by a GPU; sent by a host
+  double replicated = 0;           // gradients of rows replicated on every GPU
 };
 
 /// Bytes that a host sends to other hosts for a slot whose rows all belong to the other hosts.

@@ -14,7 +14,7 @@ namespace hctr {
 /// A cluster of equal hosts with the links between them. Rates are one way.
 struct Cluster {
   struct Links {
-    double bytes = 0;    ///< a second
+    double bytes = 0;    ///< bytes per second
     double seconds = 0;  ///< latency of an exchange
   };
   int64_t hosts = 1, gpus = 8;  ///< `gpus`: number per host

@@ -219,7 +219,7 @@ class StepPipeline {
   std::vector<StepBuffer> buffers_;
   // null if no rows can be on disk; shared because a reader that hangs is left behind with its own reference
   std::shared_ptr<LookAhead> look_ahead_;
-  std::shared_ptr<FileFeed> feed_;         // null if all files of the set are known
+  std::shared_ptr<FileFeed> feed_;  // null if all files of the set are known
   ReaderOptions reading_;
   std::unique_ptr<Reader> reader_;  // null while samples are given
   struct {

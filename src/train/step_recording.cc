@@ -81,7 +81,7 @@ void StepPipeline::run(int buffer, int64_t step, double learning_rate, Replay pa
 void StepPipeline::prepare(int buffer, int64_t step) {
   StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
   const bool together = comm_.size() > 1 && model_.may_refuse();
-  bool exchanged = false;  // the keys
+  bool exchanged = false;  // whether ranks have exchanged the keys
   std::optional<Error> refusal;
   const auto unless_refused = [&](const auto& body) {
     try {

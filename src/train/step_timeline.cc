@@ -14,7 +14,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kRounds = 3;           // number of rounds; each round times each part once
-constexpr size_t kLeastTogether = 2;    // parts
+constexpr size_t kLeastTogether = 2;    // minimum number of parts that are timed together
 constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap is treated as a kernel start, not as a wait
 constexpr double kEventsOfGap = 2;      // gaps of up to this multiple of an event's cost are treated as no gap
 constexpr double kUnsure = 1e-6;        // tolerance, in seconds, for the cost of an event
@@ -170,7 +170,7 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     begins[compute[c]] = at;
     at += (std::max(0.0, lengths[compute[c]] - out.events) + gaps[c]) * scale;
   }
-  std::map<Span::On, double> ended;  // by stream
+  std::map<Span::On, double> ended;  // for each stream: the end of the last part
   for (size_t i = 0; i < parts.size(); ++i) {
     Span span = parts[i];
     span.begin = of_next_batch(span) ? begins[i] : std::max(0.0, begins[i]);

@@ -88,7 +88,7 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
     std::vector<Piece> pieces;
   };
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, PartRun> runs;  // [launch, recording, part]
-  std::map<Span::On, double> ended;                                  // by stream
+  std::map<Span::On, double> ended;                                  // for each stream: the end of the last part
   // [launch] the interval in which the launch's program runs, excluding preparations
   std::map<uint32_t, Piece> programs;
   std::vector<Piece> busy;

@@ -30,7 +30,7 @@ struct TracedSteps {
 };
 
 /// The part to which kernel starts are attributed.
-constexpr std::string_view kStartOfKernels = "kernels";  // its type
+constexpr std::string_view kStartOfKernels = "kernels";  // type of the part
 
 /// Adds the complete steps of the series. A step lasts from its first kernel on the compute stream to the next step's
 /// first kernel. Excludes the first kIrregularFirst steps, which begin with an empty queue, and the last kIrregularLast

@@ -322,10 +322,9 @@ class Guest {
   }
   std::string at_host() const { return cat("joining process 0 at ", launch_.address, ", port ", launch_.port); }
   std::string next_message(const TcpSocket& from) const {
-    std::string text = in_context(
-        [&] { return at_host(); },
-        // process 0 sends its reason at `end`, so wait a little longer
-        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });
+    std::string text = in_context([&] { return at_host(); },
+                                  // process 0 sends its reason at `end`, so wait a little longer
+                                  [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });
     constexpr std::string_view kError = "error\n";
     if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;

@@ -308,7 +308,7 @@ void ReservedBuffer::release() {
       for (const Chunks::Chunk& chunk : chunks_->mapped) cuda::unmap(data_ + chunk.offset, chunk.bytes, chunk.handle);
     chunks_->mapped.clear();
   } else if (bytes_ > 0) {
-    // A new mapping over the range frees the pages; later pages are zero.
+    // A new mapping over the range frees the pages. Pages that are mapped there later are zero.
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     if (::mmap(data_, bytes_, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) std::memset(data_, 0, bytes_);
   }

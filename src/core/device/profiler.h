@@ -39,7 +39,7 @@ std::string_view word(Span::On);
 /// GPU seconds that the two events of a part cost in recorded work.
 struct EventCost {
   double between = 0;  ///< between two events without work in between
-  double around = 0;   ///< two events around a kernel, minus the kernel's own time
+  double around = 0;   ///< between two events around a kernel, minus the kernel's own time
 };
 
 /// Measures spans between start() and stop(). The Runtime points to the Profiler during that time. Used by the thread

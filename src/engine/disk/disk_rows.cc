@@ -17,7 +17,7 @@ namespace {
 constexpr int kDiskThreads = 16;              // concurrent disk requests
 constexpr size_t kMostRunBytes = 256 * 1024;  // maximum bytes of a request
 constexpr int64_t kSegmentBytes = 256 * 1024;
-constexpr int64_t kFreeShare = 2;      // rows are compacted if more than 1/kFreeShare of the file is free
+constexpr int64_t kFreeShare = 2;  // rows are compacted if more than 1/kFreeShare of the file is free
 // if at most 1/kRoomForOthers of the budget is left, the file reuses free places before it grows
 constexpr int64_t kRoomForOthers = 4;
 constexpr int64_t kChecksumsAtATime = 64;

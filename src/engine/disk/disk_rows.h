@@ -117,7 +117,7 @@ class DiskRows : private RowDiskUser {
   int64_t rows_ahead() const { return rows_ahead_; }
   /// Bytes read from the disk device because of page cache misses; 0 if the system does not count them.
   struct Fetched {
-    int64_t ahead = 0;  ///< by read_ahead()
+    int64_t ahead = 0;  ///< bytes read by read_ahead()
     int64_t again = 0;  ///< read a second time by read(), because the system had dropped the pages after read_ahead()
   };
   /// Thread-safe.

@@ -21,7 +21,7 @@ class GradientBlocks {
  public:
   struct Layout {
     std::vector<OwnerColumns> owners;  ///< [rank]
-    int own = 0;                       ///< this rank
+    int own = 0;                       ///< number of this rank
     int64_t samples = 0;               ///< samples of this rank
     int64_t columns = 0;               ///< columns of a sample
     int64_t vector_bytes = 0;          ///< bytes of a column's vector

@@ -368,7 +368,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
     for (size_t i = 0; i < part.keys.size(); ++i) {
       const int64_t slot = part.slots.empty() ? 0
                                               : static_cast<int64_t>(part.slots[i]) *
-                                                    // index of the slot's first piece, for column-sharded rows
+                                                    // for column-sharded rows: index of the slot's first piece
                                                     spec.direct.pieces;
       const auto row = static_cast<size_t>(index.row(part.keys[i], static_cast<int32_t>(slot)));
       if (row == 0) continue;  // another rank owns the row

@@ -49,7 +49,7 @@ struct StateSpec {
 /// A layer's element-wise function, described so that another layer can apply the function.
 struct ElementFunction {
   enum class Kind { relu, dropout } kind = Kind::relu;
-  float rate = 0;       ///< of dropout
+  float rate = 0;       ///< dropout rate
   uint64_t stream = 0;  ///< random stream of dropout
 };
 

@@ -104,9 +104,9 @@ class Stack : public FusableLayer {
       Operand next{};
       if (i + 1 < stages_.size()) {
         next = {Operand::In::scratch, spec.scratch.size()};
-        spec.scratch.push_back(y);  // its value
+        spec.scratch.push_back(y);  // the value of y
         if (!own) product.d_y = {Operand::In::scratch, spec.scratch.size()};
-        of_backward(y);  // and gradient
+        of_backward(y);  // the gradient of y
       }
       if (stage.has_weight_product()) spec.traits.weight_products.push_back(product);
       product.x = next;
@@ -174,7 +174,8 @@ class Stack : public FusableLayer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
-      if (stage.fp8) stage.finished_by_reader = false;  // in FP8, the pass that rounds the gradient also computes drelu
+      // in FP8 the reader does not compute drelu, because the pass that rounds the gradient does
+      if (stage.fp8) stage.finished_by_reader = false;
       any = any || stage.fp8;
       width = stage.num_output;
     }

@@ -27,7 +27,7 @@ namespace hctr {
 
 /// Facts about the run, recorded in the manifest of model files.
 struct ModelOrigin {
-  std::string run;  ///< its id
+  std::string run;  ///< the id of the run
   Json data{};      ///< fingerprint of the training data
   std::string run_folder = {};
 };
@@ -294,7 +294,7 @@ class Replica {
   std::vector<TableSpec> specs_of_others_;  // specs of tables that this replica does not hold
   bool wide_keys_loaded_ = false;           // whether a loaded key needs 8 bytes
   int64_t updates_before_ = 0;              // Adam's t of the run that wrote the loaded optimizer states
-  StepFacts facts_of_tables_;               // without layers
+  StepFacts facts_of_tables_;               // the facts of tables; `layers` is empty
 };
 
 }  // namespace hctr

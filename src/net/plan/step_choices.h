@@ -42,7 +42,7 @@ struct StepChoices {
 struct StepRule {
   const char* name;
   const char* reason;
-  const char* gain;  ///< as measured
+  const char* gain;  ///< the measured gain
   bool (*decide)(const StepFacts&, StepChoices&);
 };
 

@@ -44,7 +44,7 @@ struct TableFacts {
   std::string name;
   /// whether the vector size is not a multiple of four, so that separate kernels pool and update the vectors
   bool by_element = false;
-  bool on_disk = false;     ///< rows may be on disk, so the host takes part in look-ups
+  bool on_disk = false;  ///< rows may be on disk, so the host takes part in look-ups
   // For several ranks; see engine/exchange/rank_embedding.h:
   bool replicated_rows = false, exchanges_by_kernels = false, sends_by_engines = false;
 };

@@ -87,7 +87,7 @@ struct TableGroup {
 struct StepPlan {
   StepFacts facts;
   StepChoices choices;
-  std::vector<const StepRule*> rules;  ///< that apply
+  std::vector<const StepRule*> rules;  ///< the rules that apply to the step
   std::vector<PlannedCall> calls;
   std::vector<TableGroup> groups;
   /// [event] whether the event connects two recorded pieces, or the recording and a call outside of it

@@ -62,7 +62,7 @@ __global__ void fm_order2_backward_kernel(View<const T, 2> x, View<const T, 2> d
   }
 }
 
-constexpr int kStagedRows = 16;  // per block
+constexpr int kStagedRows = 16;  // rows that a block stages in shared memory
 constexpr int64_t kMostStagedBytes = 32 * 1024;
 
 /// Computes y, or dx from dy if kBackward. A block stages kStagedRows samples in shared memory.

@@ -34,9 +34,10 @@ __device__ inline void for_pairs(int i, int j, int side, int count, const Body& 
     }
 }
 
-/// Shapes as in interaction(); at most kMostMultiplied vectors; every vector and every row of y is aligned to 16 bytes.
-/// Shared memory: layout.total * 16 bytes per warp. One side of a tile consists of the vectors i, i + side, i + 2 side,
-/// ...: adjacent lanes read adjacent vectors. The odd stride in 16-byte units avoids bank conflicts.
+/// Like interaction(), in f32 by multiply-adds. Shapes as in interaction(); at most kMostMultiplied vectors; every
+/// vector and every row of y is aligned to 16 bytes. Shared memory: layout.total * 16 bytes per warp. One side of a
+/// tile consists of the vectors i, i + side, i + 2 side, ..., so that adjacent lanes read adjacent vectors. The odd
+/// stride in 16-byte units avoids bank conflicts.
 __global__ void __launch_bounds__(64)
     interaction_multiply_add_kernel(Vectors<float> x, InteractionLayout layout, View<float, 2> y) {
   cuda::start_early();

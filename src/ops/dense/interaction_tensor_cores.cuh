@@ -224,7 +224,8 @@ constexpr int backward_blocks(int tiles) {
   return 0;
 }
 
-/// Shapes as in interaction_backward(); dy and the gradients have the same alignment as x and y in the forward kernel.
+/// Like interaction_backward(), on tensor cores. Shapes as in interaction_backward(); dy and the gradients have the
+/// same alignment as x and y in the forward kernel.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
     interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<const T, 2> dy,

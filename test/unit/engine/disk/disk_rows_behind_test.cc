@@ -75,7 +75,7 @@ RowMemoryLimits behind_limits(const TemporaryFolder& folder, int64_t rows) {
 /// Readahead runs while rows are evicted, fetched, and evicted again with another version.
 TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   const TemporaryFolder folder;
-  // With little free space (2500), rows are written to scattered free records, and rows are compacted.
+  // With little free space (2500), rows are written to scattered free records, and are compacted.
   for (const int64_t room : {2500, 20000}) {
     SCOPED_TRACE(room);
     RowMemory budget(Device{}, behind_limits(folder, room));

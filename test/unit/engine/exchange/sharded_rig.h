@@ -81,7 +81,7 @@ class ThreadComm : public HostComm {
 struct ShardedRun {
   PlacementRule kind = PlacementRule::localized;
   TableSpec spec;
-  int most_keys = 3;                  ///< per bag
+  int most_keys = 3;                  ///< maximum number of keys per bag
   std::vector<int64_t> slot_sizes{};  ///< sizes of slots with direct keys
   std::vector<Bags> batches{};
   /// Gradients [step] of [samples, columns, dim]. If empty, gradients are computed from the vectors, so that a
