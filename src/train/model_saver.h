@@ -63,7 +63,7 @@ class ModelSaver {
   void replace_others() { replaces_others_ = true; }
   /// For a resumed run: sets its last saved model.
   void go_on(Saved saved) { last_ = std::move(saved); }
-  /// Whether models can be saved: there is a run folder or a snapshot_prefix.
+  /// Whether models can be saved. Requires a run folder or a snapshot_prefix.
   bool has_place() const { return !prefix_.empty(); }
   /// The last saved full model.
   const std::optional<Saved>& last() const { return last_; }

@@ -147,7 +147,8 @@ class Run {
   bool note_best();
   /// Warns once if a metric that controls training is undefined, with the reason.
   void warn_of_undefined_metrics();
-  /// Whether the run saves a best and a final model: the config allows it, and there is a path for them.
+  /// Whether the run saves a best and a final model. Requires that the config allows both models, and that there is a
+  /// path for them.
   bool saves_model() const { return config_.solver.final_snapshot && saver_.has_place(); }
   void save_final_model();
   void display(double rate);

@@ -26,7 +26,7 @@ const Span& part_of(const TracedSeries& series, const TracedWork& work) {
 /// Whether `on` is a single stream of the Runtime, on which kernels run one after another.
 bool is_one_stream(Span::On on) { return on != Span::On::other && on != Span::On::host; }
 
-/// Whether the work begins a step: it belongs to the first part of a recording on the compute stream.
+/// Whether the work begins a step. True if the work belongs to the first part of a recording on the compute stream.
 bool begins_step(const TracedSeries& series, const TracedWork& work) {
   if (!work.mark || work.mark->recording == PartMark::kQueued) return false;
   const std::vector<Span>& parts = parts_of(series, *work.mark);

@@ -72,7 +72,7 @@ class RowDiskTier {
   void find_again(Arrivals&) const;
   /// The number of arrivals for which no row number is free. They get new row numbers after the last row.
   int64_t rows_at_end(const Arrivals&) const;
-  /// Whether bring() has work: some arrivals are on disk, or are new and get a free row number.
+  /// Whether bring() has work. True if some arrivals are on disk, or are new and get a free row number.
   bool has_work(const Arrivals&) const;
   /// Whether evaluations have queued lookups since the last call that returned true.
   bool consume_lookups() { return std::exchange(lookups_queued_, false); }

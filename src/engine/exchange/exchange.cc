@@ -86,7 +86,7 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
-/// Whether owners can write vectors directly to y: each vector must be computed by a single owner.
+/// Whether owners can write vectors directly to y. Requires that a single owner computes each vector.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;

@@ -28,7 +28,7 @@ class GradientBlocks {
   };
   GradientBlocks(Runtime&, Layout);
 
-  /// Whether `dy` can be sent by copy engines: its samples must be contiguous.
+  /// Whether copy engines can send `dy`. Requires contiguous samples.
   bool takes(const Tensor& dy) const;
   /// Copies dy to all owners. Can be recorded, but not in a Lockstep.
   void send(Context&, Tensor dy);

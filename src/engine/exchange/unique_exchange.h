@@ -56,9 +56,9 @@ class UniqueExchange {
     DType dtype = DType::f32;            ///< dtype of exchanged vectors and gradients
     DType storage = DType::f32;          ///< dtype of rows
     bool gradients = true;               ///< whether send_gradients() is ever called
-    /// Whether a host sums before it sends: the gradients of each key, and the rounded vectors of each bag. These sums
-    /// can change the last bits of results. If false, owners receive the gradients of all bags, and the order of
-    /// additions does not change.
+    /// Whether a host adds up the gradients of each key, and the rounded vectors of each bag, before it sends them.
+    /// These sums can change the last bits of results. If false, owners receive the gradients of all bags, and the
+    /// order of additions does not change.
     bool sums_in_hosts = false;
 
     int64_t vector_bytes() const { return dim * static_cast<int64_t>(size_of(dtype)); }

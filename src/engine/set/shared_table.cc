@@ -73,7 +73,7 @@ void SharedTable::split(Context& ctx, int buffer, int64_t samples, std::span<con
 
 void SharedTable::list_counts(Context& ctx, int buffer, int32_t* counts, int64_t width, int64_t first) {
   const Batch& of = batch(buffer);
-  if (of.input.batch_samples == 0) return;  // the counts stay 0
+  if (of.input.batch_samples == 0) return;  // without samples, the counts stay 0
   std::vector<ops::VectorBlock> blocks;
   for (int r = 0; r < comm_.size(); ++r) {
     if (!sends_to(r)) continue;

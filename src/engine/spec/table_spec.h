@@ -88,8 +88,8 @@ struct TableSpec {
     return combiner == ops::Combiner::none ? std::accumulate(slot_keys.begin(), slot_keys.end(), int64_t{0})
                                            : slots_of_batch();
   }
-  /// Whether rows can be split into pieces without changing results: no computation uses a whole row, and nothing is
-  /// rounded stochastically.
+  /// Whether rows can be split into pieces without changing results. True if no computation uses a whole row, and
+  /// nothing is rounded stochastically.
   bool may_be_cut() const {
     return identity_by_slot && !optimizer.row_wise && !policy.any() && storage == DType::f32 &&
            stored_states() == DType::f32;

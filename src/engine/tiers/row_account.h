@@ -100,7 +100,7 @@ class RowAccount {
   const RowIndex& index_;
   const Device device_;
   const Rules rules_;
-  const bool one_memory_;  // whether device and host share a memory: on a CPU, unless a device budget ("gpu") is set
+  const bool one_memory_;  // whether device and host share a memory: true on a CPU without a device budget ("gpu")
   const DiskRows* disk_ = nullptr;
   const RecordBlocks* records_ = nullptr;
   std::optional<int64_t> uses_;

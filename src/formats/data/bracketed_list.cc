@@ -64,7 +64,7 @@ size_t end_of_quoted(std::string_view text) {
   return text.npos;
 }
 
-/// Whether the values are separated by blanks: every value is a number, a null word such as "None", or quoted.
+/// Whether blanks separate the values. True if every value is a number, a null word such as "None", or quoted.
 bool is_between_blanks(std::string_view text) {
   while (!text.empty()) {
     size_t end = std::min(text.find_first_of(kBlanks), text.size());

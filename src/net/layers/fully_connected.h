@@ -31,7 +31,8 @@ struct FullyConnected {
   bool finished_by_reader = false;
   bool fp8 = false;  ///< whether the training GEMMs have FP8 operands
 
-  /// Whether the stage supports FP8 for `in` input columns: `in` and `num_output` must be at least `least_width`.
+  /// Whether the stage supports FP8 for `in` input columns. Requires that `in` and `num_output` are at least
+  /// `least_width`.
   bool can_fp8(int64_t in, int64_t least_width) const {
     return in >= least_width && num_output >= least_width && num_output == ops::fp8_padded(num_output);
   }

@@ -105,8 +105,8 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
   }
 }
 
-/// Whether to use the staged kernel: rows are aligned to packs, vectors are not, and kStagedRows rows fit in shared
-/// memory.
+/// Whether to use the staged kernel. Requires that rows are aligned to packs, that vectors are not, and that
+/// kStagedRows rows fit in shared memory.
 template <class T>
 bool takes_staged(View<const T, 2> x, int64_t dim) {
   constexpr int V = 16 / sizeof(T);

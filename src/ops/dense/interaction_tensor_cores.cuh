@@ -40,7 +40,8 @@ struct InteractionLayout {
     layout.inverse = (1u << 20) / static_cast<uint32_t>(layout.chunks) + 1;
     const int row = (dim + count * (count - 1) / 2 + kPerChunk) / kPerChunk;
     if (backward) {
-      // Zeros precede the row of dy. They are read in place of a vector past the last one, and in place of a row of S.
+      // Zeros precede the row of dy. These zeros are read in place of a vector past the last one, and in place of a row
+      // of S.
       layout.dy_begin = count * layout.stride + std::max(layout.stride, tiles(count) * 16 / kPerChunk);
       layout.sums_begin = layout.dy_begin + row;
       layout.total = layout.sums_begin + (sums ? (dim + 3) / 4 : 0);

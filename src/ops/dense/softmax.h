@@ -16,8 +16,8 @@ HCTR_OP(void softmax_backward(Context&, Tensor y, std::optional<Tensor> mask, Te
 
 /// Inserts dimensions of size 1: [b, n] becomes [b, 1, 1, n], and [b, m, n] becomes [b, 1, m, n].
 Shape with_ones(const Shape&);
-/// Whether the mask's shape fits x: with_ones(mask) equals with_ones(x), except that the two middle dimensions may be
-/// 1.
+/// Whether the mask's shape fits x. Requires that with_ones(mask) equals with_ones(x), except that the two middle
+/// dimensions may be 1.
 bool mask_fits(const Shape& mask, const Shape& x);
 
 }  // namespace hctr::ops
