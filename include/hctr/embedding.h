@@ -89,7 +89,7 @@ class HCTR_API EmbeddingSet {
 
   const EmbeddingOptions& options() const;
   /// Sets the stream for later work. Later work waits for all work on the previous stream, unless one of the streams is
-  /// being captured: then the caller orders them.
+  /// being captured. In that case the caller orders the work.
   void set_stream(void* stream);
 
   /// Identifies a batch of forward() or prefetch().

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "files are read and wr
 //   block   = payload                                               error_check 0, "check": "None"
 //           | i32 payload bytes, payload, u8 sum of payload bytes   error_check 1, "check": "Sum"
 //
-// Slots follow the sparse inputs of the `Data` layer: the first input's slots come first.
+// Slots are in the order of the sparse inputs of the `Data` layer. The slots of the first input come first.
 
 struct NormHeader {
   int64_t error_check = 0;        ///< 0: blocks without frame; 1: every block, including the header, is framed

@@ -41,7 +41,7 @@ struct StoreRocksOptions {
 };
 
 /// A Redis server, or a Redis cluster (its nodes are discovered). Above a disk level, Redis is a cache, and the disk
-/// level answers missing keys. As the lowest level, Redis must have all rows: either this process loads them, or
+/// level answers missing keys. As the lowest level, Redis must have all rows. Either this process loads them, or
 /// another program has written them (StoreTableSource::in_level). A node that has lost rows causes Error(io). With
 /// StoreNames::own, a process removes its rows when it ends.
 struct StoreRedisOptions {
@@ -138,7 +138,7 @@ struct StoreTableSource {
   std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
   /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
   bool in_level = false;
-  /// identifies the rows, like a checksum: versions share tables of equal content; empty: unknown
+  /// identifies the rows, like a checksum. Versions share tables of equal content; empty: unknown
   std::string content{};
 };
 
@@ -146,7 +146,7 @@ struct StoreTableSource {
 struct StoreModel {
   std::string name, version;
   std::string run{};       ///< id of the training run whose deltas are accepted; empty: any run
-  int64_t iteration = -1;  ///< iteration of the rows: the first delta must build on it; -1: unknown
+  int64_t iteration = -1;  ///< iteration of the rows, on which the first delta must build; -1: unknown
   OnMiss on_miss = OnMiss::default_vector;
   ShowProgress progress{};  ///< shows how many rows are loaded; null: nothing is shown
   std::vector<StoreTableSource> tables;
@@ -321,8 +321,8 @@ class HCTR_API StoreReading {
   int64_t get(size_t table, std::span<const int64_t> keys, float* rows, int64_t stride = 0, uint8_t* found = nullptr,
               int32_t slot = 0) const;
   /// Appends the rows of the distinct keys to `rows`, and sets row_of [keys] to their row numbers in `rows`. Row 0
-  /// means "no row", and must be in `rows` before the call: a key without a row gets number 0. Returns the number of
-  /// distinct keys without a row.
+  /// means "no row", and must be in `rows` before the call, because a key without a row gets number 0. Returns the
+  /// number of distinct keys without a row.
   int64_t get_rows(size_t table, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
                    int32_t slot = 0) const;
   /// Pools the rows of keys [offsets[b], offsets[b + 1]) into vector b: their sum, in the order of the keys, divided by

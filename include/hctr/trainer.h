@@ -116,7 +116,8 @@ class HCTR_API Trainer {
   TrainEnd step(const SamplesView&);
 
   /// Evaluates on eval_source, or on the caller's samples. Returns the metrics of "eval_metrics" by name. Does not
-  /// affect training: early stopping and thresholds belong to fit(). Errors: also Error(usage) without an eval_source.
+  /// affect training, because early stopping and thresholds belong to fit(). Errors: also Error(usage) without an
+  /// eval_source.
   std::map<std::string, double> evaluate();
   std::map<std::string, double> evaluate(const SamplesView&);
 

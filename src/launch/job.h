@@ -39,8 +39,8 @@ class Job {
   /// other processes, and the surroundings end this process. If the surroundings cannot end this process, the function
   /// waits for the late rank.
   ///
-  /// May be called repeatedly: each rank keeps its communicator and its thread, which is the caller's thread if this
-  /// process has one rank. After a rank has failed, later calls throw the same error without calling body.
+  /// May be called repeatedly, because each rank keeps its communicator and its thread, which is the caller's thread if
+  /// this process has one rank. After a rank has failed, later calls throw the same error without calling body.
   void run(const Body& body);
   /// Like run(), but also calls body after a rank has failed, to destroy the ranks' objects. Ignores errors of body.
   void clean_up(const Body& body) noexcept;

@@ -1,4 +1,4 @@
-// Runs with followed data: rank 0 finds new files and broadcasts their names, so that all ranks read the same files in
+// Runs with followed data. Rank 0 finds new files and broadcasts their names, so that all ranks read the same files in
 // the same order.
 #include "core/base/progress.h"
 #include "train/run.h"

@@ -8,7 +8,8 @@ namespace {
 // kStart: seconds to start a part. kReached: average ratio of a part's time at peak rates to its measured time. The
 // time at peak rates is the larger of copy time and GEMM time. Both constants are fitted to 48 steps on an H100 (four
 // models, three precisions, 512 to 65,536 samples), which they predict within 25 %. A start takes longer than an empty
-// kernel (2.5 microseconds): a small GEMM still loops over its inner dimension, and some parts have several kernels.
+// kernel (2.5 microseconds), because a small GEMM still loops over its inner dimension, and some parts have several
+// kernels.
 constexpr double kStart = 4.2e-6, kReached = 0.75;
 
 // Reading random rows of 64 to 512 bytes takes as long as copying rows that are kMoreBytesOfRow bytes longer. If no row

@@ -15,8 +15,8 @@ constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
 // Recorded steps are short, and the first ones take longer because tables grow. Therefore the first kWarmUpRecorded
 // steps are not measured.
 constexpr int64_t kWarmUpRecorded = 200;
-// Whole steps are measured for at least kWholeSeconds: in a shorter time, filling and draining the queue would distort
-// the result. kMostWholeOfUnknown applies if the end of the run is unknown.
+// Whole steps are measured for at least kWholeSeconds, because in a shorter time, filling and draining the queue would
+// distort the result. kMostWholeOfUnknown applies if the end of the run is unknown.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;
 constexpr double kWholeSeconds = 0.1;
 constexpr int kMostAnew = 4;  // maximum restarts of a measurement because tables have grown

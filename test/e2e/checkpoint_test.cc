@@ -185,8 +185,8 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     }
     expect_model("run", "whole");
     EXPECT_EQ(numbers("run"), numbers("whole"));
-    // State files are compared only if their bytes are deterministic: on a CPU, with full checkpoints, and without rows
-    // on disk.
+    // State files are compared only if their bytes are deterministic, that is, on a CPU, with full checkpoints, and
+    // without rows on disk.
     if (device_ != "cpu" || increments || rows_on_disk) continue;
     for (const auto& [file, bytes] : state)
       EXPECT_TRUE(read_file(checkpoint_path(folder_ / "ckpt", iterations) / file) == bytes) << file;

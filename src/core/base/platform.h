@@ -28,7 +28,7 @@
 
 /// Place before a non-template function. The compiler builds the function for several vector widths, and the program
 /// calls the widest version that the processor supports. Results are equal because the compiler fuses no multiply-add.
-/// Disabled under a sanitizer: the resolver's instrumented code would run before the sanitizer is initialized.
+/// Disabled under a sanitizer, because the resolver's instrumented code would run before the sanitizer is initialized.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && \
     !HCTR_SANITIZED
 #define HCTR_CLONES_FOR_WIDE_VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))

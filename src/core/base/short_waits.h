@@ -27,8 +27,8 @@ bool yield_until(std::chrono::microseconds most, const Over& over) {
   return true;
 }
 
-/// Like yield_until(), but spins instead of yielding. Returns false once the thread was descheduled: more threads are
-/// running than there are cores, and spinning takes CPU time from the awaited threads.
+/// Like yield_until(), but spins instead of yielding. Returns false once the thread was descheduled. More threads are
+/// then running than there are cores, and spinning takes CPU time from the awaited threads.
 template <class Over>
 bool spin_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;

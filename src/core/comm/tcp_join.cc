@@ -136,8 +136,8 @@ class Host {
                      "can join"
                    : "or has a different secret or none");
   }
-  /// The job cannot start: sends the reason to the connected processes, and for up to 10 s to processes that connect
-  /// later. These processes then fail before their own time limit.
+  /// Called if the job cannot start. Sends the reason to the connected processes, and for up to 10 s to processes that
+  /// connect later. These processes then fail before their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)

@@ -41,7 +41,7 @@ void destroy_stream(void* stream) noexcept;
 void synchronize(StreamRef);
 void* create_event(int index);
 void* create_timing_event(int index);
-void mark(void* timing_event, StreamRef) noexcept;  // does not report errors: the next call does
+void mark(void* timing_event, StreamRef) noexcept;  // does not report errors, because the next call reports them
 void destroy_event(void* event) noexcept;
 void record(void* event, StreamRef);
 void make_wait(void* event, StreamRef);

@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Places are allocated in order, segment by segment: records written together are adjacent, so the disk gets long
-/// writes. A segment is reused once all its places are free. emptiest() finds segments worth emptying.
+/// Places are allocated in order, segment by segment. Records written together are therefore adjacent, and the disk
+/// gets long writes. A segment is reused once all its places are free. emptiest() finds segments worth emptying.
 class DiskPlaces {
  public:
   /// `segment`: number of adjacent places per segment.

@@ -82,7 +82,7 @@ class DiskRows : private RowDiskUser {
   }
   /// Thread-safe, also concurrently with other members. Asks the system to cache the records of rows that are on disk.
   /// Then reads and checks as many records as the buffer can hold. A repeated row is requested once. Does not change
-  /// the results of read(): buffered records that have not changed are copied, all others are read and checked.
+  /// the results of read(), which copies buffered records that have not changed, and reads and checks all others.
   void read_ahead(std::span<const ops::RowOwner> rows) const;
   void remove(std::span<const Row> rows);
   /// Removes rows last seen before `step`, and returns how many were removed.

@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-/// Copies one piece of a block of records between host and device. On a CPU, does nothing: the piece is the block
-/// itself.
+/// Copies one piece of a block of records between host and device. On a CPU, does nothing, because the piece is the
+/// block itself.
 void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
   if (to != from) copy_bytes(stream, to, from, bytes);
 }

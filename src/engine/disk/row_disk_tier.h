@@ -163,7 +163,7 @@ class RowDiskTier {
   RowMemory& budget_;
   RowArrays& arrays_;
   RowIndex& index_;
-  FreeRows& free_;  // row numbers of evicted rows: no queued step uses them, and no key maps to them
+  FreeRows& free_;  // row numbers of evicted rows, which no queued step uses and to which no key maps
   Runtime& runtime_;
   const Rules rules_;
   RecordBlocks records_;  // declared before disk_, whose writer thread reads the blocks

@@ -75,9 +75,9 @@ class UniqueExchange {
   UniqueExchange(Runtime&, Communicator&, const HostGroups&, const Layout&, int ring);
 
   // Exchange the keys of a batch. The host waits at the start of gather_keys() and receive_keys(). With several tables,
-  // make each call for all tables before the next call: the counts of other tables are then sent while the host waits.
-  // Errors: Error(comm) naming the sender of an impossible message. On a GPU, an error inside a message is reported
-  // with the next batch, and the keys of that message are skipped.
+  // make each call for all tables before the next call, so that the counts of other tables are sent while the host
+  // waits. Errors: Error(comm) naming the sender of an impossible message. On a GPU, an error inside a message is
+  // reported with the next batch, and the keys of that message are skipped.
 
   /// Packs keys and sends their counts within the host. `local_rows`: see ops::KeySplit.
   void send_keys(Context&, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows, uint8_t* present);

@@ -10,7 +10,7 @@
 namespace hctr {
 
 /// The config's constraint on the plan. automatic: the plan decides freely. localized: the plan chooses only the owner
-/// of each slot. distributed and data_parallel leave no choice: all rows are sharded by key, or all are replicated.
+/// of each slot. distributed: all rows are sharded by key. data_parallel: all rows are replicated.
 enum class PlacementRule {
   automatic,
   localized,

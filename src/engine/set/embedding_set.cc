@@ -44,7 +44,8 @@ EmbeddingSet::~EmbeddingSet() {
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->join_prefetched();
       state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
-    } catch (const Error&) {                           // the work's error does not matter: its results are discarded
+      // the work's error does not matter, because the results of the work are discarded
+    } catch (const Error&) {
     }
   state_.reset();
 }

@@ -53,17 +53,15 @@ struct KeyGradients {
 };
 
 /// The training loop passes batches through a ring of buffers. The calls of a step whose batch is in buffer i:
-///   reserve_rows(step)          on the host, before prepare(i) is queued
-///   bring_rows(i)               on the host and the prepare stream, before prepare(i), if rows may be on disk
-///   prepare(i)                  on the prepare stream, concurrently with the step of the previous batch
-///   confirm_capacity(i)         on the host, before forward(i) is queued
-///   enforce_limit(i)            on the host, after every table has confirmed its capacity
-///   forward(i)                  on the compute stream, after prepare(i)
-///   sum_long_runs(i)            on any stream, once the gradients are complete
-///   update(i)                   on any stream, after sum_long_runs(i); then buffer i may be prepared again
-/// The stream calls except bring_rows(), and lookup() without a disk, can be recorded once in a Program and run many
-/// times: they neither allocate nor synchronize, and the table may grow between runs. On a CPU each call returns when
-/// its work is done.
+/// reserve_rows(step)          on the host, before prepare(i) is queued bring_rows(i)               on the host and the
+/// prepare stream, before prepare(i), if rows may be on disk prepare(i)                  on the prepare stream,
+/// concurrently with the step of the previous batch confirm_capacity(i)         on the host, before forward(i) is
+/// queued enforce_limit(i)            on the host, after every table has confirmed its capacity forward(i)
+/// on the compute stream, after prepare(i) sum_long_runs(i)            on any stream, once the gradients are complete
+/// update(i)                   on any stream, after sum_long_runs(i); then buffer i may be prepared again The stream
+/// calls except bring_rows(), and lookup() without a disk, can be recorded once in a Program and run many times,
+/// because these calls neither allocate nor synchronize, and the table may grow between runs. On a CPU each call
+/// returns when its work is done.
 class EmbeddingTable {
  public:
   /// Errors: Error(device) if memory runs out.
@@ -162,8 +160,8 @@ class EmbeddingTable {
   };
   const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
-  /// Pools the vectors of a prepared or found batch. With `owners`, leaves out the vectors that owners write: those of
-  /// bags in which an owner has a key.
+  /// Pools the vectors of a prepared or found batch. With `owners`, leaves out the vectors that owners write, which are
+  /// the vectors of bags in which an owner has a key.
   void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleShards&) const;
   const ops::RowData& data() const { return arrays().data(); }

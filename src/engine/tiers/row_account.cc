@@ -200,7 +200,8 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
 }
 
 int64_t RowAccount::most_to_host() const {
-  // With direct keys, rows cannot start to move now: recorded steps ignore places() until rows are in host memory.
+  // With direct keys, rows cannot start to move now, because recorded steps ignore places() until rows are in host
+  // memory.
   if (!budget_.has_host() || one_memory_ || (starts_to_move() && rules_.direct)) return 0;
   const int64_t most = std::min(arrays_.number_bytes_on_device(), budget_.host_room() - kept_for_map());
   return std::max<int64_t>(0, most - bytes_to_start(arrays_.capacity()));

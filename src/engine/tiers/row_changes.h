@@ -53,7 +53,7 @@ class RowChanges {
 
   /// Applies the moves of a removal. `rows`: number of rows before the removal.
   void follow(Context&, const ops::RowMoves&, int64_t rows);
-  /// Call when rows have been swapped: some row numbers now belong to other keys.
+  /// Call when rows have been swapped, because some row numbers then belong to other keys.
   void note_other_keys() {
     if (base_) base_->keys_moved = true;
   }

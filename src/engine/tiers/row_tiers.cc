@@ -118,8 +118,8 @@ int64_t RowTiers::move_to_host(int64_t wanted) {
 
 void RowTiers::make_device_room(int64_t rows, bool moving) {
   const auto missing = [&] { return account_.missing_on_device(rows, moving); };
-  // The bytes of this table's use counts: missing() already includes them, and move_to_host() subtracts them from the
-  // bytes that it frees.
+  // The bytes of this table's use counts. missing() already includes these bytes, and move_to_host() subtracts them
+  // from the bytes that it frees.
   const auto counted = [&] { return moving ? account_.bytes_to_start(rows) : 0; };
   const auto most = [&] {
     const int64_t own = most_to_host();

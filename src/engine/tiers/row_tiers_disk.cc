@@ -1,4 +1,4 @@
-// Promotes rows from disk: a table allocates memory for them, or evicts other rows.
+// Promotes rows from disk. A table allocates memory for these rows, or evicts other rows.
 #include <algorithm>
 #include <utility>
 
@@ -33,7 +33,7 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
     const int64_t keys = std::min(index_.progress().rows + disk_->rows_at_end(*coming), arrays_.capacity()) +
                          rows_.batches().ring_keys();
     index_.grow(keys);
-    // The index can be rebuilt now: queued steps do not search the index, and no other work is queued.
+    // The index can be rebuilt now, because queued steps do not search the index, and no other work is queued.
     if (!index_.has_room(keys)) index_.build(runtime_.prepare_stream());
   }
   disk_->bring(ctx, *coming);
@@ -100,7 +100,7 @@ std::shared_ptr<DiskSnapshot> RowTiers::snapshot(const StateWriter& to) {
   budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
-  // On several ranks, training must not wait for the snapshot: the other ranks would wait for this rank, and
+  // On several ranks, training must not wait for the snapshot, because the other ranks would wait for this rank, and
   // --comm-timeout limits their wait.
   std::shared_ptr<DiskSnapshot> snapshot = disk_->disk().snapshot(most, several_ranks_, why_not);
   if (!snapshot) to.later()->refused = why_not;

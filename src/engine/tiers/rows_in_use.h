@@ -36,7 +36,7 @@ class RowsInUse {
   void note_border();
   /// Whether uses are counted: true after the first call of note_border().
   bool counts() const { return rows_.first_on_host > 0; }
-  /// Resets places() of direct keys: every row is at the place of its row number.
+  /// Resets places() of direct keys, so that every row is at the place of its row number.
   void number_by_key();
   /// Counts the uses of a batch's rows, on the prepare stream.
   void count(const ops::RowGroups&, int64_t key_capacity);

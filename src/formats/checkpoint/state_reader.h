@@ -27,7 +27,7 @@ struct StateInMemory {
 };
 
 /// Reads the state that one rank saved in a checkpoint. For an increment, reads the base's state with the changes
-/// applied. Copies are cheap, but not thread-safe: use all copies in one thread. Errors of all members: Error(io);
+/// applied. Copies are cheap, but not thread-safe, so use all copies in one thread. Errors of all members: Error(io);
 /// Error(data) naming file and array if the checkpoint lacks the requested state.
 class StateReader {
  public:

@@ -80,8 +80,8 @@ class TextSet : public SampleSet {
   friend class TextChunkParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
-  /// Reads the first record of a file, once. Parsers read the result without a lock: a thread parses only chunks that
-  /// it has cut itself, and it cuts chunks of a file only after this call.
+  /// Reads the first record of a file, once. Parsers read the result without a lock, because a thread parses only
+  /// chunks that it has cut itself, and it cuts chunks of a file only after this call.
   void know(size_t file) {
     TextFile& known = known_[file];
     if (known.maker) return;

@@ -21,7 +21,7 @@ struct Edge {
   std::vector<size_t> readers;
   bool needs_gradient = false;  ///< whether the tensor depends on trained weights or rows
 
-  /// Removes the tensor from the graph: the tensor then has no producer and no reader.
+  /// Removes the tensor from the graph. The tensor then has no producer and no reader.
   void disconnect() {
     producer.reset();
     readers.clear();

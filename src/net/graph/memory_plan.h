@@ -67,7 +67,7 @@ class MemoryPlan {
   TensorId label_;
   std::optional<TensorId> dense_;
   Arena arena_;
-  // [edge] must be contiguous: the host reads the tensor, or a Reshape changes the length of its rows
+  // [edge] must be contiguous, because the host reads the tensor, or a Reshape changes the length of its rows
   std::vector<bool> keep_dense_;
   std::vector<std::optional<ArenaRegion>> values_, gradients_;
   std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]

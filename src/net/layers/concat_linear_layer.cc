@@ -37,7 +37,8 @@ class ConcatLinear : public FusableLayer {
                                 stage_.use_bias ? std::optional(io.d_weights[1]) : std::nullopt, io.scratch[0]);
   }
 
-  /// False for a single input: a different operator multiplies a single input, and a loss cannot run that operator.
+  /// False for a single input, because a different operator multiplies a single input, and a loss cannot run that
+  /// operator.
   bool is_logit_layer() const override { return inputs_ > 1; }
   ops::LogitLayer logit_layer(const LayerIo& io) const override {
     FullyConnected::Io own{.x = io.in[0], .w = io.weights.data(), .z = {}, .y = io.out[0]};

@@ -28,7 +28,7 @@ const char* name_of(StepStream);
 enum class StepPart {
   record_event,
   wait_event,
-  end_piece,  ///< ends a recorded piece: later calls wait until all earlier calls outside of the recording are queued
+  end_piece,  ///< ends a recorded piece; later calls wait until all earlier calls outside of the recording are queued
   begin_scale,
   copy_weights,  ///< writes transposed copies for the layers [index, end)
   // Calls of tables, where `index` is a group:

@@ -30,8 +30,8 @@ HCTR_HD T rounded_to_nearest(float x) {
 }
 
 /// Rounds x stochastically to one of the two adjacent values of type T. The expected result is x, except for subnormal
-/// fp16: there it differs from x by at most 2^-16 of the distance between the two values. Returns x itself if T
-/// represents x. Values beyond the range are rounded as in rounded_to_nearest(). `bits`: 16 random bits.
+/// fp16, where the expected result differs from x by at most 2^-16 of the distance between the two values. Returns x
+/// itself if T represents x. Values beyond the range are rounded as in rounded_to_nearest(). `bits`: 16 random bits.
 template <class T>
 HCTR_HD T rounded_at_random(float x, uint32_t bits);
 

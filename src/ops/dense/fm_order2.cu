@@ -1,6 +1,6 @@
 // Kernels of second-order FM interactions. A thread computes V adjacent k of one sample in a loop over the slots. The
 // backward kernel loops twice; the second loop hits the cache. Vectors that are not multiples of 16 bytes are staged in
-// shared memory: global memory is then still accessed in packs.
+// shared memory, so that global memory is still accessed in packs.
 #include "ops/dense/fm_order2.h"
 
 #include "ops/gemm/staged_rows.cuh"

@@ -236,8 +236,8 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  // The remainder is unsigned: the compiler then knows that lane indices are not negative, and which of two indices of
-  // S is larger.
+  // The remainder is unsigned, so that the compiler knows that lane indices are not negative, and which of two indices
+  // of S is larger.
   const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
   uint4 *vectors = shared + warp * layout.total, *d_row = vectors + layout.dy_begin;
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);

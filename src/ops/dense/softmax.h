@@ -7,8 +7,8 @@
 
 namespace hctr::ops {
 
-/// y = exp(z - max z) / sum of exp(z - max z) over the last dimension. z = x, or -10000 where the mask is below 0.5:
-/// masked elements get 0, and a fully masked row becomes uniform. Shapes: x and y equal, 2 to 4 dimensions;
+/// y = exp(z - max z) / sum of exp(z - max z) over the last dimension. z = x, or -10000 where the mask is below 0.5.
+/// Masked elements get 0, and a fully masked row becomes uniform. Shapes: x and y equal, 2 to 4 dimensions;
 /// mask_fits(mask, x). Dtypes: all equal, f32 f16 bf16. y may be x.
 HCTR_OP(void softmax(Context&, Tensor x, std::optional<Tensor> mask, Tensor y))
 /// dx = y * (dy - sum of y dy), 0 where masked. Overwrites dx; dx may be dy.

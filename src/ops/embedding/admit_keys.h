@@ -87,7 +87,7 @@ size_t select_keys_bytes(int64_t key_capacity);
 HCTR_OP(void admit_keys(Context&, KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule,
                         const GateState*, uint8_t* wanted))
 
-/// Resets the occurrence counts of admitted keys to 0: admitted keys are no longer candidates.
+/// Resets the occurrence counts of admitted keys to 0, because admitted keys are no longer candidates.
 HCTR_OP(void forget_admitted(Context&, KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted,
                              uint32_t* occurrences))
 

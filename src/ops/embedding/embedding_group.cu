@@ -151,8 +151,8 @@ void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, in
 
 }  // namespace
 
-/// The maximum over the sorts that batches of up to `key_capacity` keys use: a batch may have fewer keys than the
-/// capacity, and then use another sort.
+/// The maximum over the sorts that batches of up to `key_capacity` keys use. A batch with fewer keys than the capacity
+/// may use another sort.
 size_t group_scratch_bytes(int64_t key_capacity) {
   const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostTiledKeys)).bytes;
   if (key_capacity <= kMostTiledKeys) return in_tiles;

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kUpdateThreads, kSweepBlocks)
       for (int p = 0; p < kSweepAtOnce; ++p) {
         if (bits[p] == 0) continue;
         finite = packs[p].update(optimizer, scalars, bits[p]) && finite;
-        // The last pack may overlap the next row, which another kernel may be initializing for the next batch: store
+        // The last pack may overlap the next row, which another kernel may be initializing for the next batch, so store
         // only elements of this tile.
         packs[p].store(data, first + at_of(p), at_of(p) + kSweepPack <= elements, bits[p]);
       }

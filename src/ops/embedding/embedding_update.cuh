@@ -144,7 +144,8 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
 }
 
 /// Updates the rows of long and short runs in one launch, for small batches. Long runs come first. One loop handles
-/// both kinds of runs: two loops would keep the parameters of both in registers, and some rules would then spill.
+/// both kinds of runs, because two loops would keep the parameters of both in registers, and some rules would then
+/// spill.
 ///
 /// A group processes only one or a few runs, and each run is a chain of dependent loads. If the rule leaves enough
 /// registers (kRowFirst), the row and its first gradients are loaded concurrently.

@@ -67,7 +67,7 @@ struct BatchKey {
   }
 };
 
-/// A small batch is bound by memory latency, not bandwidth: reading several entries together costs little and halves
+/// A small batch is bound by memory latency, not bandwidth, so reading several entries together costs little and halves
 /// the latency.
 constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }

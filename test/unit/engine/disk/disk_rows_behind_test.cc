@@ -45,7 +45,7 @@ void expect_versions(const DiskRows& disk, const std::map<int64_t, int64_t>& ver
   }
 }
 
-/// Limits the file size of this process during its lifetime: writes beyond the limit fail.
+/// Limits the file size of this process during its lifetime, so that writes beyond the limit fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

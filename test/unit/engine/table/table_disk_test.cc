@@ -190,7 +190,7 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
 }
 
 /// The rows in the budget, together with those of batches in progress, fill the index to its maximum load. The index
-/// holds no more: when rows are fetched, the rows evicted for them leave the index first.
+/// holds no more, because the rows that are evicted for fetched rows leave the index first.
 TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   TableSpec spec = disk_spec();
   spec.dim = 512;
