@@ -135,7 +135,7 @@ class HCTR_API EmbeddingSet {
   /// Ends the batch without an update and keeps the rows. Collective.
   void release(Batch);
 
-  /// Writes the vectors of keys, with the values after the last ended batch. Adds no rows: a key without a row has
+  /// Writes the vectors of keys, with the values after the last ended batch. Adds no rows, so a key without a row has
   /// vector 0. Collective.
   void lookup(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
 

@@ -35,7 +35,7 @@ class ProgressView {
   virtual bool in_place() const = 0;
 };
 /// Starts a progress display. `what` names the task, `unit` the counted things ("rows", "samples"). `total`: 0 if
-/// unknown; if `done` exceeds `total`, the total counts as unknown. May return null: nothing is shown.
+/// unknown; if `done` exceeds `total`, the total counts as unknown. May return null, and then nothing is shown.
 using ShowProgress =
     std::function<std::unique_ptr<ProgressView>(const std::string& what, const std::string& unit, int64_t total)>;
 

@@ -82,11 +82,10 @@ class ModelSaver {
   void save_delta(int64_t iteration, int data_key_bytes);
   /// Logs the delta once it is written. Call after each step. Not collective.
   void poll_delta();
+  /// Waits for the delta in progress. Not collective.
+  void finish_delta();
   /// Takes a snapshot of a model that is better than all earlier models. Then removes the previous best model, except
   /// if that is also a regular snapshot or the base of the next delta.
-  void finish_delta();
-  /// Takes a snapshot of a model that is better than all before. Then removes the previous best model, except if that
-  /// is also a regular snapshot or the base of the next delta.
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }

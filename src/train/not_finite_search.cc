@@ -174,7 +174,7 @@ class Search {
     const int64_t slot = bad.column / (tensor.row_elements() / columns);
     std::string of = cat("the vector of slot ", slot);
     if (columns != slots) {
-      of = cat("vector ", slot);  // not pooled: the table has one vector per key
+      of = cat("vector ", slot);  // not pooled, so the table has one vector per key
     } else {
       const BatchView::Table& table = step_.batch.tables[input];
       const int64_t bag = slot * state_.samples + bad.row;

@@ -231,10 +231,10 @@ StepPipeline::Again StepPipeline::run_again() {
 }
 
 void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
-  reader_.reset();  // the reader fills buffers that are reused here
+  reader_.reset();  // ends reading, because the reader fills buffers that are reused here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
-    // the upload of this buffer reads the state that run() overwrites
+    // waits for the upload of this buffer, because the upload reads the state that run() overwrites
     buffers_[static_cast<size_t>(next)].prepared.synchronize();
   run(next, step, learning_rate, parts);
 }

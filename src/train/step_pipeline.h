@@ -85,7 +85,7 @@ class StepPipeline {
   /// Whether an update on this rank in step_not_finite() made a weight or row infinite or NaN although losses were
   /// finite.
   bool spoiled() const { return spoiled_; }
-  /// Reads the batch of a recent step again. Waits for queued steps. Ends training: only run_again() may follow. Not
+  /// Reads the batch of a recent step again. Waits for queued steps. Ends training, so only run_again() may follow. Not
   /// collective. Errors: those of the reader; Error(data) if the step is too old.
   void read_again(int64_t step);
   /// run_again() runs the step of read_again() with the current weights and waits for it. Returns the batch, whose

@@ -198,11 +198,11 @@ void StepProfile::add_sample() {
         &ahead = profiler_.recorded(buffers[last]);
   const size_t parts = samples_.empty() ? step.size() : samples_[0].recorded.size();
   for (const auto* one : {&step, &next, &ahead})
-    if (one->size() != parts) return;  // no sample: the step was recorded again with other parts
+    if (one->size() != parts) return;  // no sample, because the step was recorded again with other parts
   const auto is_origin = [](const Span& span) { return span.timed && span.on == Span::On::compute; };
   const auto first = std::find_if(step.begin(), step.end(), is_origin);
   const auto first_of_next = std::find_if(next.begin(), next.end(), is_origin);
-  // no sample: the step was recorded again during the series
+  // no sample, because the step was recorded again during the series
   if (first == step.end() || first_of_next == next.end()) return;
   StepSample sample;
   sample.period = first_of_next->begin - first->begin;

@@ -88,7 +88,7 @@ void StepPipeline::prepare(int buffer, int64_t step) {
       body();
     } catch (const Error& error) {
       if (!together || (error.kind() != Kind::data && !exchanged)) throw;
-      if (!refusal) refusal = error;  // continues: the other ranks need this rank for the key exchange
+      if (!refusal) refusal = error;  // continue, because the other ranks need this rank for the key exchange
     }
   };
   unless_refused([&] {

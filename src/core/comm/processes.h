@@ -26,8 +26,8 @@ struct Transfer {
 
 /// Whether a wait for other ranks has a time limit.
 enum class Wait {
-  limited,   ///< within a step: ranks run in near lockstep, so a rank that exceeds the limit hangs
-  unlimited  ///< between steps: one rank may write a file while the other ranks wait
+  limited,   ///< within a step, where ranks run in near lockstep, so a rank that exceeds the limit hangs
+  unlimited  ///< between steps, where one rank may write a file while the other ranks wait
 };
 
 /// Time limits and options of processes that wait for each other.

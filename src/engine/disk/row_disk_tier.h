@@ -46,7 +46,7 @@ class RowDiskTier {
   const RecordBlocks& records() const { return records_; }
   /// Removes all rows from disk.
   void clear();
-  /// The capacity for rows in memory has grown to `rows`.
+  /// Call when the capacity for rows in memory has grown to `rows`.
   void set_capacity(int64_t rows) { disk_->set_room_ahead(records_.most_ahead(rows)); }
   DiskUse use() const;
 

@@ -28,8 +28,8 @@ namespace hctr {
 /// any slot.
 enum class ReplicatedPart { nothing, slots, keys };
 
-/// Exchanges batches of one size for one embedding. On one host messages have a fixed size: the size for the largest
-/// possible batch. Between hosts messages have the batch's size (UniqueExchange).
+/// Exchanges batches of one size for one embedding. On one host messages have a fixed size, which suffices for the
+/// largest possible batch. Between hosts messages have the batch's size (UniqueExchange).
 class Exchange {
  public:
   struct Shape {

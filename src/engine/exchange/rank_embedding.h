@@ -30,8 +30,8 @@ class Embedding {
   virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
   /// Whether reserve_rows() has changed the work of a step, so that the step must be recorded again. Resets the flag.
   virtual bool consume_rerecord_flag() { return false; }
-  /// Whether only prepare() must be recorded again. Used if exchanges_by_kernels(): each rank may then record prepare()
-  /// again independently. Resets the flag.
+  /// Whether only prepare() must be recorded again. Used if exchanges_by_kernels(), so that each rank may record
+  /// prepare() again independently. Resets the flag.
   virtual bool consume_look_up_flag() { return false; }
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }

@@ -174,7 +174,7 @@ class EmbeddingTable {
   void list_row_gradients(Context&, int buffer, Tensor dy, int64_t* keys, Tensor sums);
   /// Replaces update(): ends the step without changing the rows of the batch.
   void leave_unchanged(Context&, int buffer);
-  /// The last part of update(), after the rows of the batch are updated.
+  /// Replaces update(). Ends the step without changing the rows of the batch.
   void end_step(Context&, int buffer);
   /// For a table with fixed keys; see RowStore::assign_rows().
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.assign_rows(keys, slots); }

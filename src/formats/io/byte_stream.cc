@@ -57,7 +57,7 @@ class PlainStream : public ByteStream {
   ByteFile file_;
 };
 
-/// A compressed stream. It cannot seek: skip_to() reads and discards bytes.
+/// A compressed stream. It cannot seek, so skip_to() reads and discards bytes.
 class PackedStream : public ByteStream {
  public:
   explicit PackedStream(const fs::path& path) : name_(stream_name(path)) {}

@@ -36,7 +36,7 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (is_time(a) || is_time(b))  // a date has the same text in most files, but a time has several notations
     return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
-  // numbers and booleans are equal as numbers: true is 1
+  // numbers and booleans are equal as numbers, for example true and 1
   if (!texts) return true;
   // without "keys", the column type selects the rule
   if (!keys) return false;

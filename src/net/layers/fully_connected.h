@@ -41,7 +41,8 @@ struct FullyConnected {
   /// `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
   size_t weights() const { return use_bias ? 2 : 1; }
-  /// Whether the backward pass needs a copy of x W + b, the input of f. ReLU needs none: the sign of y is enough.
+  /// Whether the backward pass needs a copy of x W + b, the input of f. ReLU needs none, because the sign of y is
+  /// enough.
   bool keeps_input_of_activation() const {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }

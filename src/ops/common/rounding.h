@@ -53,7 +53,8 @@ HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
   const float magnitude = fabsf(x);
   if (!(magnitude < kLargest<Half>)) return rounded_to_nearest<Half>(x);
   uint32_t number;
-  if (magnitude >= 0x1p-14f) {  // normal fp16: a float has 13 more mantissa bits; the exponent biases differ by 112
+  // normal fp16, where a float has 13 more mantissa bits; the exponent biases differ by 112
+  if (magnitude >= 0x1p-14f) {
     number = (std::bit_cast<uint32_t>(magnitude) + (bits & 0x1fffu) - 0x38000000u) >> 13;
   } else {  // subnormal fp16: multiples of 2^-24
     const float steps = magnitude * 0x1p24f, whole = floorf(steps);

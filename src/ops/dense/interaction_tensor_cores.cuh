@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
       relu.sums[static_cast<int64_t>(blockIdx.x) * x.dim + k] = sum;
     }
   }
-  if (!all_fit) *search.found = 1;  // a benign race: every thread writes the same value
+  if (!all_fit) *search.found = 1;  // a benign race, because every thread writes the same value
 }
 
 }  // namespace hctr::ops

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreadsToFar)
       }
     }
   }
-  if (search.found && !all_fit) *search.found = 1;  // a benign race: every thread writes the same value
+  if (search.found && !all_fit) *search.found = 1;  // a benign race, because every thread writes the same value
 }
 
 /// Calls body.operator()<Width>(lanes) with the widest access that messages and y allow, up to 16 bytes of the wider
