@@ -172,9 +172,9 @@ class EmbeddingTable {
   /// Lists the key of each row of the batch and the sum of the row's gradients, in unspecified order. Shapes: keys
   /// [key_capacity], sums [key_capacity, dim], dense. Call after sum_long_runs() with the same gradients.
   void list_row_gradients(Context&, int buffer, Tensor dy, int64_t* keys, Tensor sums);
-  /// Replaces update(): ends the step without changing the rows of the batch.
-  void leave_unchanged(Context&, int buffer);
   /// Replaces update(). Ends the step without changing the rows of the batch.
+  void leave_unchanged(Context&, int buffer);
+  /// The last part of update(), after the rows of the batch are updated.
   void end_step(Context&, int buffer);
   /// For a table with fixed keys; see RowStore::assign_rows().
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.assign_rows(keys, slots); }
