@@ -53,14 +53,16 @@ struct KeyGradients {
 };
 
 /// The training loop passes batches through a ring of buffers. The calls of a step whose batch is in buffer i:
-/// reserve_rows(step)          on the host, before prepare(i) is queued bring_rows(i)               on the host and the
-/// prepare stream, before prepare(i), if rows may be on disk prepare(i)                  on the prepare stream,
-/// concurrently with the step of the previous batch confirm_capacity(i)         on the host, before forward(i) is
-/// queued enforce_limit(i)            on the host, after every table has confirmed its capacity forward(i)
-/// on the compute stream, after prepare(i) sum_long_runs(i)            on any stream, once the gradients are complete
-/// update(i)                   on any stream, after sum_long_runs(i); then buffer i may be prepared again The stream
-/// calls except bring_rows(), and lookup() without a disk, can be recorded once in a Program and run many times,
-/// because these calls neither allocate nor synchronize, and the table may grow between runs. On a CPU each call
+///   reserve_rows(step)          on the host, before prepare(i) is queued
+///   bring_rows(i)               on the host and the prepare stream, before prepare(i), if rows may be on disk
+///   prepare(i)                  on the prepare stream, concurrently with the step of the previous batch
+///   confirm_capacity(i)         on the host, before forward(i) is queued
+///   enforce_limit(i)            on the host, after every table has confirmed its capacity
+///   forward(i)                  on the compute stream, after prepare(i)
+///   sum_long_runs(i)            on any stream, once the gradients are complete
+///   update(i)                   on any stream, after sum_long_runs(i); then buffer i may be prepared again
+/// The stream calls except bring_rows(), and lookup() without a disk, can be recorded once in a Program and run many
+/// times, because these calls neither allocate nor synchronize, and the table may grow between runs. On a CPU each call
 /// returns when its work is done.
 class EmbeddingTable {
  public:
