@@ -44,7 +44,7 @@ class Job {
   void run(const Body& body);
   /// Like run(), but also calls body after a rank has failed, to destroy the ranks' objects. Ignores errors of body.
   void clean_up(const Body& body) noexcept;
-  /// Called by a rank in run(): runs body() in the thread that called run(), and waits for it. An exception of body()
+  /// Called by a rank in run(). Runs body() in the thread that called run(), and waits for it. An exception of body()
   /// is a bug.
   void in_callers_thread(const std::function<void()>& body);
 
@@ -80,8 +80,8 @@ class Job {
   const std::function<void()>* for_caller_ = nullptr;
 };
 
-/// After a fatal error of this process: ends all other processes with the error's exit code. The surroundings report
-/// the error and end this process; if they cannot, the function returns.
+/// Called after a fatal error of this process. Ends all other processes with the error's exit code. The surroundings
+/// report the error and end this process; if they cannot, the function returns.
 void end_job(Processes& others, const Error&, const Surroundings&);
 
 }  // namespace hctr

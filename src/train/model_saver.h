@@ -75,7 +75,7 @@ class ModelSaver {
   std::vector<std::filesystem::path> save_copy(const std::string& prefix, int64_t iteration, int data_key_bytes) const {
     return model_->save(prefix, iteration, data_key_bytes, origin_, true);
   }
-  /// Like save(), for use during training: if the file system fails, logs a warning and returns false.
+  /// Like save(), for use during training. If the file system fails, logs a warning and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
   /// Saves the changes since the last snapshot or delta to a separate folder; a thread writes the rows. If no saved
   /// model exists to build on, saves a snapshot. If the file system fails, logs a warning.

@@ -117,7 +117,7 @@ class Run {
   /// Waits for the last step and checks its loss, so that the model is known to be intact.
   void settle();
   void end_profile();
-  /// After a stop: calls save_stopped_state(), once per iteration.
+  /// Call after a stop. Calls save_stopped_state(), once per iteration.
   bool leave_stopped();
   /// Waits for the next batch; returns false at the end of the data. Collective: if any rank's reader fails, all ranks
   /// throw the error, and all ranks stop after the same step. Detects a hung rank here, before other ranks would block

@@ -109,7 +109,7 @@ class StepPipeline {
   /// Switches to another source of the config, from its start. `samples_before`: as for give(). Waits for queued steps.
   /// Errors: those of the Reader.
   void change_source(int64_t samples_before);
-  /// After a failed change_source(): reads the previous source again, from its last position.
+  /// Call after a failed change_source(). Reads the previous source again, from its last position.
   void go_back_to(const ReadProgress&);
   /// Restarts the data at the first sample. Waits for all queued steps.
   void restart();

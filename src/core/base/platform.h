@@ -36,7 +36,7 @@
 #define HCTR_CLONES_FOR_WIDE_VECTORS
 #endif
 
-/// Place inside a spin loop: yields execution resources to the core's other hardware thread.
+/// Place inside a spin loop. Yields execution resources to the core's other hardware thread.
 #if defined(__x86_64__)
 #define HCTR_PAUSE() __builtin_ia32_pause()
 #else

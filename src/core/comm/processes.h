@@ -35,10 +35,10 @@ struct JoinLimits {
   std::chrono::seconds step{25};     ///< limit within a step; 0: no limit
   std::chrono::seconds join{300};    ///< limit until all processes have joined over TCP
   std::chrono::seconds silence{20};  ///< maximum time between heartbeats; one is sent every second
-  /// After a restart, over TCP: how long to wait for processes that may be lost. The joined processes then continue
+  /// How long to wait, after a restart over TCP, for processes that may be lost. The joined processes then continue
   /// without the lost ones. nullopt: all processes must join.
   std::optional<std::chrono::seconds> lost = {};
-  /// Used over TCP if the user set no secret: contains the secret of an earlier join, or stores the secret that this
+  /// Used over TCP if the user set no secret. Contains the secret of an earlier join, or stores the secret that this
   /// join generates. Null: the generated secret is not stored.
   AgreedSecret* agreed = nullptr;
   /// Name of the option that sets `step`, for messages.

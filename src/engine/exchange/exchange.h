@@ -99,7 +99,7 @@ class Exchange {
   /// Whether send_gradients() uses copy engines. This requires contiguous samples in dy, the exchange dtype, and no
   /// overflow check.
   bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
-  /// Call before send_gradients(): signals that owned_gradients() of the previous batch have been read.
+  /// Call before send_gradients(). Signals that owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
   /// receive_gradients() waits for the gradients of this rank's rows. owned_gradients() returns the gradients, in the
   /// exchange dtype. If key_gradients() is null, each bag has a gradient, and the shape is [owned_samples, owned_slots,

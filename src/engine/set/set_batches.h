@@ -64,7 +64,7 @@ struct EmbeddingSet::State {
 
   static constexpr int64_t kFirstKeys = 4096;
 
-  /// Created at the start of each call: saves the current device and selects the set's allocator.
+  /// Created at the start of each call. Saves the current device and selects the set's allocator.
   struct Call {
     explicit Call(const State& of) : device(of.runtime.device()), memory(of.allocator) {}
     CurrentDevice device;

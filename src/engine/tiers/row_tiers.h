@@ -79,7 +79,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   RowChanges& changes() { return changes_; }
   /// The direct keys of a table with rows on disk; null: the table has none.
   RangesOnDisk* ranges() { return ranges_ ? &*ranges_ : nullptr; }
-  /// Call before the rows of a checkpoint are loaded: removes rows of direct keys from disk, and resets places() to the
+  /// Call before the rows of a checkpoint are loaded. Removes rows of direct keys from disk, and resets places() to the
   /// row numbers.
   void start_over();
   /// A snapshot of the rows on disk, for a thread that reads them later. Null: the rows must be read now.
