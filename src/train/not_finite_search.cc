@@ -15,7 +15,7 @@ constexpr int64_t kPieceElements = int64_t{1} << 24;  // elements per copy to th
 constexpr int64_t kShownKeys = 4;
 
 struct Scan {
-  int64_t count = 0, samples = 0;  // number of elements that are not finite, and of samples with such an element
+  int64_t count = 0, samples = 0;  // count: elements that are not finite; samples: samples with such an element
   int64_t row = 0, column = 0;     // position of the first such element
   float value = 0;                 // value of the first such element
   float largest = 0;               // largest magnitude of the finite elements

@@ -26,7 +26,7 @@ struct Traffic {
   std::vector<double> vectors;
   // vectors that each host sends to other hosts; the gradients sent back have the same size
   std::vector<double> vectors_away;
-  double keys = 0, keys_away = 0;  // sent by a GPU; sent by a host
+  double keys = 0, keys_away = 0;  // keys: sent by a GPU; keys_away: sent by a host
   double replicated = 0;           // gradients of rows replicated on every GPU
 };
 

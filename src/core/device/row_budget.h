@@ -119,7 +119,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  // tables with rows on disk that count in this host budget (host_users_), and in this disk budget (disk_users_)
+  // tables with rows on disk; host_users_: those that count in this host budget; disk_users_: in this disk budget
   std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 /// Sizes of the timed transfers. Time is measured on the host, so large transfers must take much longer than a launch.
 struct Sizes {
-  int64_t small, large;  // elements sent to each rank in the small and in the large transfer
+  int64_t small, large;  // elements sent to each rank, in the small and in the large transfer
   int64_t rows;
 };
 constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 15}, kOnGpu{256, int64_t{1} << 25, int64_t{1} << 23};

@@ -316,7 +316,7 @@ struct EmbeddingSet::State {
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
-  // the buffer that reserve() chose, and the buffer of work that may be replayed
+  // reserved_buffer: the buffer that reserve() chose; recorded_buffer: the buffer of work that may be replayed
   std::optional<int> reserved_buffer, recorded_buffer;
 };
 

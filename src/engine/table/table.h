@@ -301,7 +301,8 @@ class EmbeddingTable {
   bool stats_continued_ = false;  // steps_before_ must be computed at the next step
   Arena arena_;
   std::vector<Batch> batches_;
-  // errors of bring_rows() and find(), thrown by confirm_capacity() and check_keys()
+  // not_brought_: error of bring_rows(), thrown by confirm_capacity(); not_found_: error of find(), thrown by
+  // check_keys()
   std::optional<Error> not_brought_, not_found_;
   ops::OutputColumns columns_of_slots_;
   int32_t* slot_numbers_ = nullptr;

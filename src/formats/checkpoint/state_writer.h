@@ -49,7 +49,7 @@ class StagedCopies {
 /// they are read.
 struct LaterRows {
   struct Part {
-    int64_t offset = 0, row_bytes = 0;  ///< file offset of the first deferred row; bytes per row
+    int64_t offset = 0, row_bytes = 0;  ///< offset: file offset of the first deferred row; row_bytes: bytes per row
   };
   std::vector<Part> parts;
   int64_t rows = 0;

@@ -66,7 +66,8 @@ class ParquetCutter : public Cutter {
   fs::path path_;
   std::vector<ParquetRead> columns_;
   std::shared_ptr<ParquetRowGroup> group_;
-  int64_t at_ = 0, before_ = 0, row_ = 0;  // index of the row group, number of rows before it, next row in it
+  // at_: index of the row group; before_: number of rows before the row group; row_: next row in it
+  int64_t at_ = 0, before_ = 0, row_ = 0;
 };
 
 class ParquetParser : public Parser {

@@ -94,7 +94,7 @@ class RowRun : public ReaderRun {
     OneHotBatch batch;
     Stage stage = Stage::free;
     int64_t rows = 0;              // number of rows over all ranks
-    int64_t issued = 0, open = 0;  // number of issued tasks; issued tasks not yet done
+    int64_t issued = 0, open = 0;  // issued: number of issued tasks; open: issued tasks not yet done
     bool all_issued = false;
     ReaderPosition after;  // valid if all_issued
     std::exception_ptr error;

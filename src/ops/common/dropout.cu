@@ -8,8 +8,9 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kDropoutLanes = 4, kDropoutEach = 8;  // threads that exchange draws, and elements per thread
-constexpr int kDropoutUnits = 2;                    // groups of eight elements that a thread loads together
+// kDropoutLanes: threads that exchange draws; kDropoutEach: elements per thread
+constexpr int kDropoutLanes = 4, kDropoutEach = 8;
+constexpr int kDropoutUnits = 2;  // groups of eight elements that a thread loads together
 
 /// Transposes the draws of four adjacent lanes: in lane k, draws.v[q] becomes value k of the draw of lane q.
 __device__ void transpose(Random4& draws, unsigned four, int k) {
