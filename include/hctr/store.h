@@ -40,7 +40,7 @@ struct StoreRocksOptions {
   int32_t reader_threads = 8, background_threads = 4;
 };
 
-/// A Redis server, or a Redis cluster (its nodes are discovered). Above a disk level, Redis is a cache, and the disk
+/// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
 /// level answers missing keys. As the lowest level, Redis must have all rows. Either this process loads them, or
 /// another program has written them (StoreTableSource::in_level). A node that has lost rows causes Error(io). With
 /// StoreNames::own, a process removes its rows when it ends.

@@ -79,7 +79,7 @@ class Run {
   /// The argument is a path that may contain {rank}.
   void set_source(const std::string&);
   void set_evaluation_source(const std::string&);
-  /// A name is that of an embedding, or the first top of a layer.
+  /// A name is the name of an embedding, or the first top of a layer.
   void freeze(const std::vector<std::string>& names, bool frozen);
   /// Loads weights and states from files, and keeps all parts without a file. Call check_files() before load(). Errors:
   /// those of check_model_files(), on every rank. Errors of the files in load() end the run.
