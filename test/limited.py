@@ -5,7 +5,7 @@
     test/limited.py build/cuda/bin/integration_tests OUT --filter '*TwoGpus*' --alone --rounds 3
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*Softmax*' --under 'compute-sanitizer --tool racecheck --error-exitcode 9'
 
-Made for machines that are available only for minutes: results are complete up to the time limit. Prints each failed
+Made for machines that are available only for minutes. Results are complete up to the time limit. Prints each failed
 test with its output, the last output of processes that crashed or were stopped, and the counts. Writes the whole output
 of each process and not_run.txt to the folder OUT. --record FILE appends the results, with the device and the commit, to
 a file in the format of test/gpu_runs.json, which test/gpu_runs.py merges. Exit code 1: a test failed or did not run.
@@ -68,7 +68,7 @@ def run(given, number, names, end):
 
 def output_of(text, name):
     found = re.findall(OF_A_TEST.format(re.escape(name), re.escape(name)), text, re.MULTILINE | re.DOTALL)
-    return max(found, key=len, default="")  # a test with several rounds has several outputs: the longest
+    return max(found, key=len, default="")  # a test with several rounds has several outputs; return the longest
 
 
 def main():

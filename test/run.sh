@@ -28,7 +28,7 @@ fi
 jobs=$(nproc)
 [ -z "$gpu" ] || jobs=1
 
-# Uses Clang if its sanitizers are installed: Clang compiles sanitized code in two thirds of GCC's time.
+# Uses Clang if its sanitizers are installed, because Clang compiles sanitized code in two thirds of GCC's time.
 sanitized_options=()
 if [ ! -e build/cpu-asan/CMakeCache.txt ] &&
    echo 'int main() {}' | clang++ -x c++ -std=c++20 -fsanitize=address,undefined -o /dev/null - 2>/dev/null; then

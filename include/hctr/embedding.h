@@ -89,7 +89,7 @@ class HCTR_API EmbeddingSet {
 
   const EmbeddingOptions& options() const;
   /// Sets the stream for later work. Later work waits for all work on the previous stream, unless one of the streams is
-  /// being captured: then the caller orders them.
+  /// being captured. In that case the caller orders the work.
   void set_stream(void* stream);
 
   /// Identifies a batch of forward() or prefetch().
@@ -135,7 +135,7 @@ class HCTR_API EmbeddingSet {
   /// Ends the batch without an update and keeps the rows. Collective.
   void release(Batch);
 
-  /// Writes the vectors of keys, with the values after the last ended batch. Adds no rows: a key without a row has
+  /// Writes the vectors of keys, with the values after the last ended batch. Adds no rows, so a key without a row has
   /// vector 0. Collective.
   void lookup(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
 

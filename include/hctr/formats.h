@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "files are read and wr
 //   block   = payload                                               error_check 0, "check": "None"
 //           | i32 payload bytes, payload, u8 sum of payload bytes   error_check 1, "check": "Sum"
 //
-// Slots follow the sparse inputs of the `Data` layer: the first input's slots come first.
+// Slots are in the order of the sparse inputs of the `Data` layer. The slots of the first input come first.
 
 struct NormHeader {
   int64_t error_check = 0;        ///< 0: blocks without frame; 1: every block, including the header, is framed
@@ -83,10 +83,10 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 //   {"schema": 1, "run": id, "iteration": n, "updates": n, "tables": [{"name", "embedding_vec_size", "identity"}, ...],
 //    "files": [{"name", "bytes", "crc32"}, ...], "data": {...}, "config": {...}, "crc32": "..."}
 //
-// The manifest is written last: a set of model files with a valid manifest is complete. "name" excludes the prefix, so
-// the files can be moved, and renamed to another prefix. "updates" counts the steps that were not skipped (Adam's t).
-// "tables" has the order of the table numbers in file names. "data": number of training files, their bytes, and a hash
-// of their sizes. The last "crc32" covers the text before it.
+// The manifest is written last, so a set of model files with a valid manifest is complete. "name" excludes the prefix,
+// so the files can be moved, and renamed to another prefix. "updates" counts the steps that were not skipped (Adam's
+// t). "tables" has the order of the table numbers in file names. "data": number of training files, their bytes, and a
+// hash of their sizes. The last "crc32" covers the text before it.
 
 inline constexpr int64_t kModelManifestSchema = 1;
 /// The folder of a delta, `<prefix>_delta_<iteration>`. The names of the delta's files begin with the path of this

@@ -75,8 +75,8 @@ struct LoadOptions {
   Surroundings surroundings = {};
   /// If set, score() looks up rows in this view of a store and sees the store's updates. The model then loads no table
   /// files. Each call of score() reads one state of the store. The view must have every table of the model, under the
-  /// same name. On a GPU, rows are read through a GPU cache (StoreOptions::cache), which all models share that use this
-  /// version of the store's model. A store whose rows another program changes needs a CPU.
+  /// same name. On a GPU, rows are read through a GPU cache (StoreOptions::cache). All models that use this version of
+  /// the store's model share the cache. A store whose rows another program changes needs a CPU.
   std::shared_ptr<const StoreView> tables = {};
 };
 

@@ -41,7 +41,7 @@ struct JoinOptions {
 /// its rank.
 class HCTR_API EmbeddingRank {
  public:
-  /// No group: one set has all rows of its tables.
+  /// Without a group, one set has all rows of its tables.
   EmbeddingRank() = default;
   /// Makes a group of `ranks` ranks, one for each thread of this process.
   static std::vector<EmbeddingRank> of_threads(int ranks, const RankWaits& = {});

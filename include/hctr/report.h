@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// JobOptions::config is ignored: each run folder has its own config.
+/// JobOptions::config is ignored, because each run folder has its own config.
 struct RunReportOptions : JobOptions {
   std::vector<std::filesystem::path> runs;  ///< run folders, in the order of the report
   std::filesystem::path out;                ///< an HTML file

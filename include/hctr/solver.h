@@ -60,7 +60,7 @@ struct TrainOptions : JobOptions {
   std::filesystem::path metrics_file;  ///< a file for Prometheus, rewritten with every metrics line; empty: none
   std::vector<std::string> command;    ///< the command line to record in run.json
   /// Reserved memory for saving the model; null: none. A handler of operator new may release the reserve when memory
-  /// runs out: training then saves the model and ends with an error. Must outlive the call.
+  /// runs out. Training then saves the model and ends with an error. Must outlive the call.
   MemoryReserve* reserve = nullptr;
 };
 
@@ -103,7 +103,7 @@ struct TrainSummary {
 };
 
 /// Trains a config on the ranks that the config names. Writes the run folder and the snapshot files, and reports
-/// progress to the log. One of several processes (mpirun) trains together with the others: only rank 0's process writes
+/// progress to the log. One of several processes (mpirun) trains together with the others. Only rank 0's process writes
 /// files, and an error ends all processes (Surroundings::end_process). Errors: Error of any kind; if several ranks
 /// fail, the first error.
 HCTR_API TrainSummary train(const TrainOptions&);

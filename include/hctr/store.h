@@ -40,8 +40,8 @@ struct StoreRocksOptions {
   int32_t reader_threads = 8, background_threads = 4;
 };
 
-/// A Redis server, or a Redis cluster (its nodes are discovered). Above a disk level, Redis is a cache, and the disk
-/// level answers missing keys. As the lowest level, Redis must have all rows: either this process loads them, or
+/// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
+/// level answers missing keys. As the lowest level, Redis must have all rows. Either this process loads them, or
 /// another program has written them (StoreTableSource::in_level). A node that has lost rows causes Error(io). With
 /// StoreNames::own, a process removes its rows when it ends.
 struct StoreRedisOptions {
@@ -78,8 +78,9 @@ struct StoreLevelOptions {
   StoreRocksOptions rocksdb{};
   StoreRedisOptions redis{};
   /// memory: a name of 1 to 100 letters, digits, '.', '_' and '-'. The processes of a host that give this name share
-  /// one copy of the rows, as the only level. One process loads and updates; refresh() in the others changes to its
-  /// last commit, and takes over when that process has ended. Empty: the memory of this process.
+  /// one copy of the rows, as the only level. One of these processes loads and updates the rows. In the other
+  /// processes, refresh() adopts the last commit, and takes over the updates when the updating process has ended.
+  /// Empty: the memory of this process.
   std::string shared{};
 };
 
@@ -135,8 +136,9 @@ struct StoreTableSource {
   std::filesystem::path file{};
   std::filesystem::path keys{}, vectors{};          ///< NumPy files
   std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
-  bool in_level = false;  ///< the lowest level already has the rows: another program wrote them under HugeCTR's names
-  /// identifies the rows, like a checksum: versions share tables of equal content; empty: unknown
+  /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
+  bool in_level = false;
+  /// identifies the rows, like a checksum. Versions share tables of equal content; empty: unknown
   std::string content{};
 };
 
@@ -144,7 +146,7 @@ struct StoreTableSource {
 struct StoreModel {
   std::string name, version;
   std::string run{};       ///< id of the training run whose deltas are accepted; empty: any run
-  int64_t iteration = -1;  ///< iteration of the rows: the first delta must build on it; -1: unknown
+  int64_t iteration = -1;  ///< iteration of the rows, on which the first delta must build; -1: unknown
   OnMiss on_miss = OnMiss::default_vector;
   ShowProgress progress{};  ///< shows how many rows are loaded; null: nothing is shown
   std::vector<StoreTableSource> tables;
@@ -319,8 +321,8 @@ class HCTR_API StoreReading {
   int64_t get(size_t table, std::span<const int64_t> keys, float* rows, int64_t stride = 0, uint8_t* found = nullptr,
               int32_t slot = 0) const;
   /// Appends the rows of the distinct keys to `rows`, and sets row_of [keys] to their row numbers in `rows`. Row 0
-  /// means "no row", and must be in `rows` before the call: a key without a row gets number 0. Returns the number of
-  /// distinct keys without a row.
+  /// means "no row", and must be in `rows` before the call, because a key without a row gets number 0. Returns the
+  /// number of distinct keys without a row.
   int64_t get_rows(size_t table, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
                    int32_t slot = 0) const;
   /// Pools the rows of keys [offsets[b], offsets[b + 1]) into vector b: their sum, in the order of the keys, divided by

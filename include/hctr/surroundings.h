@@ -35,7 +35,7 @@ class ProgressView {
   virtual bool in_place() const = 0;
 };
 /// Starts a progress display. `what` names the task, `unit` the counted things ("rows", "samples"). `total`: 0 if
-/// unknown; if `done` exceeds `total`, the total counts as unknown. May return null: nothing is shown.
+/// unknown; if `done` exceeds `total`, the total counts as unknown. May return null, and then nothing is shown.
 using ShowProgress =
     std::function<std::unique_ptr<ProgressView>(const std::string& what, const std::string& unit, int64_t total)>;
 
@@ -58,9 +58,9 @@ struct Surroundings {
   /// finalized after a process is lost.
   std::function<void(int exit_code)> end_process{};
   /// Sets an environment variable; a null `value` removes it. Called when the library loads OpenBLAS and OpenBLAS does
-  /// not know the processor: OpenBLAS reads OPENBLAS_CORETYPE once, when it is loaded. The call precedes the library's
-  /// first thread. Null: nothing is set. On such a processor, unless OPENBLAS_CORETYPE is set, GEMMs are then slower
-  /// than in the huge_ctr programs, and their results may differ in the last bits.
+  /// not know the processor, because OpenBLAS reads OPENBLAS_CORETYPE once, when it is loaded. The call precedes the
+  /// library's first thread. Null: nothing is set. On such a processor, unless OPENBLAS_CORETYPE is set, GEMMs are then
+  /// slower than in the huge_ctr programs, and their results may differ in the last bits.
   std::function<void(const char* name, const char* value)> set_environment{};
 };
 

@@ -116,7 +116,8 @@ class HCTR_API Trainer {
   TrainEnd step(const SamplesView&);
 
   /// Evaluates on eval_source, or on the caller's samples. Returns the metrics of "eval_metrics" by name. Does not
-  /// affect training: early stopping and thresholds belong to fit(). Errors: also Error(usage) without an eval_source.
+  /// affect training, because early stopping and thresholds belong to fit(). Errors: also Error(usage) without an
+  /// eval_source.
   std::map<std::string, double> evaluate();
   std::map<std::string, double> evaluate(const SamplesView&);
 
@@ -130,6 +131,7 @@ class HCTR_API Trainer {
   int64_t batchsize() const;
 
   // The settings below apply to later steps. Checkpoints do not store these settings: set them again after a resume.
+
   /// Sets a constant rate; none: the config's schedule. Rates of tables with a separate optimizer scale in proportion.
   void set_learning_rate(std::optional<double>);
   /// Switches to other data in the config's format, starting at their beginning; the step count continues. Errors:

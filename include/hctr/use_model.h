@@ -74,7 +74,7 @@ struct ExportOptions : ModelOptions {
 struct ExportSummary : ModelUse {
   std::vector<std::filesystem::path> files;
   int64_t bytes = 0;  ///< total size of the files
-  int64_t rows = 0;   ///< in rows.npz
+  int64_t rows = 0;   ///< number of rows in rows.npz
 };
 
 /// Exports the weights and tables of a saved model for other programs (docs/export.md). Runs on one rank, and on the

@@ -75,7 +75,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
                : put(static_cast<double>(value));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    // an integer beyond 64 bits is an error: it would be rounded, and no field accepts such a number
+    // an integer beyond 64 bits is an error, because it would be rounded, and no field accepts such a number
     if (text.find_first_not_of("-0123456789") == text.npos)
       fail(read_ - text.size() - 1,
            cat("the integer ", text, " exceeds 64 bits; write larger numbers with an exponent: 1e30"));
@@ -201,7 +201,7 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
     for (const auto& [key, member] : *object)
       if (const auto [at, is_new] = places.emplace(key, out.size()); is_new)
         out.emplace_back(key, to_nlohmann(member));
-      else  // duplicate key: the last value wins
+      else  // if a key is duplicate, the last value wins
         (out.begin() + static_cast<std::ptrdiff_t>(at->second))->second = to_nlohmann(member);
     return out;
   }
@@ -219,8 +219,8 @@ Json::Json(std::string value) : value_(std::move(value)) {}
 Json::Json(const char* value) : value_(std::string(value)) {}
 Json::Json(Array value) : value_(std::move(value)) {}
 Json::Json(Object value) : value_(std::move(value)) {}
-// Copies by assignment: libstdc++ before 14 destroys an unconstructed value if the copy constructor of std::variant
-// throws.
+// Copies by assignment, because libstdc++ before 14 destroys an unconstructed value if the copy constructor of
+// std::variant throws.
 Json::Json(const Json& other) { value_ = other.value_; }
 Json::Json(Json&&) noexcept = default;
 Json& Json::operator=(const Json&) = default;

@@ -17,7 +17,8 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<std::pair<std::string, Json>>;
 
-  // Constructors are not inline: hundreds of places construct a Json, and calls compile faster than inlined code.
+  // Constructors are not inline, because hundreds of places construct a Json, and calls compile faster than inlined
+  // code.
   Json();  // null
   Json(bool value);
   Json(int64_t value);

@@ -16,8 +16,8 @@ class Problems {
 
   void error(std::string pointer, std::string message) { errors_.push_back({std::move(pointer), std::move(message)}); }
   void warn(std::string pointer, std::string message) { warnings_.push_back({std::move(pointer), std::move(message)}); }
-  /// Adds a note: a value has no effect, or the program assumes something. Notes never become errors, even with
-  /// --strict.
+  /// Adds a note, which says that a value has no effect, or what the program assumes. Notes never become errors, even
+  /// with --strict.
   void note(std::string pointer, std::string message) { notes_.push_back({std::move(pointer), std::move(message)}); }
 
   const std::vector<Entry>& errors() const { return errors_; }

@@ -151,7 +151,7 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       const Json* value = object->find(spelling);
       if (!value) continue;
       if (!found[i].first) found[i] = {value, here + "/" + spelling};
-      // equal values are allowed: a file may be written for several versions
+      // equal values are allowed, because a file may be written for several versions
       else if (found[i].first->text() != value->text())
         problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
                                                   "\" are names of the same field and have different values; keep "

@@ -129,8 +129,8 @@ class Schema : public SchemaBase {
     docs_.back().aliases.emplace_back(name);
     return *this;
   }
-  /// Makes the last declared field unused if why(const P&) returns a reason: the field is accepted but not read. why()
-  /// may depend only on fields declared earlier.
+  /// Makes the last declared field unused if why(const P&) returns a reason. An unused field is accepted but not read.
+  /// why() may depend only on fields declared earlier.
   template <class Why>
   Schema& unused_when(Why why) {
     set_unused_when([why](const void* from) { return std::string(why(*static_cast<const P*>(from))); });

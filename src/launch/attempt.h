@@ -11,7 +11,7 @@ class AgreedSecret;
 /// One of several attempts at a run. The worker writes this struct, in memory shared with the keeper that restarts a
 /// failed worker.
 struct Attempt {
-  int number = 0;                             ///< from 0
+  int number = 0;                             ///< counted from 0
   std::atomic<bool> joined{false};            ///< whether the attempt has joined the other processes, if any
   std::atomic<int64_t> from = -1;             ///< the iteration that the attempt resumes after; -1: not known yet
   std::atomic<bool> owns_checkpoints{false};  ///< whether checkpoints in the config's folder are this run's

@@ -31,7 +31,7 @@ Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log,
 
 Job::~Job() {
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // this is the caller's thread: restore its current device afterwards
+    const CurrentDevice current(devices_[0]);  // this is the caller's thread, so restore its current device afterwards
     communicators_.clear();
     return;
   }
@@ -50,7 +50,7 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = check_gpu_setup(host, device, around_.environment, log_);
-    try {  // no in_context(): a build without NCCL would compile the body of its lambda, too
+    try {  // no in_context(), because a build without NCCL would compile the body of its lambda, too
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
       throw error.with_context(found.empty() ? "connecting the GPUs"
@@ -100,7 +100,7 @@ void Job::end_with(const Error& error) {
 void Job::run(const Body& body) {
   if (const auto failure = group_.failure()) throw failure->error;
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // this is the caller's thread: restore its current device afterwards
+    const CurrentDevice current(devices_[0]);  // this is the caller's thread, so restore its current device afterwards
     run_rank(0, body);
   } else {
     start_threads();
@@ -173,7 +173,8 @@ void Job::in_threads(const std::function<void(int)>& body, bool ends) {
       // A failure itself does not notify `change_`; the failed rank notifies it when it returns.
       change_.wait(lock, [&] { return all_ended() || for_caller_ || (!told && group_.failure()); });
     } else if (!change_.wait_for(lock, kToEnd, [&] { return all_ended() || for_caller_; })) {
-      told = true;  // kToEnd has passed: some rank cannot notice the failure, for example because it waits for a disk
+      // kToEnd has passed, so some rank cannot notice the failure, for example because it waits for a disk
+      told = true;
       const Error error = group_.failure()->error;
       lock.unlock();
       end_with(error);
@@ -191,7 +192,8 @@ void Job::in_callers_thread(const std::function<void()>& body) {
 }
 
 void end_job(Processes& others, const Error& error, const Surroundings& around) {
-  // All processes may have the same error, such as a mistake in the config: process 0 reports it and ends the others.
+  // All processes may have the same error, such as a mistake in the config. Process 0 reports it and ends the others,
+  // so the others wait for that.
   if (around.end_process && others.process() > 0) std::this_thread::sleep_for(seconds(2));
   if (around.end_process && around.on_lost_peer) around.on_lost_peer(error);
   others.abort(exit_code(error.kind()));

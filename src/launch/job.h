@@ -39,12 +39,12 @@ class Job {
   /// other processes, and the surroundings end this process. If the surroundings cannot end this process, the function
   /// waits for the late rank.
   ///
-  /// May be called repeatedly: each rank keeps its communicator and its thread, which is the caller's thread if this
-  /// process has one rank. After a rank has failed, later calls throw the same error without calling body.
+  /// May be called repeatedly, because each rank keeps its communicator and its thread, which is the caller's thread if
+  /// this process has one rank. After a rank has failed, later calls throw the same error without calling body.
   void run(const Body& body);
   /// Like run(), but also calls body after a rank has failed, to destroy the ranks' objects. Ignores errors of body.
   void clean_up(const Body& body) noexcept;
-  /// Called by a rank in run(): runs body() in the thread that called run(), and waits for it. An exception of body()
+  /// Called by a rank in run(). Runs body() in the thread that called run(), and waits for it. An exception of body()
   /// is a bug.
   void in_callers_thread(const std::function<void()>& body);
 
@@ -80,8 +80,8 @@ class Job {
   const std::function<void()>* for_caller_ = nullptr;
 };
 
-/// After a fatal error of this process: ends all other processes with the error's exit code. The surroundings report
-/// the error and end this process; if they cannot, the function returns.
+/// Called after a fatal error of this process. Ends all other processes with the error's exit code. The surroundings
+/// report the error and end this process; if they cannot, the function returns.
 void end_job(Processes& others, const Error&, const Surroundings&);
 
 }  // namespace hctr

@@ -13,9 +13,10 @@
 namespace hctr {
 
 struct CheckReport {
-  std::string config, layers, plan;  ///< name of the config file; layer table; placement plan, empty on one GPU
-  int64_t samples = 0;               ///< samples of a step on one GPU
-  size_t processes = 1;              ///< number of processes, from the lists of "gpu"
+  /// config: name of the config file; layers: the layer table; plan: the placement plan, empty on one GPU
+  std::string config, layers, plan;
+  int64_t samples = 0;   ///< samples of a step on one GPU
+  size_t processes = 1;  ///< number of processes, from the lists of "gpu"
   MemoryBill memory;
   std::optional<double> gpu_bytes;  ///< memory of each GPU, if known
   std::string gpu;                  ///< name of the GPU, if known

@@ -32,7 +32,7 @@ std::unique_ptr<ThreadPool> threads_beside_training(int64_t bytes, int ranks) {
   const int cores = usable_cores() / ranks;
   if (bytes > kLargeState && cores >= 8) try {
       return std::make_unique<ThreadPool>(std::min(cores / 4, 4));
-    } catch (const std::system_error&) {  // the system refused threads: use one thread
+    } catch (const std::system_error&) {  // the system refused threads, so use one thread
     }
   return std::make_unique<ThreadPool>(1);
 }
@@ -51,7 +51,7 @@ struct Checkpointer::Writing {
   StateIndex index;               // index of this rank's file
   std::vector<HostBytes> pieces;  // contents of this rank's file that are not written yet
   LaterState later;               // contents that the writing thread reads, then writes
-  // each returns the seconds that training has waited for reads of `later`
+  // functions that each return the seconds for which training has waited for reads of `later`
   std::vector<std::function<double()>> waited;
   std::unique_ptr<StateFileWriter> file;  // null: the writing thread opens the file
   std::vector<StateIndex> files;          // on rank 0: the indices of all ranks
@@ -73,7 +73,7 @@ struct Checkpointer::Writing {
     };
     try {
       thread = std::thread(task);
-    } catch (const std::system_error&) {  // the system refused a thread: training waits for the write
+    } catch (const std::system_error&) {  // the system refused a thread, so training waits for the write
       task();
     }
   }
@@ -96,7 +96,7 @@ Checkpointer::~Checkpointer() {
   if (!writing_) return;
   writing_->join();
   if (comm_.rank() != 0 || (writing_->gathered && writing_->failure.empty())) return;
-  std::error_code ignored;  // an error is ignored: the next run removes remaining files
+  std::error_code ignored;  // an error is ignored, because the next run removes remaining files
   fs::remove_all(writing_->part, ignored);
 }
 
@@ -259,7 +259,7 @@ void Checkpointer::prune(int64_t best_iteration) const {
     for (size_t i = 0; i < all.size(); ++i)
       if (const auto base = kept(i) ? base_of(all[i].path) : std::nullopt) bases.insert(*base);
   } catch (const Error&) {
-    return;  // a kept checkpoint is unreadable, so its base is unknown: remove nothing
+    return;  // a kept checkpoint is unreadable, so its base is unknown; remove nothing
   }
   for (size_t i = all.size(); i-- > 0;)  // removes increments before their bases
     if (!kept(i) && !bases.contains(all[i].path.filename().string())) remove_checkpoint(folder_, all[i].iteration);
@@ -318,7 +318,8 @@ void Checkpointer::report_end() {
   if (comm_.rank() == 0 && !now.failure.empty()) {
     report_.warning(cat(now.again ? "the progress in " : "", "checkpoint '", path.string(),
                         "' could not be saved: ", now.failure, now.last ? "" : "; training continues"));
-    std::error_code ignored;  // an error is ignored: the failure is reported, and the next run removes remaining files
+    // an error is ignored, because the failure is reported, and the next run removes remaining files
+    std::error_code ignored;
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
     double waited = 0;

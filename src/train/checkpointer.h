@@ -1,4 +1,4 @@
-// Saves checkpoints during training: training stops while the state is copied to the host, then a thread writes the
+// Saves checkpoints during training. Training stops while the state is copied to the host, then a thread writes the
 // copy.
 #pragma once
 

@@ -10,7 +10,7 @@ namespace {
 
 // fraction of an adapter's nominal rate that carries data
 constexpr double kOfNamed = 0.9;
-// Assumed latencies of an exchange over InfiniBand and over TCP.
+// Assumed latency of an exchange, over InfiniBand and over TCP.
 constexpr double kInfiniBand = 20e-6, kEthernet = 50e-6;
 
 double number_in(const std::string& text, const std::string& where) {

@@ -33,7 +33,7 @@ int64_t whole_event_bytes(const std::filesystem::path&);
 /// A file events.out.tfevents.<time>.<host>.<process> in `folder`. The first failed write logs a warning.
 class EventFile {
  public:
-  /// `first_step`: 0 creates a new file. For a resumed run, pass the first step: events are then appended to the
+  /// `first_step`: 0 creates a new file. For a resumed run, pass the first step. Events are then appended to the
   /// folder's last file, if any, and TensorBoard drops earlier events from that step on. Errors: Error(io).
   EventFile(const std::filesystem::path& folder, int64_t first_step, const Log&);
 

@@ -85,7 +85,7 @@ std::vector<fs::path> paths_of_followed(const DataSection& data, const std::vect
   std::vector<fs::path> paths;
   for (const std::string& name : names) try {
       paths.push_back(path_of_arrived(data.source, name));
-    } catch (const Error&) {  // the error is ignored: the reader of the file reports it again
+    } catch (const Error&) {  // the error is ignored, because the reader of the file reports it again
     }
   return paths;
 }

@@ -18,7 +18,7 @@ constexpr std::array<KnownGpu, 7> kGpus = {{
     {"L4", 24, 300 * kGiga, 30.3 * kTera, 60 * kTera, 121 * kTera, 32 * kGiga},
 }};
 
-// Measured on an H100: a copy moves 2.8 TB/s, and a large bf16 GEMM runs at 798 TFLOP/s.
+// Measured on an H100, where a copy moves 2.8 TB/s, and a large bf16 GEMM runs at 798 TFLOP/s.
 constexpr double kOfMemory = 0.83, kOfProducts = 0.8;
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }

@@ -43,7 +43,7 @@ void LookAhead::add(const BatchView& batch) noexcept try {
   // The number of batches exceeds this limit only after the reader has restarted.
   while (batches_.size() > most_ + 1) batches_.pop_back();
   change_.notify_one();
-} catch (const std::bad_alloc&) {  // memory is short: this batch is skipped, and its step waits for the disk
+} catch (const std::bad_alloc&) {  // memory is short, so this batch is skipped, and its step waits for the disk
 }
 
 void LookAhead::begin_step(int64_t first_sample, const DiskRows::Fetched& so_far) {
@@ -87,7 +87,7 @@ void LookAhead::run() noexcept {
     lock.unlock();
     try {
       for (size_t input = 0; input < keys.size(); ++input) group_->ask(*member_, input, keys[input]);
-    } catch (const std::bad_alloc&) {  // memory is short: this batch is skipped, and its step waits for the disk
+    } catch (const std::bad_alloc&) {  // memory is short, so this batch is skipped, and its step waits for the disk
     }
     lock.lock();
   }

@@ -59,7 +59,7 @@ class LookAhead {
   LookAheadDepth depth_;
   DiskRows::Fetched noted_;
   bool stopped_ = false;
-  std::thread thread_;  // declared last: the thread uses the other members
+  std::thread thread_;  // declared last, because the thread uses the other members
 };
 
 }  // namespace hctr

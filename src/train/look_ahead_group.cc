@@ -44,7 +44,8 @@ void LookAheadGroup::ask(const Member& from, size_t sparse_input, std::span<cons
       if (member->left) continue;
       const std::lock_guard lock(member->mutex);
       if (member->ask) member->ask(sparse_input, keys);
-    } catch (const std::bad_alloc&) {  // memory is short: this member skips the keys, and its step waits for the disk
+      // memory is short, so this member skips the keys, and its step waits for the disk
+    } catch (const std::bad_alloc&) {
     }
 }
 

@@ -31,7 +31,7 @@ class LookAheadGroup {
   void ask(const Member& from, size_t sparse_input, std::span<const ops::RowOwner> keys);
 
  private:
-  std::mutex mutex_;  // of members_
+  std::mutex mutex_;  // protects members_
   std::vector<std::shared_ptr<Member>> members_;
 };
 

@@ -43,7 +43,7 @@ struct MemoryBill {
   /// [GPU] extra bytes if ranks are on several hosts, to pack messages between hosts.
   std::vector<int64_t> between_hosts;
   Parts host;  ///< host memory of a process that runs all ranks
-  /// Tables with the bytes per row, if neither the config nor the data determine the number of rows.
+  /// Name and bytes per row of each table whose number of rows neither the config nor the data determine.
   std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows;
 };
 int64_t sum_of(const MemoryBill::Parts&);

@@ -193,7 +193,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     };
     try {
       now.thread = std::thread(write);
-    } catch (const std::system_error&) {  // the system refused a thread: training waits for the write
+    } catch (const std::system_error&) {  // the system refused a thread, so training waits for the write
       write();
     }
   } catch (const Error& error) {
@@ -267,7 +267,8 @@ std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, 
     if (failed_at_ != iteration) return saved(save(iteration, data_key_bytes));
   } catch (...) {
     const Error failed = current_error();
-    // If only this rank has failed, for example with an unreadable row, the other ranks are still in the first save.
+    // A second save is collective. It is impossible if only this rank has failed, for example with an unreadable row,
+    // because the other ranks are then still in the first save.
     if (failed.kind() == Kind::comm || !thrown_on_all_ranks(comm_)) return not_saved(failed);
     reason = cat(" (not at \"snapshot_prefix\": ", failed.what(), ")");
   }

@@ -63,7 +63,7 @@ class ModelSaver {
   void replace_others() { replaces_others_ = true; }
   /// For a resumed run: sets its last saved model.
   void go_on(Saved saved) { last_ = std::move(saved); }
-  /// Whether models can be saved: there is a run folder or a snapshot_prefix.
+  /// Whether models can be saved. Requires a run folder or a snapshot_prefix.
   bool has_place() const { return !prefix_.empty(); }
   /// The last saved full model.
   const std::optional<Saved>& last() const { return last_; }
@@ -75,7 +75,7 @@ class ModelSaver {
   std::vector<std::filesystem::path> save_copy(const std::string& prefix, int64_t iteration, int data_key_bytes) const {
     return model_->save(prefix, iteration, data_key_bytes, origin_, true);
   }
-  /// Like save(), for use during training: if the file system fails, logs a warning and returns false.
+  /// Like save(), for use during training. If the file system fails, logs a warning and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
   /// Saves the changes since the last snapshot or delta to a separate folder; a thread writes the rows. If no saved
   /// model exists to build on, saves a snapshot. If the file system fails, logs a warning.
@@ -84,8 +84,8 @@ class ModelSaver {
   void poll_delta();
   /// Waits for the delta in progress. Not collective.
   void finish_delta();
-  /// Takes a snapshot of a model that is better than all before. Then removes the previous best model, except if that
-  /// is also a regular snapshot or the base of the next delta.
+  /// Takes a snapshot of a model that is better than all earlier models. Then removes the previous best model, except
+  /// if that is also a regular snapshot or the base of the next delta.
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }

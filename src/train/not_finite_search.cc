@@ -15,9 +15,9 @@ constexpr int64_t kPieceElements = int64_t{1} << 24;  // elements per copy to th
 constexpr int64_t kShownKeys = 4;
 
 struct Scan {
-  int64_t count = 0, samples = 0;  // number of elements that are not finite, and of samples with such an element
-  int64_t row = 0, column = 0;     // the first
-  float value = 0;                 // there
+  int64_t count = 0, samples = 0;  // count: elements that are not finite; samples: samples with such an element
+  int64_t row = 0, column = 0;     // position of the first such element
+  float value = 0;                 // value of the first such element
   float largest = 0;               // largest magnitude of the finite elements
 };
 
@@ -174,7 +174,7 @@ class Search {
     const int64_t slot = bad.column / (tensor.row_elements() / columns);
     std::string of = cat("the vector of slot ", slot);
     if (columns != slots) {
-      of = cat("vector ", slot);  // not pooled: the table has one vector per key
+      of = cat("vector ", slot);  // not pooled, so the table has one vector per key
     } else {
       const BatchView::Table& table = step_.batch.tables[input];
       const int64_t bag = slot * state_.samples + bad.row;

@@ -50,7 +50,8 @@ struct StepTimes {
   std::vector<PartTime> parts;    ///< ordered by the start of the first span
   struct Stream {
     Span::On on;
-    double seconds, hidden;  ///< seconds of the stream's spans; seconds in which these spans overlap the compute stream
+    /// seconds: of the stream's spans; hidden: of these seconds, those that overlap the compute stream
+    double seconds, hidden;
   };
   std::vector<Stream> streams;  ///< all streams except the compute stream
   Ceilings ceilings;

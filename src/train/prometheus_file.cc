@@ -104,7 +104,8 @@ std::string PrometheusFile::text() const {
   return text;
 }
 
-/// Does not flush to disk as AtomicFile does: the next line replaces the file, and a flush would delay the step.
+/// Does not flush to disk as AtomicFile does, because the next line replaces the file, and a flush would delay the
+/// step.
 bool PrometheusFile::write(const std::string& text) const {
   const std::string temporary = cat(path_.string(), ".", ::getpid(), ".part");
   File file(std::fopen(temporary.c_str(), "we"));

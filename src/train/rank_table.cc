@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kClockDifferenceMs = 5000;
 constexpr size_t kMeasuredBytes = 4 << 20;
-constexpr size_t kMostMeasuredHosts = 32;  // limits the measuring time: hosts are measured one after another
+constexpr size_t kMostMeasuredHosts = 32;  // limits the measuring time, because hosts are measured one after another
 
 /// "0-3, 7".
 std::string ranges_text(const std::vector<int>& sorted) {
@@ -102,7 +102,7 @@ std::vector<std::optional<HostLink>> measure_hosts(Communicator& comm, const std
     };
     const double latency = std::min(time_of_gather(nothing), time_of_gather(nothing));
     const double whole = std::min(time_of_gather(data), time_of_gather(data));
-    // Subtracts the latency, but at most half of the time: noise must not yield an infinite rate.
+    // Subtracts the latency, but at most half of the time, so that noise cannot yield an infinite rate.
     links[h] = HostLink{static_cast<double>(kMeasuredBytes) / std::max(whole - latency, whole / 2), latency};
   }
   return links;

@@ -17,13 +17,13 @@ namespace hctr {
 struct RankAbout {
   std::string host;  ///< name of the host
   int process = 0;
-  std::string device;  ///< its description
-  /// version of the GPU driver, empty on a CPU; version of this program
+  std::string device;  ///< description of the rank's device
+  /// driver: version of the GPU driver, empty on a CPU; version: of this program
   std::string driver, version;
   std::string gpu_id;  ///< id of the GPU, from gpu_links(); empty on a CPU
-  /// GPUs of the same host: those joined to this GPU by NVLink; those without peer access to it
+  /// GPUs of the same host. nvlink: joined to this GPU by NVLink; unreachable: without peer access to this GPU
   std::vector<std::string> nvlink = {}, unreachable = {};
-  int64_t clock_ms = 0;      ///< since 1970
+  int64_t clock_ms = 0;      ///< milliseconds since 1970
   std::string host_id = {};  ///< NCCL_HOSTID, if it differs from the host's name
 
   /// The key that identifies a host, as in Communicator::host_of.
@@ -39,7 +39,7 @@ RankAbout about_from_text(const std::string&);
 
 /// The link from a host to rank 0's host, measured over the transport between processes.
 struct HostLink {
-  double bytes_a_second = 0, seconds = 0;  ///< rate, and seconds of an empty message
+  double bytes_a_second = 0, seconds = 0;  ///< bytes_a_second: the rate; seconds: the time of an empty message
 };
 
 /// One line per host and kind of device. `ranks`: in rank order. `links`: by host, in the order of hosts' first ranks;

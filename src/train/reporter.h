@@ -41,7 +41,7 @@ struct TrainedFigures {
   double reader_seconds = 0;
   std::optional<int64_t> gpu_memory{}, host_memory{};  ///< bytes
   std::optional<double> reads_from_gpu{};              ///< see DisplayFigures
-  std::optional<double> rows_from_disk{};              ///< likewise
+  std::optional<double> rows_from_disk{};              ///< see DisplayFigures
   double disk_seconds = 0;                             ///< seconds that steps have waited for rows from disk
   std::optional<int> look_ahead{};                     ///< look-ahead depth in batches; none if no rows can be on disk
 };

@@ -57,7 +57,7 @@ bool ResumePoint::exact_for(const Config& config, int of_ranks) const {
 bool ResumePoint::finished_for(const Config& config) const {
   if (!progress.finished) return false;
   const SolverSection& solver = config.solver;
-  // the end of the data is no end of the run: more files may have arrived
+  // the end of the data does not end the run, because more files may arrive
   if (config.data.follow && !solver.max_iter) return progress.stopped_at.has_value();
   return progress.stopped_at ||
          (solver.max_iter ? progress.iterations >= *solver.max_iter : progress.epochs >= *solver.num_epochs);

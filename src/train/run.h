@@ -73,12 +73,13 @@ class Run {
   fs::path save_checkpoint_in(const fs::path& folder);
 
   // Settings for all later steps.
+
   /// `rate`: none restores the rate of the schedule.
   void set_learning_rate(std::optional<double> rate) { rate_ = rate; }
   /// The argument is a path that may contain {rank}.
   void set_source(const std::string&);
   void set_evaluation_source(const std::string&);
-  /// A name is that of an embedding, or the first top of a layer.
+  /// A name is the name of an embedding, or the first top of a layer.
   void freeze(const std::vector<std::string>& names, bool frozen);
   /// Loads weights and states from files, and keeps all parts without a file. Call check_files() before load(). Errors:
   /// those of check_model_files(), on every rank. Errors of the files in load() end the run.
@@ -116,7 +117,7 @@ class Run {
   /// Waits for the last step and checks its loss, so that the model is known to be intact.
   void settle();
   void end_profile();
-  /// After a stop: calls save_stopped_state(), once per iteration.
+  /// Call after a stop. Calls save_stopped_state(), once per iteration.
   bool leave_stopped();
   /// Waits for the next batch; returns false at the end of the data. Collective: if any rank's reader fails, all ranks
   /// throw the error, and all ranks stop after the same step. Detects a hung rank here, before other ranks would block
@@ -146,7 +147,8 @@ class Run {
   bool note_best();
   /// Warns once if a metric that controls training is undefined, with the reason.
   void warn_of_undefined_metrics();
-  /// Whether the run saves a best and a final model: the config allows it, and there is a path for them.
+  /// Whether the run saves a best and a final model. Requires that the config allows both models, and that there is a
+  /// path for them.
   bool saves_model() const { return config_.solver.final_snapshot && saver_.has_place(); }
   void save_final_model();
   void display(double rate);
@@ -175,7 +177,7 @@ class Run {
   /// On rank 0, if there are several hosts: totals over all ranks. Collective.
   std::optional<TrainSummary::BetweenHosts> bytes_between_hosts();
 
-  /// Checks that all ranks found the same number of samples: each rank opens the files itself.
+  /// Checks that all ranks found the same number of samples, because each rank opens the files itself.
   void expect_one_data_set();
   // Defined in run_not_finite.cc:
   static constexpr int64_t kMostSkipped = 100;  // maximum number of consecutive skipped steps ("on_nan": "skip")
@@ -204,6 +206,7 @@ class Run {
   Error with_model(const Error&, const std::string& what);
 
   // Defined in run_unasked.cc:
+
   /// On rank 0: records that a model of this iteration is saved because the run stops or fails. Call before saving, so
   /// that no unrecorded model remains if the process is killed.
   void note_unasked_model();
@@ -217,6 +220,7 @@ class Run {
   bool save_stopped_state();
 
   // Defined in run_trained.cc:
+
   /// Collective. Records the losses that have had a sample with nonzero weight, and returns all other losses.
   std::vector<CountedSamples::Loss> uncounted_losses();
   /// Collective. Whether any step has had a sample with nonzero weight.
@@ -230,6 +234,7 @@ class Run {
   void warn_of_uncounted_losses();
 
   // Defined in run_follow.cc:
+
   /// With "follow": rank 0 starts watching for files.
   void start_following();
   /// Errors: Error(data) if the file that the checkpoint was reading has changed its size.
@@ -244,6 +249,7 @@ class Run {
   void say_waiting();
 
   // Defined in run_checkpoint.cc:
+
   /// The checkpoint that the run resumes from, if it is in the config's checkpoint folder.
   Checkpointer::Saved saved_checkpoint() const;
   /// Logs the tables that every checkpoint saves in full although the config asks for increments.
@@ -297,7 +303,7 @@ class Run {
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;
   } every_;                                  // intervals of the current call
-  std::set<std::string> frozen_;             // by freeze()
+  std::set<std::string> frozen_;             // names passed to freeze()
   bool stopping_ = false, trained_ = false;  // trained_: whether this process has run a step
   bool called_ = false;                      // whether an earlier call has trained
   bool pass_ended_ = false;                  // whether the reader is at the end of a pass

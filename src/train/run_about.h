@@ -22,7 +22,7 @@ Json to_json(const DataFingerprint&);
 /// time, device, ranks, threads, processor, cores, memory, driver and versions.
 Json about_start(const TrainOptions&, const std::string& device, int ranks, int threads);
 
-/// Limits the starts in run.json: a run that is stopped every hour has thousands of starts.
+/// Limits the starts in run.json, because a run that is stopped every hour has thousands of starts.
 inline constexpr size_t kMostStarts = 100;
 inline constexpr const char* kStartsLeftOut = "starts_left_out";
 /// The contents of run.json: "schema", "run", "data", "eval_data" if any, and "starts", an array of about_start(). The

@@ -58,7 +58,7 @@ TrainEnd Run::step_on(const GivenSamples& samples) {
     try {
       pipeline_->finish_copies();
     } catch (const Error&) {
-      // a device error: the exception that is rethrown already reports it
+      // ignore a device error, because the exception that is rethrown already reports it
     }
     throw;
   }

@@ -116,7 +116,7 @@ void Run::choose_algorithms() {
   if (!config_.solver.algorithm_search) return;
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
   algorithms_ = before && before->string() ? *before->string() : "";
-  if (!pipeline_->records()) return;  // steps are not recorded: only pass the algorithms on to the next checkpoint
+  if (!pipeline_->records()) return;  // steps are not recorded, so only pass the algorithms on to the next checkpoint
   algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_,
                                           options_.surroundings.environment, log_);
   pipeline_->record_again();

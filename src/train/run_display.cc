@@ -106,7 +106,7 @@ void Run::report_evaluation(const Evaluator::Result& result, double took) {
   matches_ = result.matches;
   report_->evaluated(now_.iterations, result, took);
   warn_of_undefined_metrics();
-  // only at evaluations: table_rows() is collective and would make ranks wait at every display
+  // only at evaluations, because table_rows() is collective and would make ranks wait at every display
   report_->tables(now_.iterations, model_->table_rows(), false);
 }
 
@@ -141,7 +141,7 @@ bool Run::note_best() {
   const MetricType* type = config_.solver.best_metric();
   if (!type || !has_trained()) return false;
   const auto found = now_.metrics.find(type->name);
-  if (found != now_.metrics.end() && std::isnan(found->second)) {  // decides nothing
+  if (found != now_.metrics.end() && std::isnan(found->second)) {  // an undefined metric is no better and no worse
     ++now_.undefined_evaluations;
     return false;
   }

@@ -84,7 +84,7 @@ class RunFolder {
   int metrics_ = -1;           // file descriptor, which also holds the lock
   int64_t metrics_bytes_ = 0;  // bytes of complete lines
   int64_t lost_lines_ = 0;     // lines dropped since the last successful write
-  Json about_;                 // run.json
+  Json about_;                 // content of run.json
   std::vector<int64_t> unasked_models_{};
 };
 

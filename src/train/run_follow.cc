@@ -1,4 +1,4 @@
-// Runs with followed data: rank 0 finds new files and broadcasts their names, so that all ranks read the same files in
+// Runs with followed data. Rank 0 finds new files and broadcasts their names, so that all ranks read the same files in
 // the same order.
 #include "core/base/progress.h"
 #include "train/run.h"
@@ -46,7 +46,7 @@ void Run::note_followed() {
   now_.followed = feed_->names();
   now_.followed_bytes = -1;
   const auto file = static_cast<size_t>(now_.reader.file);
-  std::error_code gone;  // an error is accepted: a file that was read completely may be gone
+  std::error_code gone;  // an error is accepted, because a file that was read completely may be gone
   if (now_.reader == ReaderPosition{} || file >= now_.followed.size()) return;
   const auto bytes = fs::file_size(path_of_arrived(config_.data.source, now_.followed[file]), gone);
   if (!gone) now_.followed_bytes = static_cast<int64_t>(bytes);

@@ -107,7 +107,7 @@ std::string Run::report_of(const NotFinite& found, const StepPipeline::Again& ag
 
 void Run::check_finite(double loss) {
   if (!trained_) return;
-  // After a bad step has stopped the model, later losses may be finite.
+  // A bad step that has stopped the model counts even if later losses are finite.
   const bool stopped = !model_->skips_steps() && pipeline_->step_not_finite() >= 0;
   if (comm_.any(pipeline_->spoiled()) || stopped ||
       (!std::isfinite(loss) && pipeline_->steps_not_finite() >= most_not_finite_))

@@ -77,7 +77,7 @@ bool Run::train(On data, const std::function<void(double)>& after) {
       if (data == On::given) return true;
       ++now_.epochs;
       pass_ended_ = true;
-      // throws if the first pass has given no batch: another pass would not either
+      // throws if the first pass has given no batch, because another pass would not give one either
       if (now_.iterations == 0 && !feed_) expect_trained();
       if (data == On::pass) return true;
       continue;

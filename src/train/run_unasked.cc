@@ -1,5 +1,5 @@
-// Saves models and checkpoints because a run stops or fails. Only the latest is kept: a checkpoint if the config makes
-// checkpoints, otherwise a model.
+// Saves models and checkpoints because a run stops or fails. Keeps only the latest, which is a checkpoint if the config
+// makes checkpoints, otherwise a model.
 #include <algorithm>
 
 #include "formats/checkpoint/checkpoint_folder.h"

@@ -22,10 +22,12 @@ using SlotsOfInputs = std::vector<std::vector<SlotKeys>>;
 
 /// Bytes per step.
 struct Traffic {
-  std::vector<double> vectors;       // sent by each GPU to other GPUs, one way
-  std::vector<double> vectors_away;  // sent by each host to other hosts, one way
-  double keys = 0, keys_away = 0;    // sent by a GPU; sent by a host
-  double replicated = 0;             // gradients of rows replicated on every GPU
+  // vectors that each GPU sends to other GPUs; the gradients sent back have the same size
+  std::vector<double> vectors;
+  // vectors that each host sends to other hosts; the gradients sent back have the same size
+  std::vector<double> vectors_away;
+  double keys = 0, keys_away = 0;  // keys: sent by a GPU; keys_away: sent by a host
+  double replicated = 0;           // gradients of rows replicated on every GPU
 };
 
 /// Bytes that a host sends to other hosts for a slot whose rows all belong to the other hosts.
@@ -191,7 +193,8 @@ ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const
   forecast.memory = memory_of_fullest(config, cluster, gpu_bytes);
   if (gpus > 1) add_exchanges(config, cluster, ceilings, gpu_bytes, forecast);
   const StepForecast one = forecast_step(config, mine, ceilings, assumed_keys(config, mine));
-  // An owner receives keys of all samples, with more duplicates than the keys of one GPU's samples have.
+  // An owner receives the keys of all samples. Duplicates are more frequent among these keys than among the keys of one
+  // GPU's samples.
   const double tables = gpus == 1 ? one.tables
                                   : forecast_step(config, all, ceilings, assumed_keys(config, all)).tables /
                                         static_cast<double>(gpus) * forecast.busiest;

@@ -14,7 +14,7 @@ namespace hctr {
 /// A cluster of equal hosts with the links between them. Rates are one way.
 struct Cluster {
   struct Links {
-    double bytes = 0;    ///< a second
+    double bytes = 0;    ///< bytes per second
     double seconds = 0;  ///< latency of an exchange
   };
   int64_t hosts = 1, gpus = 8;  ///< `gpus`: number per host
@@ -38,7 +38,8 @@ struct MeasuredStep {
 /// Parses samples and milliseconds, as in "16384:1.05". Errors: Error(usage).
 MeasuredStep measured_step_from(const std::string& text);
 
-/// The predicted work of a GPU in a step. Exchanges are one way.
+/// The predicted work of a GPU in a step. `vectors_inside` and `vectors_between` are for the forward pass; sending the
+/// gradients back takes the same time again.
 struct ScaleForecast {
   int64_t hosts = 1, gpus = 1, samples = 0;  ///< `samples`: of all GPUs together
   double layers = 0, tables = 0, starts = 0;

@@ -8,12 +8,13 @@ namespace {
 // kStart: seconds to start a part. kReached: average ratio of a part's time at peak rates to its measured time. The
 // time at peak rates is the larger of copy time and GEMM time. Both constants are fitted to 48 steps on an H100 (four
 // models, three precisions, 512 to 65,536 samples), which they predict within 25 %. A start takes longer than an empty
-// kernel (2.5 microseconds): a small GEMM still loops over its inner dimension, and some parts have several kernels.
+// kernel (2.5 microseconds), because a small GEMM still loops over its inner dimension, and some parts have several
+// kernels.
 constexpr double kStart = 4.2e-6, kReached = 0.75;
 
-// Cost of reading random rows of 64 to 512 bytes. If no row is cached, reading a row takes as long as copying a row
-// that is 57 bytes longer at half the copy rate. But many rows are still cached from the previous batch. On average,
-// reading a row takes as long as copying the longer row at kRandom times the copy rate.
+// Reading random rows of 64 to 512 bytes takes as long as copying rows that are kMoreBytesOfRow bytes longer. If no row
+// is cached, that copy runs at half the copy rate. But many rows are still cached from the previous batch, so on
+// average the copy runs at kRandom times the copy rate.
 constexpr double kMoreBytesOfRow = 57, kRandom = 0.87;
 
 double bytes_at_random(double rows, double bytes_of_row) { return rows * (bytes_of_row + kMoreBytesOfRow) / kRandom; }
@@ -38,7 +39,7 @@ StepForecast forecast_step(const Config& config, int64_t samples, const Ceilings
                            const std::vector<std::vector<SlotKeys>>& keys) {
   StepForecast forecast;
   const auto add = [&](PartWork work, double bytes, double& sum) {
-    if (bytes <= 0 && work.work.flops <= 0) return;  // no work: outputs share memory with inputs
+    if (bytes <= 0 && work.work.flops <= 0) return;  // no work, because outputs share memory with inputs
     const double seconds = std::max(bytes / ceilings.copy_bytes, work.work.flops / ceilings.product_flops) / kReached;
     sum += seconds;
     forecast.starts += kStart;

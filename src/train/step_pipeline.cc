@@ -231,10 +231,10 @@ StepPipeline::Again StepPipeline::run_again() {
 }
 
 void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
-  reader_.reset();  // the reader fills buffers that are reused here
+  reader_.reset();  // ends reading, because the reader fills buffers that are reused here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
-    // the upload of this buffer reads the state that run() overwrites
+    // waits for the upload of this buffer, because the upload reads the state that run() overwrites
     buffers_[static_cast<size_t>(next)].prepared.synchronize();
   run(next, step, learning_rate, parts);
 }
@@ -261,7 +261,8 @@ double StepPipeline::finish_and_read_loss() {
   copy_bytes(runtime_.compute_stream(), &flag, spoiled_flag_.data(), sizeof flag);
   runtime_.compute_stream().synchronize();
   if (flag != 0 && !spoiled_ && last_record().stopped == 0 && std::isfinite(last_record().loss)) {
-    spoiled_ = true;  // the last step has failed: its updates set the flag after the step had written its LossRecord
+    // the updates of the last step set the flag after the step had written its LossRecord, so the last step has failed
+    spoiled_ = true;
     step_not_finite_ = last_record().step;
     loss_not_finite_ = false;
   }

@@ -85,7 +85,7 @@ class StepPipeline {
   /// Whether an update on this rank in step_not_finite() made a weight or row infinite or NaN although losses were
   /// finite.
   bool spoiled() const { return spoiled_; }
-  /// Reads the batch of a recent step again. Waits for queued steps. Ends training: only run_again() may follow. Not
+  /// Reads the batch of a recent step again. Waits for queued steps. Ends training, so only run_again() may follow. Not
   /// collective. Errors: those of the reader; Error(data) if the step is too old.
   void read_again(int64_t step);
   /// run_again() runs the step of read_again() with the current weights and waits for it. Returns the batch, whose
@@ -109,7 +109,7 @@ class StepPipeline {
   /// Switches to another source of the config, from its start. `samples_before`: as for give(). Waits for queued steps.
   /// Errors: those of the Reader.
   void change_source(int64_t samples_before);
-  /// After a failed change_source(): reads the previous source again, from its last position.
+  /// Call after a failed change_source(). Reads the previous source again, from its last position.
   void go_back_to(const ReadProgress&);
   /// Restarts the data at the first sample. Waits for all queued steps.
   void restart();
@@ -217,8 +217,9 @@ class StepPipeline {
   Profiler* part_times_ = nullptr;        // recordings contain events of this profiler
   std::shared_ptr<const StepPlan> plan_;  // plan of the last recorded step
   std::vector<StepBuffer> buffers_;
-  std::shared_ptr<LookAhead> look_ahead_;  // null if no rows can be on disk. Shared with an abandoned reader
-  std::shared_ptr<FileFeed> feed_;         // null if all files of the set are known
+  // null if no rows can be on disk; shared because a reader that hangs is left behind with its own reference
+  std::shared_ptr<LookAhead> look_ahead_;
+  std::shared_ptr<FileFeed> feed_;  // null if all files of the set are known
   ReaderOptions reading_;
   std::unique_ptr<Reader> reader_;  // null while samples are given
   struct {

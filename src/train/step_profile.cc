@@ -15,8 +15,8 @@ constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
 // Recorded steps are short, and the first ones take longer because tables grow. Therefore the first kWarmUpRecorded
 // steps are not measured.
 constexpr int64_t kWarmUpRecorded = 200;
-// Whole steps are measured for at least kWholeSeconds: in a shorter time, filling and draining the queue would distort
-// the result. kMostWholeOfUnknown applies if the end of the run is unknown.
+// Whole steps are measured for at least kWholeSeconds, because in a shorter time, filling and draining the queue would
+// distort the result. kMostWholeOfUnknown applies if the end of the run is unknown.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;
 constexpr double kWholeSeconds = 0.1;
 constexpr int kMostAnew = 4;  // maximum restarts of a measurement because tables have grown
@@ -26,7 +26,8 @@ constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 // number of series without a sample after which unrecorded steps are measured instead
 constexpr int64_t kTriesOfSeries = 4;
-// Number of traced steps, and number of preceding steps that are excluded: the first run of a recording is slower.
+// Number of traced steps, and number of preceding steps that are excluded because the first run of a recording is
+// slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {
@@ -197,11 +198,11 @@ void StepProfile::add_sample() {
         &ahead = profiler_.recorded(buffers[last]);
   const size_t parts = samples_.empty() ? step.size() : samples_[0].recorded.size();
   for (const auto* one : {&step, &next, &ahead})
-    if (one->size() != parts) return;  // no sample: the step was recorded again with other parts
+    if (one->size() != parts) return;  // no sample, because the step was recorded again with other parts
   const auto is_origin = [](const Span& span) { return span.timed && span.on == Span::On::compute; };
   const auto first = std::find_if(step.begin(), step.end(), is_origin);
   const auto first_of_next = std::find_if(next.begin(), next.end(), is_origin);
-  // no sample: the step was recorded again during the series
+  // no sample, because the step was recorded again during the series
   if (first == step.end() || first_of_next == next.end()) return;
   StepSample sample;
   sample.period = first_of_next->begin - first->begin;

@@ -50,13 +50,13 @@ class StepProfile {
   /// Restarts the measurement if tables grew for the next step. Growth takes as long as many steps and becomes rare, so
   /// the measurement excludes it.
   void leave_out_growth();
-  /// Before the first series of recorded steps: tests whether their kernels can be traced.
+  /// Call before the first series of recorded steps. Tests whether their kernels can be traced.
   void try_to_trace();
   void stop_tracing();
   /// Adds the results of the traced series that has just ended.
   void add_traced();
   std::vector<std::string> after_traced_step(bool pause);
-  /// Before a series of recorded steps: chooses the parts that are timed by events.
+  /// Call before a series of recorded steps. Chooses the parts that are timed by events.
   void choose_parts();
   /// Adds the measured step of the series that has just ended, if the series was long enough.
   void add_sample();

@@ -53,7 +53,7 @@ void StepPipeline::record(int buffer) {
   if (plan_->choices.keys_ahead)
     at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
   at.prepare.emplace(prepare_program(buffer));
-  // Recording `compute` reads data that recording `prepare` has stored for this buffer.
+  // Record `compute` after `prepare`, because `compute` reads data that recording `prepare` has stored for this buffer.
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
@@ -81,14 +81,14 @@ void StepPipeline::run(int buffer, int64_t step, double learning_rate, Replay pa
 void StepPipeline::prepare(int buffer, int64_t step) {
   StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
   const bool together = comm_.size() > 1 && model_.may_refuse();
-  bool exchanged = false;  // the keys
+  bool exchanged = false;  // whether ranks have exchanged the keys
   std::optional<Error> refusal;
   const auto unless_refused = [&](const auto& body) {
     try {
       body();
     } catch (const Error& error) {
       if (!together || (error.kind() != Kind::data && !exchanged)) throw;
-      if (!refusal) refusal = error;  // continues: the other ranks need this rank for the key exchange
+      if (!refusal) refusal = error;  // continue, because the other ranks need this rank for the key exchange
     }
   };
   unless_refused([&] {

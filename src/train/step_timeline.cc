@@ -14,7 +14,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kRounds = 3;           // number of rounds; each round times each part once
-constexpr size_t kLeastTogether = 2;    // parts
+constexpr size_t kLeastTogether = 2;    // minimum number of parts that are timed together
 constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap is treated as a kernel start, not as a wait
 constexpr double kEventsOfGap = 2;      // gaps of up to this multiple of an event's cost are treated as no gap
 constexpr double kUnsure = 1e-6;        // tolerance, in seconds, for the cost of an event
@@ -55,7 +55,8 @@ Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional
     if (!next) return Gap{seen, seen};
     int64_t before = 0;
     for (size_t i = 0; i <= part; ++i) before += parts[i].timed && computes(parts[i]);
-    // The first part is not counted, because other streams also wait for that part, and all samples have its events.
+    // Each timed part up to this one can delay the stream by its events. Do not count the first part, because other
+    // streams wait for it too, and all samples have its events.
     return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
   });
   std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.least > b.least; });
@@ -132,7 +133,7 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
     })));
-    // measured steps are longer, because of the events: scale each begin by (step without events / measured step)
+    // The events make measured steps longer, so multiply each begin by (step without events / measured step).
     begins.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
     })));
@@ -169,7 +170,7 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     begins[compute[c]] = at;
     at += (std::max(0.0, lengths[compute[c]] - out.events) + gaps[c]) * scale;
   }
-  std::map<Span::On, double> ended;  // by stream
+  std::map<Span::On, double> ended;  // for each stream: the end of the last part
   for (size_t i = 0; i < parts.size(); ++i) {
     Span span = parts[i];
     span.begin = of_next_batch(span) ? begins[i] : std::max(0.0, begins[i]);

@@ -12,7 +12,7 @@ struct TableUse {
   double keys = 0, rows = 0;  ///< `rows`: number of distinct rows
 };
 
-/// Bytes of a row without its optimizer states, and bytes of the states.
+/// vector_bytes_of_row(): bytes of a row without its optimizer states. state_bytes_of_row(): bytes of the states.
 double vector_bytes_of_row(const TableSpec&);
 double state_bytes_of_row(const TableSpec&);
 

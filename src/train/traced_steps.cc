@@ -26,7 +26,7 @@ const Span& part_of(const TracedSeries& series, const TracedWork& work) {
 /// Whether `on` is a single stream of the Runtime, on which kernels run one after another.
 bool is_one_stream(Span::On on) { return on != Span::On::other && on != Span::On::host; }
 
-/// Whether the work begins a step: it belongs to the first part of a recording on the compute stream.
+/// Whether the work begins a step. True if the work belongs to the first part of a recording on the compute stream.
 bool begins_step(const TracedSeries& series, const TracedWork& work) {
   if (!work.mark || work.mark->recording == PartMark::kQueued) return false;
   const std::vector<Span>& parts = parts_of(series, *work.mark);
@@ -88,8 +88,8 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
     std::vector<Piece> pieces;
   };
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, PartRun> runs;  // [launch, recording, part]
-  std::map<Span::On, double> ended;                                  // by stream
-  // [launch] interval of a step's program; preparations are excluded
+  std::map<Span::On, double> ended;                                  // for each stream: the end of the last part
+  // [launch] the interval in which the launch's program runs, excluding preparations
   std::map<uint32_t, Piece> programs;
   std::vector<Piece> busy;
   for (const TracedWork& work : series.work) {

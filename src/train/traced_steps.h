@@ -23,13 +23,14 @@ struct TracedSeries {
 
 /// Steps on a time axis from 0 to `seconds`.
 struct TracedSteps {
-  std::vector<Span> spans;  ///< spans of parts; only a part's first span in a step carries its work
+  /// spans of parts; if a part has several spans in a step, the first span has the part's whole work
+  std::vector<Span> spans;
   int64_t steps = 0;
   double seconds = 0;
 };
 
 /// The part to which kernel starts are attributed.
-constexpr std::string_view kStartOfKernels = "kernels";  // its type
+constexpr std::string_view kStartOfKernels = "kernels";  // type of the part
 
 /// Adds the complete steps of the series. A step lasts from its first kernel on the compute stream to the next step's
 /// first kernel. Excludes the first kIrregularFirst steps, which begin with an empty queue, and the last kIrregularLast

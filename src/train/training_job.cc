@@ -47,7 +47,7 @@ Json effective_config(Config& config) {
 }
 
 /// The folder of a new or resumed run. If the options name no folder, a resumed run uses the folder that its checkpoint
-/// names. That folder must contain files of the same run: a foreign checkpoint must not choose the folder.
+/// names. That folder must contain files of the same run, because a foreign checkpoint must not choose the folder.
 RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const Config& config,
                      const std::optional<ResumePoint>& from, const Log& log) {
   if (!options.run_folder) {

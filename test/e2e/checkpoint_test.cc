@@ -60,7 +60,7 @@ class Checkpoints : public testing::Test {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / run))
       if (const std::string name = entry.path().filename();
-          // not the manifest: it contains run names and folders
+          // not the manifest, because it contains run names and folders
           name.starts_with("final_") && name.find("_model_") == name.npos)
         files[name] = read_file(entry);
     return files;
@@ -105,7 +105,8 @@ class Checkpoints : public testing::Test {
   }
   /// The config with wide rows and small batches, so that memory holds few more rows than a batch has.
   std::string with_rows_on_disk(const std::string& config) const {
-    const int width = device_ == "cpu" ? 1024 : 8192;  // a GPU needs wider rows: its allocator reserves large blocks
+    // a GPU needs wider rows, because its allocator reserves large blocks
+    const int width = device_ == "cpu" ? 1024 : 8192;
     const std::string wide = with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width));
     return with_change(with_change(local_updates(wide), "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width)),
                        "\"batchsize\": 128", "\"batchsize\": 8");
@@ -184,8 +185,8 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     }
     expect_model("run", "whole");
     EXPECT_EQ(numbers("run"), numbers("whole"));
-    // State files are compared only if their bytes are deterministic: on a CPU, with full checkpoints, and without rows
-    // on disk.
+    // State files are compared only if their bytes are deterministic, that is, on a CPU, with full checkpoints, and
+    // without rows on disk.
     if (device_ != "cpu" || increments || rows_on_disk) continue;
     for (const auto& [file, bytes] : state)
       EXPECT_TRUE(read_file(checkpoint_path(folder_ / "ckpt", iterations) / file) == bytes) << file;

@@ -105,7 +105,7 @@ TEST_F(Ends, EachSignalSavesAndGivesTheExitCodeThatSchedulersKnow) {
 }
 
 TEST_F(Ends, ASecondSignalEndsAtOnce) {
-  // The config is a named pipe without a writer: opening the config blocks.
+  // The config is a named pipe without a writer, so opening the config blocks.
   const Outcome outcome = run_program(
       "/bin/bash",
       {"-c", "mkfifo p; exec 4<>p 3<p 4>&-; " + (bin_dir() / "huge_ctr").string() +
@@ -310,7 +310,7 @@ TEST_F(Ends, ABatchThatMakesGradientsInfiniteIsSkippedOnRequest) {
   for (const std::string& config : {skipping, two_ranks(skipping)}) {
     const Outcome outcome = train(config);
     expect_said(outcome, 0, {" skipped because of infinite or NaN gradients"});
-    // 60 batches of 128 are 3.84 passes over 2000 samples: the first record occurs four times.
+    // 60 batches of 128 are 3.84 passes over 2000 samples, so the first record occurs four times.
     EXPECT_EQ(*Json::read_file(folder_ / "run" / "summary.json").find("skipped_steps")->integer(), 4);
   }
 }

@@ -169,7 +169,7 @@ TEST_F(Export, AModelOfHalfPrecisionIsExportedInFull) {
   expect_parity("mixed", 100);
 }
 
-/// A model with two losses and a sequence. The sequence is not pooled: it is truncated to its last keys, and masked by
+/// A model with two losses and a sequence. The sequence is not pooled, but truncated to its last keys, and masked by
 /// its length.
 std::string sequence_config() {
   return R"({

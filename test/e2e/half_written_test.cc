@@ -147,7 +147,7 @@ TEST_F(HalfWritten, ARunToTheEndLeavesAll) {
 TEST_F(HalfWritten, AnOldResultDoesNotOutliveARunThatBreaksOff) {
   for (const Call& call : calls()) {
     if (call.program == "criteo2hugectr" && call.arguments[0] != "--tsv")
-      continue;  // the old argument syntax has no --force: it always overwrites
+      continue;  // the old argument syntax has no --force, because it always overwrites
     const Outcome done = run_program(call.program, call.arguments, folder_.path());
     ASSERT_EQ(done.exit_code, 0) << words(call) << "\n" << done.err;
     const std::string more = call.program == "data_generator" ? " --force --seed 3" : " --force";

@@ -114,7 +114,7 @@ class Hosts : public testing::Test {
     strike();
     std::vector<Outcome> outcomes;
     for (const Started& each : started) {
-      // Host 1 may be stopped by SIGSTOP: continue its processes so that they end.
+      // Host 1 may be stopped by SIGSTOP, so continue its processes to let them end.
       if (outcomes.size() == 2) {
         const auto took = std::chrono::steady_clock::now() - begin;
         EXPECT_LT(took, seconds(kSanitized ? 60 : 30));
@@ -130,7 +130,7 @@ class Hosts : public testing::Test {
     return outcomes;
   }
   /// Does the same as train_and_strike() with processes joined by MPI. Processes on host 0 must report a process of
-  /// host 1 with `why`, and end. mpirun itself is not checked: it does not detect a silent host and blocks.
+  /// host 1 with `why`, and end. mpirun itself is not checked, because it does not detect a silent host and blocks.
   void strike_under_mpi(const HostNetwork& hosts, const std::string& why, const std::function<void()>& strike) {
     const Started mpi = start_under_mpi(hosts, arguments(endless()));
     wait_for_text(mpi.err, "Iter: 20 ");

@@ -39,7 +39,7 @@ for ((p = 0; p < SLURM_NTASKS; ++p)); do
 done
 )";
 
-/// srun --mpi=pmix: mpirun is the PMIx server. Open MPI's own variables are unset; PMIx variables remain.
+/// For srun --mpi=pmix, mpirun is the PMIx server. Open MPI's own variables are unset; PMIx variables remain.
 constexpr const char* kSrunPmix = R"(while [[ $1 == -* ]]; do shift; done
 exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca plm_rsh_agent "$SSH" --mca btl tcp,self \
   --host host0:2,host1:2 --wdir "$PWD" env -u OMPI_COMM_WORLD_SIZE -u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_LOCAL_SIZE \

@@ -197,7 +197,8 @@ TEST_F(EvalMetrics, EndTrainingOnTheirBetterSide) {
     return at ? *at->string() : "";
   };
   for (const MetricType& type : metric_types()) {
-    if (type.better == MetricType::Better::near_one) continue;  // no threshold: neither higher nor lower is better
+    // no threshold, because neither higher nor lower is better
+    if (type.better == MetricType::Better::near_one) continue;
     const bool higher = type.better == MetricType::Better::higher;
     const std::string low = type.name + ":0.1", high = type.name + (higher ? ":0.99" : ":2");
     EXPECT_EQ(stopped_at(low), higher ? low : "");

@@ -385,7 +385,7 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
                   "\"display\": 0, \"eval_interval\": 40, \"export_predictions_prefix\": \"made/p\"");
   for (const char* gpu : {"[0]", "[0, 1, 2]"}) {
     SCOPED_TRACE(gpu);
-    // three ranks run on the CPU: a machine may have only one GPU
+    // three ranks run on the CPU, because a machine may have only one GPU
     const std::string device = gpu == std::string("[0]") ? "auto" : "cpu";
     write_file(folder / "config.json", with_change(config, "\"gpu\": [0]", cat("\"gpu\": ", gpu)));
     write_file(folder / "train.csv", text_rows(2000, 1));

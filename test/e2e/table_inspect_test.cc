@@ -56,7 +56,7 @@ TEST_F(TableInspect, TheFilesNameOrAnOptionSaysWhichTable) {
 }
 
 TEST_F(TableInspect, ShowsWhatATableCountedInTraining) {
-  // 16 batches of 125 are 2000 samples: every sample occurs once.
+  // 16 batches of 125 are 2000 samples, so every sample occurs once.
   const std::string counting = with_change(
       with_change(small_config(), "\"embedding_vec_size\": 5,", "\"embedding_vec_size\": 5, \"count_keys\": true,"),
       "\"max_iter\": 60, \"gpu\": [0], \"batchsize\": 128", "\"max_iter\": 16, \"gpu\": [0], \"batchsize\": 125");

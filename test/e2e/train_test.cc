@@ -78,7 +78,7 @@ TEST_F(Training, LearnsMostOfWhatThereIsToLearnAndSaysSo) {
     const Json summary = summary_of(folder_ / ("run-" + device));
     EXPECT_EQ(number(summary, "schema"), 1);
     EXPECT_EQ(number(summary, "samples"), 80000);
-    EXPECT_EQ(number(summary, "iterations"), 4 * 157);  // 20000 = 156 * 128 + 32: the partial batch is trained, too
+    EXPECT_EQ(number(summary, "iterations"), 4 * 157);  // 20000 = 156 * 128 + 32, so the partial batch is trained, too
     const double auc = number(*summary.find("metrics"), "AUC"), best = number(*summary.find("best_possible"), "AUC");
     EXPECT_GT((auc - 0.5) / (best - 0.5), 0.8) << device << ": " << auc << " of " << best;
     EXPECT_LT(auc, best + 0.01);

@@ -32,7 +32,7 @@ class Watch : public testing::Test {
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "config.json", small_config());
-    // 1000 samples and batches of 128: each epoch ends with a batch of 104.
+    // With 1000 samples and batches of 128, each epoch ends with a batch of 104.
     make_data(folder_->path(), "config.json", 1000, 300, {"--vocabulary", "30", "--interactions", "0"});
   }
   static void TearDownTestSuite() { delete folder_; }

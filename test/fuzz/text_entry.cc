@@ -56,7 +56,7 @@ void parse_whole_and_cut(const std::string& text, size_t near, const TextFormat&
   const Parsed whole = parse(text, format, maker, shape);
   const size_t cut = end_of_last_record(std::string_view(text).substr(0, near), format.grammar);
   const Parsed first = parse(text.substr(0, cut), format, maker, shape);
-  expect(!first.failed);  // complete records: no open quote
+  expect(!first.failed);  // the records are complete, so no quote is open
   const Parsed both = parse(text.substr(cut), format, maker, shape, first);
   expect(both.failed == whole.failed);
   if (whole.failed) return;

@@ -177,7 +177,7 @@ TEST_F(Deltas, AreTheSameOnSeveralRanks) {
   }
 }
 
-/// Large batches with few keys: in some tables every row changes.
+/// Large batches with few keys, so that in some tables every row changes.
 TEST_F(DeltasOfEveryTable, MakeTheWholeModel) {
   for (const char* gpu : {"[0]", "[0, 1]"}) {
     clean();

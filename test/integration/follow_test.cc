@@ -104,7 +104,7 @@ TEST_F(Follow, GivesTheModelOfTheSameFilesAtOnce) {
     const Started run = begin(followed(config_), "part", gpu);
     wait_for_text(run.err, "Waiting for the first file in 'in'");
     add_file(0);
-    wait_for_iteration(run, 2);  // the file has 300 samples: two batches of 128
+    wait_for_iteration(run, 2);  // the file has 300 samples, so there are two batches of 128
     write_file(folder_ / "in" / "_unfinished", "these are no data");
     write_file(folder_ / "in" / "unfinished.part", "these are no data");
     add_files(1, 3);

@@ -143,7 +143,7 @@ TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
                                 {"--comm-timeout", "0", "--peer-timeout", std::to_string(kPeerTimeout)})});
   const TemporaryFolder second;
   fs::copy(folder_.path(), second.path(), fs::copy_options::recursive);
-  // Runs two jobs concurrently to save time: process 0 of the first and process 1 of the second are silent.
+  // Runs two jobs concurrently to save time. In the first job process 0 is silent, in the second job process 1.
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<Started>> jobs;
   for (const size_t silent : {0, 1}) {

@@ -1,4 +1,4 @@
-// Look-ahead with several ranks in one process: a rank also receives the keys of the other ranks' samples.
+// Look-ahead with several ranks in one process. A rank also receives the keys of the other ranks' samples.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -41,7 +41,7 @@ TEST_F(WithoutLibmpi, TrainsAloneAndOverTcp) {
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   for (const Outcome& outcome : run_joined(2, program_, arguments("joined.json"), folder_.path()))
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Sets the variables of mpirun: the processes join over TCP without initializing MPI.
+  // Sets the variables of mpirun, so that the processes join over TCP without initializing MPI.
   std::vector<JoinedProcess> processes;
   for (const char* rank : {"0", "1"})
     processes.push_back(

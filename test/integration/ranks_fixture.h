@@ -295,8 +295,8 @@ class RanksTest : public ::testing::Test {
                        "\"learning_rate\": 0.01");
   }
 
-  /// Returns the config with few steps: steps of large layers are slow, and a missing gradient reduction shows after
-  /// few steps.
+  /// Returns the config with few steps, because steps of large layers are slow, and a missing gradient reduction shows
+  /// after few steps.
   static std::string with_few_steps(const std::string& config) {
     return with_change(config, "\"max_iter\": 20", "\"max_iter\": 6");
   }

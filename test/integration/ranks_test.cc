@@ -139,7 +139,7 @@ TEST_F(RanksTest, ALastBatchWithFewerSamplesThanRanks) {
   const std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 2999"),
                                          "\"max_iter\": 20", "\"num_epochs\": 1");
   const Result one = train(config, {"[0]"}, "one");
-  ASSERT_EQ(one.losses.size(), 2u);  // the second batch has one sample: three ranks have none
+  ASSERT_EQ(one.losses.size(), 2u);  // the second batch has one sample, so three ranks have none
   expect_same(one, train(config, {"[0, 1, 2, 3]"}), 1e-6);
 }
 
@@ -221,7 +221,7 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
 }
 
 TEST_F(RanksTest, Fp8HasTheScalesOfTheWholeBatch) {
-  // 60 steps of 128 over 1000 samples: some batches are partial, and their padding must have no effect.
+  // 60 steps of 128 over 1000 samples have some partial batches, whose padding must have no effect.
   const std::string config =
       with_change(config_, "\"seed\": 7", R"("seed": 7, "mixed_precision": "fp8", "fp8_least_width": 16)");
   const Result one = train(config, {"[0]"}, "one");

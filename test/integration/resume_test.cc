@@ -56,7 +56,7 @@ std::function<std::string(const std::string&)> data(const std::string& fields, c
     return length.empty() ? read : with_change(read, "\"max_iter\": 30", length);
   };
 }
-/// Returns the config with direct keys: every row exists from the start.
+/// Returns the config with direct keys, so that every row exists from the start.
 std::string direct(const std::string& config) {
   const std::string wide = with_change(config, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1)",
                                        R"("slot_size_array": [300], "embedding_vec_size": 1)");
@@ -140,8 +140,8 @@ class Resuming : public Config {
   }
 
   /// Returns the minimum GPU memory for the tables of a rank with all rows in host memory, as stated by the error
-  /// message at the start of a run. On a GPU, adds 64 KiB: the scratch size depends on row addresses, which vary with
-  /// the free memory.
+  /// message at the start of a run. On a GPU, adds 64 KiB, because the scratch size depends on row addresses, which
+  /// vary with the free memory.
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
@@ -412,7 +412,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByAWholeOneWhereItCannotBuildOnIt) {
   EXPECT_EQ(bases("[0, 1]", "next-ckpt/named"), (std::vector{kFirst, kFirst})) << "its base has its name";
 }
 
-/// With direct keys every row exists from the start: increments add no row.
+/// With direct keys every row exists from the start, so increments add no row.
 TEST_F(ResumeFromIncrement, OfDirectKeysOnSeveralRanksGivesTheSameModel) {
   for (const char* gpu : {"[0]", "[0, 1, 2]"})
     for (const char* placement : {"auto", "data_parallel"}) {
@@ -446,7 +446,7 @@ TEST_F(ResumeFromIncrement, OnOtherRanksGivesTheSameModelWithinRounding) {
     }
 }
 
-/// With global updates every row changes in every step: no checkpoint has a base.
+/// With global updates every row changes in every step, so no checkpoint has a base.
 TEST_F(ResumeFromIncrement, OfGlobalUpdatesIsWhole) {
   const std::string config =
       optimizer(cat(R"({"type": "Adam", "update_type": "Global", "adam_hparam": {)", kAdam, "}}"))(config_);
@@ -552,8 +552,8 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
                                    {"direct", direct},
                                    {"evict", full(R"("when_full": "evict_lru")")},
                                    same_code({"fp16", solver(R"("mixed_precision": true)")})};
-  // With two ranks the config states the placement: an automatic plan depends on measured speeds and may differ in the
-  // second run.
+  // With two ranks the config states the placement, because an automatic plan depends on measured speeds and may differ
+  // in the second run.
   const auto on_two = [&](const Variant& variant) {
     const auto placed = [change = variant.change](const std::string& config) {
       return solver(R"("placement": "distributed")")(change(config));
@@ -599,7 +599,7 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
   }
 }
 
-/// The arrays of each table sorted by key: moved rows have other row numbers.
+/// The arrays of each table sorted by key, because moved rows have other row numbers.
 std::map<std::string, std::string> in_key_order(std::map<std::string, std::string> state) {
   const auto values = []<class T>(const std::string& bytes, T) {
     std::vector<T> out(bytes.size() / sizeof(T));
@@ -751,7 +751,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   const auto local = [](const auto& change) {
     return [change](const std::string& config) { return change(with_adam(config, "Local")); };
   };
-  // Sanitizers skip some policies: unit tests of tables with a disk cover these policies.
+  // Sanitizers skip some policies, because unit tests of tables with a disk cover them.
   expect_the_same_model({same_code({"Adam, Local", local(identity)}),
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
                          same_code({"min_count", local(deep(R"("min_count": 2)", true))}),

@@ -29,7 +29,7 @@ class ServedSamples : public ServeTest {
  protected:
   void SetUp() override {
     ServeTest::SetUp();
-    // file names in lists are looked up in the working folder first: use a folder without data files
+    // file names in lists are looked up in the working folder first, so use a folder without data files
     fs::create_directory("samples");
     fs::current_path("samples");
   }
@@ -76,7 +76,7 @@ class ServedSamples : public ServeTest {
 
   /// Makes data for a sample's config, trains a model, and predicts the evaluation rows.
   static TrainedModel sample_model(const fs::path& config_file) {
-    // The tables of the largest sample take 88 GB: here its slots have 40 keys each.
+    // The tables of the largest sample take 88 GB, so here its slots have 40 keys each.
     std::string text = read_file(config_file), sizes = "[40";
     for (int s = 1; s < 26; ++s) sizes += ", 40";
     text = std::regex_replace(text, std::regex(R"("slot_size_array": \[[^\]]*\])"),

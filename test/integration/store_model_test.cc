@@ -283,7 +283,7 @@ TEST_P(CachedModelTest, MissedKeysContributeNothingWhereTheStoreSaysSoAndAreCoun
   const StoreCacheStatistics statistics = model->cache_statistics().value();
   EXPECT_EQ(statistics.misses, statistics.asked);
   EXPECT_EQ(statistics.defaults, statistics.asked);
-  // a model whose tables have no rows has the same scores
+  // the scores equal those of a model whose tables have no rows
   std::vector<StoreTableSource> tables;
   for (const StoreView::Table& table : store.view("m").tables())
     tables.push_back(
@@ -303,7 +303,7 @@ TEST_P(CachedModelTest, AKeyWithoutARowIsAnErrorThatNamesTheKeyWhereTheModelSays
     const auto model = served(store);
     SampleArrays changed = samples_;
     for (int64_t& key : changed.inputs[0].keys) key = 1'000'000'007;
-    for (int i = 0; i < 20; ++i)  // more calls than concurrent look-ups: a failed call must free its memory
+    for (int i = 0; i < 20; ++i)  // more calls than concurrent look-ups, because a failed call must free its memory
       EXPECT_NE(message_of(Kind::data, [&] { score(*model, changed, 0, 10); }).find("no row of key 1000000007"),
                 std::string::npos);
   }

@@ -198,7 +198,7 @@ TEST_F(TrainingStep, AnOverflowChangesNeitherWeightsNorRows) {
     const auto overflowing = run(in_precision("1e9"), device), still = run(small_config(), device);
     overflowing->train(4);
     ASSERT_EQ(overflowing->model.loss_scale()->skipped, 4) << to_string(device);
-    // learning rate 0: every batch adds new rows, but weights do not change
+    // with learning rate 0, every batch adds new rows, but weights do not change
     for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);
     const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4),
                expected = still->model.save((folder_ / "still").string() + "/", 4);

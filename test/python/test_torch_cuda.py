@@ -134,7 +134,7 @@ class Numbers(OnAGpu):
 
 class Streams(OnAGpu):
     def test_every_stream_may_call(self):
-        """Steps on changing streams, each waiting for the one before, are those of one stream."""
+        """Steps on changing streams, each after the preceding step, give the results of steps on one stream."""
         bags, want = collection(), collection()
         train(want, range(12))
         streams = [torch.cuda.Stream() for _ in range(3)]
@@ -306,7 +306,7 @@ class Scaling(OnAGpu):
             if not bad:
                 train(want, [seed])
             else:
-                want(batch(seed))  # adds the same rows
+                want(batch(seed))  # so that `want` also gets the rows of this batch
         self.assertEqual(bags._engine.set().updates, 4)
         self.equal(rows_of(bags), rows_of(want))
 

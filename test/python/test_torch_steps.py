@@ -10,7 +10,7 @@ import huge_ctr.torch as hct  # noqa: E402
 import torch  # noqa: E402
 
 DEVICE = support.torch_device()
-torch.set_num_threads(1)  # the operators are small: synchronizing threads costs more than computing
+torch.set_num_threads(1)  # the operators are small, so synchronizing threads costs more than computing
 ROWS, DIM, STEPS = 30, 5, 100
 # Our optimizer, the torch optimizer, and its arguments. With dense gradients, torch also updates rows that are not in
 # the batch (rows="global"). torch's AdamW multiplies by 1 - lr * weight_decay, which is exact in fp32 here, and then

@@ -31,7 +31,7 @@ def main():
             metadata = json.load(text)
         names = [entry["col_name"] for part in ("labels", "conts", "cats") for entry in metadata[part]]
         assert [entry["index"] for part in ("labels", "conts", "cats") for entry in metadata[part]] == list(range(40))
-        # the folder, not the files: Spark would read _metadata.json as Parquet
+        # read the files, not the folder, because Spark would read _metadata.json as Parquet
         files = [os.path.join(parquet, stem, entry["file_name"]) for entry in metadata["file_stats"]]
         for file, entry in zip(files, metadata["file_stats"]):
             rows = spark.read.parquet(file).count()

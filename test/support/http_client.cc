@@ -39,7 +39,7 @@ HttpAnswer HttpClient::ask(const std::string& method, const std::string& path, c
   std::string text = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n";
   for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
   text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-  (void)send(text);  // may fail: the server may have answered early and closed the connection
+  (void)send(text);  // may fail, because the server may have answered early and closed the connection
   return receive();
 }
 

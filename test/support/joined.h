@@ -12,7 +12,7 @@ namespace hctr::test {
 /// A TCP port of this machine that is currently unused.
 int free_port();
 
-/// --peer-timeout in tests, in seconds: longer than a busy machine delays a process.
+/// --peer-timeout in tests, in seconds. The timeout is longer than a busy machine delays a process.
 extern const int kPeerTimeout;
 
 /// The program and environment of one process.

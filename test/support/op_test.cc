@@ -141,7 +141,7 @@ void OpTest::run(Rig& rig) const {
 }
 
 void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) const {
-  // f16 values are exact in TF32: as many mantissa bits, a smaller range
+  // f16 values are exact in TF32, which has as many mantissa bits and a larger range
   const DType values = tf32 ? DType::f16 : dtype;
   Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);

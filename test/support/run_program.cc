@@ -50,7 +50,7 @@ bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
     pollfd one{.fd = ending, .events = POLLIN, .revents = 0};
     ::poll(&one, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
     ::close(ending);
-  }  // old systems lack pidfd_open, and a signal may interrupt poll(): the code below checks again
+  }  // old systems lack pidfd_open, and a signal may interrupt poll(), so the code below checks again
   siginfo_t ended{};
   while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
     if (std::chrono::steady_clock::now() >= end) return false;
@@ -59,7 +59,7 @@ bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
   return true;
 }
 
-/// Kills processes whose working directory is `folder`: a test's program may have started some.
+/// Kills processes whose working directory is `folder`, because a test's program may have started some.
 void kill_all_in(const fs::path& folder) {
   std::error_code error;
   const fs::path whole = fs::canonical(folder, error);

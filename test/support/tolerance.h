@@ -17,7 +17,7 @@ enum class Rounding {
 
 struct Tolerance {
   double relative;    ///< relative to the expected element
-  double of_largest;  ///< relative to the largest element, for cancellation errors
+  double of_largest;  ///< relative to the largest element: the tolerance for cancellation errors
 };
 
 /// The tolerance of results in `dtype` against the f64 (or f32) reference for the same inputs.

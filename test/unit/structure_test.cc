@@ -33,7 +33,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"formats/data", {"config"}},
     {"stream", {"config"}},
     {"formats/io", {"core/base", "stream"}},
-    {"formats/catalog", {"formats/data", "formats/io"}},  // also includes every format room
+    {"formats/catalog", {"formats/data", "formats/io"}},  // may also include the room of every format
     {"formats/reader", {"formats/catalog"}},
     {"formats/checkpoint", {"core/device", "config"}},
     {"engine/placement", {"ops/embedding", "core/comm", "config"}},

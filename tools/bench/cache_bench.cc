@@ -78,7 +78,8 @@ void time_case(Context& ctx, Store& store, const CacheCase& of, bool quick, Repo
   StoreCache cache = cache_on(store, "m", options, &device);
 
   const int times = quick ? 5 : of.keys > 100'000 ? 50 : 3000;
-  // Each request to a partial cache has new keys: otherwise the cache would soon contain all keys of the requests.
+  // Each request to a partial cache has new keys, because otherwise the cache would soon contain all keys of the
+  // requests.
   const int warm_up = quick ? 3 : of.share < 1 ? times : 12, sets = of.share < 1 ? warm_up + times : std::min(4, times);
   std::vector<std::vector<int64_t>> keys(static_cast<size_t>(sets));
   std::vector<Buffer> there;

@@ -61,8 +61,8 @@ def make_network():
 
 
 def enter_own_network():
-    """Calls make_network() if a trial in a child process succeeds: a partial failure would leave this process without
-    any network.
+    """Calls make_network() if a trial in a child process succeeds, because a partial failure would leave this process
+    without any network.
     """
     if (other := os.fork()) == 0:
         os._exit(0 if make_network() else 1)

@@ -202,11 +202,11 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   report_rate("find or insert, 0.1 % new", timed([&](int b) { table.insert(b); }, true));
   table.check(table.is_short() ? batches - 1 : 0);
 
-  // Half of the keys are new: the load rises while the batch runs, and reaches the stated load in the middle of the
+  // Half of the keys are new, so the load rises while the batch runs, and reaches the stated load in the middle of the
   // batch.
   const int64_t in_a_row = table.is_short() ? batches * table.batch() : table.batch(), before = held - in_a_row / 4;
   table.hold(before);
-  // If the batches are timed as a sequence, their new keys must differ: a key is new only once.
+  // If the batches are timed as a sequence, their new keys must differ, because a key is new only once.
   const int64_t fresh = table.is_short() ? table.batch() : 1;
   for (int b = 0; b < batches; ++b)
     table.fill(b, [&](int64_t i) {

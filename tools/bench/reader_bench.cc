@@ -237,7 +237,7 @@ void bench_one(const std::string& name, const DataSection& section, ReaderCase o
   report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
   report.add(cat("read ", name), where, static_cast<double>(one.rows) / took / 1e6, "M samples/s");
   report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9,
-             "GB");  // per CPU second: comparable even if other programs use the machine
+             "GB");  // per CPU second, which is comparable even if other programs use the machine
   if (one.serial) bench_serial(name, section, one, bytes, report);
 }
 

@@ -20,7 +20,7 @@ struct ServeCase {
 };
 
 /// Reports the time from a request's due time to its answer (percentiles 50, 90, 99, 99.9), and requests and samples
-/// per second. In an open loop a late answer does not delay later requests: their waiting time counts. Inputs are
+/// per second. In an open loop a late answer does not delay later requests, and their waiting time counts. Inputs are
 /// random, with the shapes of the model's metadata. Errors: Error(io) if the service does not answer, Error(data) if it
 /// refuses a request.
 void bench_serve(const ServeCase&, Report&);

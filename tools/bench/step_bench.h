@@ -13,7 +13,7 @@ struct StepCase {
   std::string config;  ///< a config, whose data are read once; the batches are reused
   int64_t batch = 0;   ///< samples of all ranks; 0: the config's batchsize
   int times = 50;
-  int warm_up = 3;  ///< warm-up steps: tables then have their rows, and frequent keys are found
+  int warm_up = 3;  ///< warm-up steps, after which tables have their rows, and frequent keys are found
   int threads = 1;  ///< total threads for all ranks of this machine
 };
 

@@ -13,8 +13,8 @@ struct Comparison {
   double ours = 0, ours_without_sums = 0;  ///< microseconds; without_sums: dgrad without the second kernel
   double cutlass = 0, cutlass_without_sums = 0;
   double library = 0;                ///< cuBLASLt; 0: none
-  std::string config;                ///< of the best CUTLASS kernel; empty: none
-  std::vector<std::string> timings;  ///< of every configuration
+  std::string config;                ///< the configuration of the best CUTLASS kernel; empty: none
+  std::vector<std::string> timings;  ///< the times of every configuration
   std::vector<std::string> failures;
   std::string wrong;  ///< what is wrong with our results
 };

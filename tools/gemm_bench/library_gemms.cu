@@ -111,7 +111,7 @@ class LibraryGemms : public Candidate {
           cublasLtMatmulAlgoGetHeuristic(library_->handle, &p.operation, &p.first, &p.second, &p.result, &p.result,
                                          &preference, kProposals, found, &count));
     if (failed.empty() && count == 0) return "cuBLASLt has no algorithm";
-    // GEMMs of one set may have different numbers of proposals.
+    // If a GEMM of the set has fewer proposals than the other GEMMs, use its last proposal.
     p.algorithm = found[std::min(proposal_, std::max(count - 1, 0))].algo;
     return failed;
   }

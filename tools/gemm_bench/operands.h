@@ -17,7 +17,7 @@ struct Extents {
 struct Case {
   Operator op;
   Type type;
-  std::string name;  ///< of the model, or the layer
+  std::string name;  ///< name of the model or the layer
   int batch;
   std::vector<Extents> gemms;
 };

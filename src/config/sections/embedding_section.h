@@ -129,7 +129,7 @@ struct EmbeddingSection {
   PlacementRule placement_rule() const;
   /// Which rows are replicated. `batch`: batch size over all ranks.
   Replication replication(int64_t batch = 1) const;
-  /// Whether the table has a direct index: every key of slot_size_array has a row from the start.
+  /// Whether the table has a direct index, in which every key of slot_size_array has a row from the start.
   bool direct() const;
   /// The number of rows that the section configures for `rank`; 0 if not configured. For column-sharded rows, the
   /// number of row pieces.

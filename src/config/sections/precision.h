@@ -17,7 +17,7 @@ struct Precision {
   bool fp8_products = false;   ///< the large GEMMs of training use FP8 operands
   int64_t least_fp8_width = kLeastFp8Width;  ///< minimum rows and columns of a weight for FP8 GEMMs
 
-  /// Derived from the throughput in the H100 data sheet: for narrower GEMMs, quantizing and transposing the operands
+  /// Derived from the throughput in the H100 data sheet. For narrower GEMMs, quantizing and transposing the operands
   /// takes longer than FP8 saves.
   static constexpr int64_t kLeastFp8Width = 2048;
 

@@ -112,7 +112,7 @@ struct SolverSection {
   std::optional<double> clip_gradient_norm, clip_gradient_value;
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
-  // After parsing, the value is tf32x3 or empty: enable_tf32_compute distinguishes tf32 and fp32.
+  // After parsing, the value is tf32x3 or empty, because enable_tf32_compute distinguishes tf32 and fp32.
   std::optional<Fp32Products> fp32_products;
   std::optional<bool> algorithm_search;  // after parsing: true or empty
   std::optional<std::string> algorithm_file;

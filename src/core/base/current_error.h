@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// The message for std::bad_alloc: the host is out of memory.
+/// The message for std::bad_alloc, which says that the host is out of memory.
 inline constexpr std::string_view kOutOfHostMemory =
     "out of memory on the CPU; a smaller batchsize, fewer num_workers or a smaller embedding_vec_size need less, and "
     "`ulimit -v` may limit it";

@@ -43,8 +43,8 @@ File open_to_read(const fs::path& path, std::string_view what) {
     errno = EISDIR;
     fail("open", what, path);
   }
-  // Refuse pipes and devices: opening a named pipe blocks until a writer opens the pipe, and reading a device may never
-  // end. Pipes passed by a shell are accepted, because they already have a writer.
+  // Refuse pipes and devices, because opening a named pipe blocks until a writer opens the pipe, and reading a device
+  // may never end. Pipes passed by a shell are accepted, because they already have a writer.
   const bool passed_by_shell = path == "/dev/stdin" || path.string().starts_with("/dev/fd/");
   if (fs::exists(status) && !fs::is_regular_file(status) && !passed_by_shell)
     throw Error(Kind::io, cat("cannot open ", what, what.empty() ? "" : " ", "'", path.string(),
@@ -100,7 +100,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (temporary_.empty()) return;
   file_.reset();
-  // Ignore the error: a destructor must not throw, and there is no other way to remove the file.
+  // Ignore the error, because a destructor must not throw, and there is no other way to remove the file.
   std::error_code ignored;
   fs::remove(temporary_, ignored);
 }

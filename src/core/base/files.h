@@ -61,8 +61,8 @@ class AtomicFile {
   File file_;                  // null after finish()
 };
 
-/// Files that are committed together. commit() writes every file completely before it renames the first: a full disk or
-/// a signal leaves no partial set. Errors: Error(io) from every member.
+/// Files that are committed together. commit() writes every file completely before it renames the first, so that a full
+/// disk or a signal leaves no partial set. Errors: Error(io) from every member.
 class FileSet {
  public:
   FileSet() = default;

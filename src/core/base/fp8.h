@@ -1,6 +1,6 @@
-// The eight-bit floating-point types, usable with and without the CUDA toolkit. For storage only: arithmetic is in
-// float. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, table 1. Like half.h, this file has an
-// #if for the device compiler, because GPUs have instructions for the conversions.
+// The eight-bit floating-point types, usable with and without the CUDA toolkit. For storage only, because arithmetic is
+// in float. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, table 1. Like half.h, this file has
+// an #if for the device compiler, because GPUs have instructions for the conversions.
 #pragma once
 
 #include <bit>

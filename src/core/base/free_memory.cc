@@ -28,7 +28,7 @@ int64_t number_in(const std::string& path, const std::string& name = "") {
 int64_t left_of_cgroup(const std::string& folder, const char* limit, const char* used) {
   const int64_t most = number_in(folder + limit), now = number_in(folder + used);
   if (most == std::numeric_limits<int64_t>::max() || now == std::numeric_limits<int64_t>::max()) return most;
-  // the kernel reclaims inactive page cache under memory pressure
+  // inactive page cache counts as free, because the kernel reclaims it under memory pressure
   int64_t cached = number_in(folder + "memory.stat", "inactive_file ");
   if (cached == std::numeric_limits<int64_t>::max()) cached = 0;
   return std::max<int64_t>(0, most - std::max<int64_t>(0, now - cached));

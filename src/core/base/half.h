@@ -1,5 +1,5 @@
-// The two-byte floating-point types, usable with and without the CUDA toolkit. For storage only: arithmetic is in
-// float. Like platform.h, this file has #ifs for the device compiler, because GPUs have instructions for the
+// The two-byte floating-point types, usable with and without the CUDA toolkit. For storage only, because arithmetic is
+// in float. Like platform.h, this file has #ifs for the device compiler, because GPUs have instructions for the
 // conversions.
 #pragma once
 

@@ -8,7 +8,7 @@
 #define HCTR_HD
 #endif
 
-/// Place before a loop whose iterations do not depend on each other: the compiler may vectorize the loop although
+/// Place before a loop whose iterations do not depend on each other. The compiler may then vectorize the loop although
 /// pointers may be equal.
 #if defined(__clang__)
 #define HCTR_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
@@ -28,7 +28,7 @@
 
 /// Place before a non-template function. The compiler builds the function for several vector widths, and the program
 /// calls the widest version that the processor supports. Results are equal because the compiler fuses no multiply-add.
-/// Disabled under a sanitizer: the resolver's instrumented code would run before the sanitizer is initialized.
+/// Disabled under a sanitizer, because the resolver's instrumented code would run before the sanitizer is initialized.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && \
     !HCTR_SANITIZED
 #define HCTR_CLONES_FOR_WIDE_VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -36,7 +36,7 @@
 #define HCTR_CLONES_FOR_WIDE_VECTORS
 #endif
 
-/// Place inside a spin loop: yields execution resources to the core's other hardware thread.
+/// Place inside a spin loop. Yields execution resources to the core's other hardware thread.
 #if defined(__x86_64__)
 #define HCTR_PAUSE() __builtin_ia32_pause()
 #else

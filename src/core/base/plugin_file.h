@@ -27,7 +27,7 @@ struct PluginLibrary {
 /// Loads the plug-in and returns its entry function, or null if there is none. Errors: Error(io) naming the packages to
 /// install.
 void* plugin_entry(const PluginLibrary&);
-/// Throws Error(io): the plug-in has another version.
+/// Throws Error(io), which says that the plug-in has another version.
 [[noreturn]] void fail_on_version(const PluginLibrary&);
 
 /// Loads the plug-in and returns its table of function pointers. Errors: Error(io). `of` is passed by value, because

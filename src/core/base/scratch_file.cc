@@ -70,7 +70,7 @@ void ScratchFile::read_ahead(int64_t first, int64_t bytes) const noexcept {
 }
 
 void ScratchFile::cut(int64_t bytes) noexcept {
-  // Never extends the file: a hole would hide missing disk space.
+  // Never extends the file, because a hole would hide missing disk space.
   if (::lseek(descriptor_, 0, SEEK_END) > bytes && ::ftruncate(descriptor_, bytes) != 0) return;
 }
 
@@ -80,7 +80,7 @@ int64_t ScratchFile::bytes_from_disk() noexcept {
 }
 
 ScratchMemory::ScratchMemory(fs::path folder, size_t bytes) : file_(std::move(folder)), bytes_(bytes) {
-  // Allocate the disk blocks now: a write to a mapped page on a full disk would kill the process.
+  // Allocate the disk blocks now, because a write to a mapped page on a full disk would kill the process.
   int error = ::posix_fallocate(file_.descriptor_, 0, static_cast<::off_t>(bytes));
   void* const mapped =
       error == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.descriptor_, 0) : MAP_FAILED;

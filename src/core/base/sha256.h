@@ -15,7 +15,7 @@ Digest sha256(std::string_view bytes);
 /// The HMAC of `bytes`: a code that cannot be computed without `key`.
 Digest hmac_sha256(std::string_view key, std::string_view bytes);
 
-/// Compares in constant time: the response time does not reveal how many bytes of a guess are correct. Texts of
+/// Compares in constant time, so that the response time does not reveal how many bytes of a guess are correct. Texts of
 /// different sizes are unequal.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 

@@ -8,7 +8,8 @@ namespace hctr {
 /// The host uploads a StepState with every batch. Kernels read these scalars from device memory, so a recorded step
 /// needs no new arguments.
 struct StepState {
-  int64_t step = 0;     ///< training steps before this step or evaluation batch; a random number counter
+  /// number of training steps before this step or evaluation batch; also a counter for random numbers
+  int64_t step = 0;
   int64_t updates = 0;  ///< updates applied before this step, without skipped steps; the optimizers' step count
   /// the part of `updates` applied before step 0, by the run that saved the optimizer states
   int64_t updates_before = 0;

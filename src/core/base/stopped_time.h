@@ -13,8 +13,8 @@ class StoppedTime {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Time for which the process was suspended since the last call or since construction. Call this about every second:
-  /// a gap of more than three seconds between two calls counts as a suspension.
+  /// Time for which the process was suspended since the last call or since construction. Call this about every second,
+  /// because a gap of more than three seconds between two calls counts as a suspension.
   Clock::duration since_last() {
     const Clock::time_point now = Clock::now();
     const Clock::duration passed = now - std::exchange(last_, now);

@@ -20,7 +20,7 @@ namespace {
 
 // Spin time before a thread sleeps. A step runs a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-// for this number of loops, threads do not spin after other threads have competed for the core
+// after other threads have competed for the core, threads do not spin during this number of loops
 constexpr uint64_t kLoopsAsleep = 1000;
 
 }  // namespace

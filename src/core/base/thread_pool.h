@@ -9,7 +9,7 @@ namespace hctr {
 
 class ThreadPool {
  public:
-  /// `threads` includes the calling thread: with 1, the caller runs every loop alone.
+  /// `threads` includes the calling thread. With 1, the caller runs every loop alone.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,7 +25,7 @@ class ThreadPool {
   }
 
  private:
-  // A function pointer instead of a std::function: with std::function, a tenth of the operators' code would only copy
+  // A function pointer instead of a std::function. With std::function, a tenth of the operators' code would only copy
   // and destroy bodies.
   using Call = void (*)(const void* body, int64_t begin, int64_t end);
   template <class Body>

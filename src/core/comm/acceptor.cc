@@ -45,7 +45,7 @@ std::optional<Accepted> Acceptor::next(TcpClock::time_point end) {
       if (state == State::greeted)
         return Accepted{std::move(done.socket), *done.kind, done.received.substr(sizeof(uint64_t))};
     }
-    // Read before dropping late connections: while this process was suspended, their data may have arrived.
+    // Read before dropping late connections, because their data may have arrived while this process was suspended.
     drop_late();
     take_new();
     if (TcpClock::now() >= end) return std::nullopt;
@@ -69,7 +69,7 @@ void Acceptor::take_new() {
     TcpSocket socket;
     try {
       socket = listener_.accept(TcpClock::now());
-    } catch (const Error&) {  // No free descriptors: close the oldest unauthenticated connection.
+    } catch (const Error&) {  // there are no free descriptors, so close the oldest unauthenticated connection
       if (pending_.empty()) throw;
       pending_.pop_front();
       continue;

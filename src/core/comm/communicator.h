@@ -14,8 +14,8 @@ namespace hctr {
 enum class Reduce { sum, max };
 
 /// The elements of a dense tensor that are sent to each rank, or received from each rank: a range [begin, begin +
-/// count) for each rank. The ranges are fixed when a step is planned. Ranges to send may overlap: one range may be sent
-/// to every rank.
+/// count) for each rank. The ranges are fixed when a step is planned. Ranges to send may overlap, for example if one
+/// range is sent to every rank.
 struct RankRanges {
   std::vector<int64_t> begin, count;
 

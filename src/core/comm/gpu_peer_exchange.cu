@@ -111,8 +111,8 @@ struct PeerInfo {
   int64_t offset_bytes[kMostRanks] = {};  // [r]: byte offset of rank r's data in the receive buffer
 };
 
-/// A random number that identifies this process. Process ids are not unique: two containers on one host may use the
-/// same id.
+/// A random number that identifies this process. Process ids are not unique, because two containers on one host may use
+/// the same id.
 uint64_t this_process() {
   static const uint64_t number = [] {
     std::random_device draw;

@@ -81,7 +81,7 @@ TcpSocket connect_as_member(const std::string& host, int port, const std::string
       accepted = prove_membership(socket, key, kind, std::min(end, TcpClock::now() + limit));
     } catch (const Error& error) {
       const bool over = TcpClock::now() >= end;
-      // Keep the error of an earlier attempt, if there is one: the last attempt was cut short, so its error is less
+      // Keep the error of an earlier attempt, if there is one. The last attempt was cut short, so its error is less
       // useful.
       if (!over || why.empty()) why = error.what();
       if (over) throw Error(Kind::comm, place() + why);

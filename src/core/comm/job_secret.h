@@ -17,7 +17,7 @@ namespace hctr {
 std::string find_job_secret(const Environment&);
 
 /// The secret that processes generate at their first join if the user set none. Later joins require it. May lie in
-/// memory shared with the keeper process that restarts workers: an interrupted write reads as "no secret".
+/// memory shared with the keeper process that restarts workers. An interrupted write reads as "no secret".
 class AgreedSecret {
  public:
   static constexpr size_t kCharacters = 64;

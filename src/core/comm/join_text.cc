@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kTableTitle = "members", kSecretTitle = "secret ";
 constexpr size_t kMostName = 255, kMostVersion = 255;
 
-/// Whether `text` is a valid host name or address: printable characters without blanks.
+/// Whether `text` is a valid host name or address. Requires printable characters without blanks.
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMostName &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });

@@ -116,7 +116,8 @@ std::optional<Launch> by_variables(const Environment& environment) {
 }
 
 std::optional<Launch> by_srun(const Environment& environment) {
-  // Without SLURM_STEP_ID this is not a step: sbatch and salloc also set SLURM_PROCID and SLURM_NTASKS.
+  // Without SLURM_STEP_ID this process is not in a step, because sbatch and salloc also set SLURM_PROCID and
+  // SLURM_NTASKS.
   const auto step = environment("SLURM_STEP_ID");
   const auto size = number(environment, "SLURM_STEP_NUM_TASKS");
   if (!step) return std::nullopt;
@@ -136,7 +137,7 @@ std::optional<Launch> by_srun(const Environment& environment) {
   if (launch.processes == 1) return launch;
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"})
     if (const auto nodes = environment(name); nodes && launch.address.empty()) launch.address = first_host(*nodes);
-  // Derive the port from the job and step numbers: jobs that share a host get different ports, and all processes of a
+  // Derive the port from the job and step numbers, so that jobs on one host get different ports, and all processes of a
   // job get the same port.
   const int64_t job = number<int64_t>(environment, "SLURM_JOB_ID").value_or(0);
   const int64_t step_number = number<int64_t>(environment, "SLURM_STEP_ID").value_or(0);

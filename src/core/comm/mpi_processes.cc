@@ -35,14 +35,14 @@ namespace fs = std::filesystem;
 
 using std::chrono::seconds;
 
-constexpr size_t kMostBytes = size_t{1} << 30;  // maximum message size: MPI counts bytes in int
+constexpr size_t kMostBytes = size_t{1} << 30;  // maximum message size, because MPI counts bytes in int
 constexpr seconds kToConnect{10}, kToAbort{5};
 
 // A wait first polls for kYielding and yields between polls. Then it sleeps between polls: at least kShortestPause, and
 // at most kLongestPause.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-// for this number of waits, no yielding after other threads have competed for the core
+// after other threads have competed for the core, waits do not yield for this number of waits
 constexpr uint64_t kWaitsAsleep = 1000;
 
 void check(const char* problem) {

@@ -1,4 +1,4 @@
-// Collectives between GPUs. The NCCL communicators are non-blocking: a call that cannot complete returns, so a rank
+// Collectives between GPUs. The NCCL communicators are non-blocking. A call that cannot complete returns, so a rank
 // that waits for a failed rank notices the failure and stops. A watcher thread polls for asynchronous NCCL errors and
 // for failures of other ranks.
 #include "core/comm/nccl_comm.h"
@@ -281,8 +281,8 @@ class NcclComm : public Communicator {
   bool stuck() const {
     return in_step_ && group_.limit().count() > 0 && seconds_now() - last_progress_ > longest_step();
   }
-  /// Seconds. Longer than the limit of host waits: if the host of a rank hangs, the host wait fails first and names
-  /// that rank.
+  /// Seconds. Longer than the limit of host waits, because if the host of a rank hangs, the host wait fails first and
+  /// names that rank.
   int64_t longest_step() const { return group_.limit().count() + 3; }
 
   void end_watch() {

@@ -43,7 +43,7 @@ class PeerExchange {
   virtual void end_write(Context&) = 0;
   /// Waits until the data of all ranks is in the receive buffer.
   virtual void wait(Context&) = 0;
-  /// end_write() and wait() in one call.
+  /// Calls end_write() and wait() together.
   virtual void end_write_and_wait(Context& ctx) {
     end_write(ctx);
     wait(ctx);

@@ -26,8 +26,8 @@ struct Transfer {
 
 /// Whether a wait for other ranks has a time limit.
 enum class Wait {
-  limited,   ///< within a step: ranks run in near lockstep, so a rank that exceeds the limit hangs
-  unlimited  ///< between steps: one rank may write a file while the other ranks wait
+  limited,   ///< within a step, where ranks run in near lockstep, so a rank that exceeds the limit hangs
+  unlimited  ///< between steps, where one rank may write a file while the other ranks wait
 };
 
 /// Time limits and options of processes that wait for each other.
@@ -35,15 +35,15 @@ struct JoinLimits {
   std::chrono::seconds step{25};     ///< limit within a step; 0: no limit
   std::chrono::seconds join{300};    ///< limit until all processes have joined over TCP
   std::chrono::seconds silence{20};  ///< maximum time between heartbeats; one is sent every second
-  /// After a restart, over TCP: how long to wait for processes that may be lost. The joined processes then continue
+  /// How long to wait, after a restart over TCP, for processes that may be lost. The joined processes then continue
   /// without the lost ones. nullopt: all processes must join.
   std::optional<std::chrono::seconds> lost = {};
-  /// Used over TCP if the user set no secret: contains the secret of an earlier join, or stores the secret that this
+  /// Used over TCP if the user set no secret. Contains the secret of an earlier join, or stores the secret that this
   /// join generates. Null: the generated secret is not stored.
   AgreedSecret* agreed = nullptr;
   /// Name of the option that sets `step`, for messages.
   std::string step_setting = "--comm-timeout";
-  bool over_tcp = false;  ///< join over TCP even under mpirun: MPI ends all processes when one ends
+  bool over_tcp = false;  ///< join over TCP even under mpirun, because MPI ends all processes when one ends
 };
 
 /// The ranks of the job that this process hosts: [first, first + count) of `total`.

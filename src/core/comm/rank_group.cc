@@ -18,7 +18,7 @@ namespace {
 
 using BarrierClock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kBarrierYielding{20};
-// for this number of barriers, ranks do not yield after other threads have competed for cores
+// after other threads have competed for cores, ranks do not yield during this number of barriers
 constexpr uint64_t kMeetingsAsleep = 1000;
 
 }  // namespace
@@ -150,7 +150,8 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     }
     change_.wait_for(lock, std::chrono::seconds(1), over);
     end += stopped.since_last();
-    // When all ranks have arrived, the last one exchanges with other processes. That exchange has its own time limit.
+    // When all ranks have arrived, the last one exchanges with other processes. That exchange has its own time limit,
+    // so this limit applies only while a rank is missing.
     if (!over() && BarrierClock::now() >= end && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
                        cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,

@@ -53,7 +53,7 @@ class RankGroup {
   void meet(int rank, Wait, const char* name, const std::function<void()>& last);
   /// Copies the data that the ranks of this process send to `rank`.
   void copy_to(int rank, const Transfer&, const char* name) const;
-  /// Called after copy_to(): waits until all ranks of this process have called leave_copying(). Failing ranks call
+  /// Called after copy_to(). Waits until all ranks of this process have called leave_copying(). Failing ranks call
   /// leave_copying() too, so no memory is freed while another rank reads that memory.
   void leave_copying();
   /// Yields until over() returns true, for at most kBarrierYielding. Ranks usually arrive within that time, which is

@@ -13,7 +13,7 @@ std::optional<Launch> launch_of_this_process(const Environment& environment, boo
                     [&] { return find_launch(environment, over_tcp); });
 }
 
-/// Called if MPI cannot be loaded: returns a launch that joins over TCP, if the environment has an address.
+/// Called if MPI cannot be loaded. Returns a launch that joins over TCP, if the environment has an address.
 Launch without_mpi(const Launch& launch, const Environment& environment, const std::string& why) {
   if (environment("MASTER_ADDR") || environment("MASTER_PORT") || environment("SLURM_STEP_ID"))
     if (const auto over_tcp = find_launch(environment, true)) return *over_tcp;

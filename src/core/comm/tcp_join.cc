@@ -136,8 +136,8 @@ class Host {
                      "can join"
                    : "or has a different secret or none");
   }
-  /// The job cannot start: sends the reason to the connected processes, and for up to 10 s to processes that connect
-  /// later. These processes then fail before their own time limit.
+  /// Called if the job cannot start. Sends the reason to the connected processes, and for up to 10 s to processes that
+  /// connect later. These processes then fail before their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)
@@ -322,9 +322,9 @@ class Guest {
   }
   std::string at_host() const { return cat("joining process 0 at ", launch_.address, ", port ", launch_.port); }
   std::string next_message(const TcpSocket& from) const {
-    std::string text = in_context(
-        [&] { return at_host(); },
-        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // process 0 sends its reason at `end`
+    std::string text = in_context([&] { return at_host(); },
+                                  // process 0 sends its reason at `end`, so wait a little longer
+                                  [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });
     constexpr std::string_view kError = "error\n";
     if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;

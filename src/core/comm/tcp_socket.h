@@ -61,7 +61,7 @@ TcpSocket connect_to_any(const std::vector<std::string>& addresses, int port, co
 int milliseconds_until(TcpClock::time_point end);
 /// Waits until the descriptor is ready. Returns false once `end` has passed. Errors: Error(comm).
 bool wait_until_ready(int descriptor, short events, TcpClock::time_point end);
-/// Disables Nagle's algorithm: the system sends each message immediately.
+/// Disables Nagle's algorithm, so that the system sends each message immediately.
 void send_at_once(int descriptor);
 
 struct FreeAddresses {
@@ -69,7 +69,7 @@ struct FreeAddresses {
 };
 /// Resolves a host name. `why`: receives the error if there are no addresses.
 std::unique_ptr<addrinfo, FreeAddresses> addresses_of(const std::string& host, int port, std::string& why);
-/// Whether the address or name is a loopback address: it means this host on every host.
+/// Whether the address or name is a loopback address. On every host, a loopback address means this host.
 bool is_loopback(const std::string& address);
 
 }  // namespace hctr

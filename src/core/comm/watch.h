@@ -15,7 +15,8 @@
 namespace hctr {
 
 /// A watchdog thread. Sends a heartbeat over each control connection every second and expects the peers' heartbeats.
-/// Process 0 watches all processes; other processes watch only process 0. Process 0 notifies them of failures.
+/// Process 0 watches all processes; other processes watch only process 0. Process 0 notifies the other processes of
+/// failures.
 class Watch {
  public:
   /// `control` and `hosts`: see JobConnections. `silence`: maximum time between heartbeats. After a failure, calls

@@ -81,7 +81,7 @@ std::vector<TcpSocket> accept_all(const TcpListener& listener, const JobKey& key
     }
     TcpSocket& place = control[static_cast<size_t>(*process)];
     if (!place.connected()) --missing;
-    // a process that connects twice uses the second connection: the first attempt timed out
+    // if a process connects twice, use the second connection, because the first attempt timed out
     place = std::move(accepted->socket);
   }
   return control;

@@ -16,7 +16,8 @@ namespace hctr {
 using GatherBytes = std::function<void(const void* mine, int32_t bytes, void* of_each)>;
 
 struct WatchConnections {
-  std::vector<TcpSocket> control;  ///< on process 0: [process]; on others: only the connection to process 0
+  /// on process 0: [process], the connections to all processes; on other processes: only the connection to process 0
+  std::vector<TcpSocket> control;
   std::vector<std::string> hosts;  ///< [process]: its host name
   /// for messages: the processes without a connection and the first reason; empty if all are connected
   std::string missing;

@@ -21,7 +21,7 @@ class Arena {
   /// empty.
   void add_alike(const Arena&, DType);
   void build(Device);
-  /// Replaces build() when planning for a device that may not exist: assigns nonzero addresses without memory. The
+  /// Replaces build() when planning for a device that may not exist. Assigns nonzero addresses without memory. The
   /// addresses must not be accessed.
   void place(Device);
   Tensor get(size_t ticket) const;

@@ -24,7 +24,8 @@ namespace {
 
 std::byte* allocate_host(size_t bytes) {
   void* data = nullptr;
-  // Calls the new-handler on failure, as operator new does: the handler may release reserved memory (MemoryReserve).
+  // Calls the new-handler on failure, as operator new does, because the handler may release reserved memory
+  // (MemoryReserve).
   while (!(data = std::aligned_alloc(256, (bytes + 255) / 256 * 256)) && std::get_new_handler()) try {
       std::get_new_handler()();
     } catch (const std::bad_alloc&) {
@@ -307,7 +308,7 @@ void ReservedBuffer::release() {
       for (const Chunks::Chunk& chunk : chunks_->mapped) cuda::unmap(data_ + chunk.offset, chunk.bytes, chunk.handle);
     chunks_->mapped.clear();
   } else if (bytes_ > 0) {
-    // A new mapping over the range frees the pages; later pages are zero.
+    // A new mapping over the range frees the pages. Pages that are mapped there later are zero.
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     if (::mmap(data_, bytes_, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) std::memset(data_, 0, bytes_);
   }

@@ -171,7 +171,8 @@ void* allocate(int index, size_t bytes) {
   }
   HCTR_CHECK(status);
   HCTR_CHECK(cudaMemset(data, 0, bytes));
-  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // our non-blocking streams do not synchronize with the default stream
+  // wait for the default stream, because our non-blocking streams do not synchronize with it
+  HCTR_CHECK(cudaStreamSynchronize(nullptr));
   return data;
 }
 void free(int index, void* data) noexcept {
@@ -312,7 +313,7 @@ void* record_graph(StreamRef stream, const std::function<void()>& body) {
     body();
   } catch (...) {
     cudaGraph_t graph = nullptr;
-    cudaStreamEndCapture(stream_of(stream), &graph);  // ignore this status: the error of body() is reported
+    cudaStreamEndCapture(stream_of(stream), &graph);  // ignore this status, because the error of body() is reported
     if (graph) cudaGraphDestroy(graph);
     (void)cudaGetLastError();
     throw;

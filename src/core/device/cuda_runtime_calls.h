@@ -24,9 +24,9 @@ int64_t free_memory(int index);
 int64_t used_memory(int index);
 // Properties of the current device, queried once per device.
 int multiprocessors();
-int compute_capability();  // 90 for 9.0
-/// Whether a kernel may start before the previous kernel ends: the kernels were compiled for programmatic dependent
-/// launch (start_early() in core/device/launch.cuh), and the device supports that launch.
+int compute_capability();  // for example, 90 for compute capability 9.0
+/// Whether a kernel may start before the previous kernel ends. Requires that the kernels were compiled for programmatic
+/// dependent launch (start_early() in core/device/launch.cuh), and that the device supports that launch.
 bool can_start_early();
 
 void* allocate(int index, size_t bytes);  // zeroed
@@ -41,7 +41,7 @@ void destroy_stream(void* stream) noexcept;
 void synchronize(StreamRef);
 void* create_event(int index);
 void* create_timing_event(int index);
-void mark(void* timing_event, StreamRef) noexcept;  // the next call reports an error
+void mark(void* timing_event, StreamRef) noexcept;  // does not report errors, because the next call reports them
 void destroy_event(void* event) noexcept;
 void record(void* event, StreamRef);
 void make_wait(void* event, StreamRef);

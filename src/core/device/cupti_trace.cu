@@ -214,7 +214,7 @@ class CuptiTrace : public KernelTrace {
  private:
   using Marks = std::map<uint64_t, PartMark>;
   static double seconds_of(uint64_t nanoseconds) {
-    // Subtract the first time: a double represents nanoseconds of a few days exactly, but not of decades.
+    // Subtract the first time, because a double represents nanoseconds of a few days exactly, but not of decades.
     static const uint64_t first = nanoseconds;
     return 1e-9 * static_cast<double>(static_cast<int64_t>(nanoseconds - first));
   }

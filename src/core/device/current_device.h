@@ -19,7 +19,7 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
-  int before_ = -1;  // none
+  int before_ = -1;  // the device to restore; -1: none
 };
 
 }  // namespace hctr

@@ -18,8 +18,8 @@ std::string ipc_handle(Device, const void* begin);
 /// while it is mapped, CUDA leaves the result of a copy undefined.
 class IpcMemory {
  public:
-  /// Errors: Error(device) if the build or the machine lacks the GPU, and for a handle that the driver cannot open:
-  /// handles of this process cannot be opened.
+  /// Errors: Error(device) if the build or the machine lacks the GPU, or if the driver cannot open the handle. The
+  /// driver cannot open a handle of this process.
   IpcMemory(Device, const std::string& handle);
   ~IpcMemory();
   IpcMemory(const IpcMemory&) = delete;

@@ -1,5 +1,5 @@
-// The GPU properties that planning rules depend on, as plain values: plans for a GPU can be made on a machine without
-// that GPU.
+// The GPU properties that planning rules depend on, as plain values, so that plans for a GPU can be made on a machine
+// without that GPU.
 #pragma once
 
 #include <optional>

@@ -45,7 +45,7 @@ inline Grid early(Grid grid) {
 /// does not depend on the number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 
-/// One thread per item, limited to `most_blocks` blocks: the kernel must have a grid-stride loop.
+/// One thread per item, limited to `most_blocks` blocks, so the kernel must have a grid-stride loop.
 inline Grid grid_for(int64_t items, int threads, int64_t most_blocks) {
   return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
 }
@@ -84,8 +84,8 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
               config.dynamicSmemBytes = grid.shared_bytes;
               config.stream = stream_of(now.stream());
               config.attrs = &attribute;
-              // Launch early only with few blocks: many waiting blocks would occupy multiprocessors that kernels of
-              // other streams need.
+              // Launch early only with few blocks, because many waiting blocks would occupy multiprocessors that
+              // kernels of other streams need.
               const bool few = grid.blocks <= multiprocessors();
               if (grid.early && few && can_start_early()) {
                 attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -41,8 +41,8 @@ class LaunchQueue {
 class Lockstep {
  public:
   /// The result of a launch that may start after all others. An overflow check may search the operands instead of the
-  /// result: a result with f16 operands is finite if its operands are finite, because f32 sums of f16 products do not
-  /// overflow. `unsearched`: operands that no other operator checks for overflow.
+  /// result, because a result with f16 operands is finite if its operands are finite, because f32 sums of f16 products
+  /// do not overflow. `unsearched`: operands that no other operator checks for overflow.
   struct LateResult {
     Tensor result;
     DType operands;

@@ -201,7 +201,7 @@ EventCost Profiler::cost_of_recorded_events() {
       return seconds[kParts / 2];
     };
     cost.between = median(nothing);
-    // median(alone) and `together` both contain the event cost once.
+    // Both median(alone) and `together` contain the event cost once, so their difference does not contain it.
     const double kernel = (median(std::vector<Events>(kParts, together)) - median(alone)) / (kTogether - 1);
     cost.around = std::max(cost.between, median(alone) - kernel);
   }

@@ -39,7 +39,7 @@ std::string_view word(Span::On);
 /// GPU seconds that the two events of a part cost in recorded work.
 struct EventCost {
   double between = 0;  ///< between two events without work in between
-  double around = 0;   ///< two events around a kernel, minus the kernel's own time
+  double around = 0;   ///< between two events around a kernel, minus the kernel's own time
 };
 
 /// Measures spans between start() and stop(). The Runtime points to the Profiler during that time. Used by the thread
@@ -51,7 +51,7 @@ struct EventCost {
 /// selects the parts of a recording that have events; the spans of these parts include the cost of the events. Parts in
 /// which nothing is recorded are skipped.
 ///
-/// During a trace the GPU has no events: spans of GPU parts have no times, and traced() returns their kernels.
+/// During a trace the GPU has no events. Spans of GPU parts then have no times, and traced() returns their kernels.
 class Profiler {
  public:
   /// `runtime` must outlive the Profiler.

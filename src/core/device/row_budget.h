@@ -98,7 +98,7 @@ class RowMemory {
   /// Makes other tables free `bytes` bytes of disk space. Returns the freed bytes, possibly fewer or more than `bytes`.
   int64_t others_give_disk(const RowDiskUser* but, int64_t bytes);
 
-  // Promised bytes are reserved for one table: other tables cannot take them. The table counts promised bytes as
+  // Promised bytes are reserved for one table, and other tables cannot take them. The table counts promised bytes as
   // available. When it takes such bytes, it reduces the promise by passing a negative number.
   void promise_host(int64_t bytes) { of(shared_.host).host_promised_ += bytes; }
   void promise_disk(int64_t bytes) { of(shared_.disk).disk_promised_ += bytes; }
@@ -119,7 +119,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  // tables with rows on disk that count in this host budget (host_users_), and in this disk budget (disk_users_)
+  // tables with rows on disk; host_users_: those that count in this host budget; disk_users_: in this disk budget
   std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 

@@ -15,7 +15,7 @@ struct StreamRef {
   bool is_capturing() const;
 };
 
-/// The priority of a stream, which recorded work keeps: ready kernels of higher priority get multiprocessors first. On
+/// The priority of a stream, which recorded work keeps. Ready kernels of higher priority get multiprocessors first. On
 /// a device with fewer priorities, the highest values of this enum are equal.
 enum class StreamPriority { lowest, step, sums, exchange };
 

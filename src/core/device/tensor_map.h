@@ -7,7 +7,7 @@
 
 namespace hctr::cuda {
 
-/// Whether tensor_map() supports the tensor: a matrix of f32, f16 or bf16 with rows aligned to 16 bytes.
+/// Whether tensor_map() supports the tensor. Requires a matrix of f32, f16 or bf16 with rows aligned to 16 bytes.
 inline bool takes_tensor_map(const Tensor& t) {
   const auto step = static_cast<uint64_t>(t.row_stride()) * size_of(t.dtype());
   const bool known = t.dtype() == DType::f32 || t.dtype() == DType::f16 || t.dtype() == DType::bf16;

@@ -36,8 +36,8 @@ class DiskMap {
   static constexpr int64_t bytes_of(size_t entries) { return static_cast<int64_t>(entries * sizeof(DiskRow)); }
   int64_t bytes() const { return bytes_of(entries()); }
   bool in_file() const { return file_ != nullptr; }
-  /// Returns the number of entries that the map needs to insert `more_rows` more rows: the current number of entries
-  /// times a power of two.
+  /// Returns the number of entries that the map needs to insert `more_rows` more rows. The result is the current number
+  /// of entries times a power of two.
   size_t entries_for(int64_t more_rows) const;
   /// Rehashes to `entries` entries, a power of two. The new table is a file in `folder`, or in memory if `folder` is
   /// empty. Errors: those of ScratchMemory; std::bad_alloc. After an error the map is unchanged.

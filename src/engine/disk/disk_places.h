@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Places are allocated in order, segment by segment: records written together are adjacent, so the disk gets long
-/// writes. A segment is reused once all its places are free. emptiest() finds segments worth emptying.
+/// Places are allocated in order, segment by segment. Records written together are therefore adjacent, and the disk
+/// gets long writes. A segment is reused once all its places are free. emptiest() finds segments worth emptying.
 class DiskPlaces {
  public:
   /// `segment`: number of adjacent places per segment.
@@ -28,7 +28,7 @@ class DiskPlaces {
   /// Allocates `count` free places below `end`. At least `count` such places must be free.
   std::vector<uint32_t> take_before(int64_t end, int64_t count);
   void give_back(uint32_t place);
-  /// Holds the places that are in use now: until release(), they are not reused, even if they are freed.
+  /// Holds the places that are in use now. Held places are not reused until release(), even if they are freed.
   void hold() { held_ = used_; }
   void release();
   /// Removes the free places at the end of the file and returns how many were removed.

@@ -17,8 +17,9 @@ namespace {
 constexpr int kDiskThreads = 16;              // concurrent disk requests
 constexpr size_t kMostRunBytes = 256 * 1024;  // maximum bytes of a request
 constexpr int64_t kSegmentBytes = 256 * 1024;
-constexpr int64_t kFreeShare = 2;      // rows are compacted if more than 1/kFreeShare of the file is free
-constexpr int64_t kRoomForOthers = 4;  // free places are reused first if at most 1/kRoomForOthers of the budget is left
+constexpr int64_t kFreeShare = 2;  // rows are compacted if more than 1/kFreeShare of the file is free
+// if at most 1/kRoomForOthers of the budget is left, the file reuses free places before it grows
+constexpr int64_t kRoomForOthers = 4;
 constexpr int64_t kChecksumsAtATime = 64;
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
@@ -165,7 +166,7 @@ void DiskRows::enter(std::span<const Row> rows) {
 
 void DiskRows::add(std::span<Row> rows, const std::byte* records) {
   const Stopwatch stopwatch(traffic_.seconds);
-  settle_all();  // wait for pending writes: their places may have been freed since
+  settle_all();  // wait for pending writes, because their places may have been freed meanwhile
   prepare_to_add(rows, records);
   const auto count = static_cast<int64_t>(rows.size());
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
@@ -181,7 +182,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                } catch (const Error&) {
                  undo(places);
                  if ((!in_order || places_.free() < count) && !end_snapshot(true)) throw;
-                 places = take_places(count, false);  // the disk is full: reuse free places of the file
+                 places = take_places(count, false);  // the disk is full, so reuse free places of the file
                  try {
                    write_to(places);
                  } catch (const Error&) {

@@ -82,7 +82,7 @@ class DiskRows : private RowDiskUser {
   }
   /// Thread-safe, also concurrently with other members. Asks the system to cache the records of rows that are on disk.
   /// Then reads and checks as many records as the buffer can hold. A repeated row is requested once. Does not change
-  /// the results of read(): buffered records that have not changed are copied, all others are read and checked.
+  /// the results of read(), which copies buffered records that have not changed, and reads and checks all others.
   void read_ahead(std::span<const ops::RowOwner> rows) const;
   void remove(std::span<const Row> rows);
   /// Removes rows last seen before `step`, and returns how many were removed.
@@ -108,7 +108,7 @@ class DiskRows : private RowDiskUser {
   /// Traffic since construction, and the time for which callers of this object have waited for the disk.
   struct Traffic {
     int64_t rows_written = 0, rows_read = 0;
-    int64_t rows_read_ahead = 0;  ///< the part of rows_read that read_ahead() had read before
+    int64_t rows_read_ahead = 0;  ///< rows of `rows_read` that read_ahead() had already read
     int64_t rows_moved = 0;       ///< rows moved within the file by compaction
     double seconds = 0;
   };
@@ -117,8 +117,8 @@ class DiskRows : private RowDiskUser {
   int64_t rows_ahead() const { return rows_ahead_; }
   /// Bytes read from the disk device because of page cache misses; 0 if the system does not count them.
   struct Fetched {
-    int64_t ahead = 0;  ///< by read_ahead()
-    int64_t again = 0;  ///< by read(), for pages that the system dropped after read_ahead()
+    int64_t ahead = 0;  ///< bytes read by read_ahead()
+    int64_t again = 0;  ///< read a second time by read(), because the system had dropped the pages after read_ahead()
   };
   /// Thread-safe.
   Fetched fetched() const { return {fetched_ahead_, fetched_again_}; }
@@ -132,8 +132,9 @@ class DiskRows : private RowDiskUser {
       change(rows[i]);
     }
   }
-  /// How the map must grow for `more_rows` more rows: its additional bytes on the host or, if the host budget is
-  /// exhausted, on disk. `entries` is 0 if the map need not grow. During growth the smaller map also exists.
+  /// The growth of the map that `more_rows` more rows require: additional bytes on the host or, if the host budget is
+  /// exhausted, on disk. `entries` is 0 if the map need not grow. While the map grows, the old and the new map both
+  /// exist.
   struct MapGrowth {
     size_t entries = 0;
     int64_t on_host = 0, on_disk = 0;

@@ -73,7 +73,7 @@ void DiskRows::fetch(std::span<const Row> rows) const {
       if (std::exchange(begins, false)) fetched_.begin_batch();
       for (const Row& row : rows.subspan(first, std::min(kFetchedAtATime, rows.size() - first))) {
         const Row* const now = find(row.key, row.slot);
-        // Skip unwritten records: read() copies them from their block in memory.
+        // Skip unwritten records, because read() copies them from their block in memory.
         if (!now || fetched_.has(now->place) || writes_.is_unwritten(now->place)) continue;
         if (const uint32_t slot = fetched_.reserve(now->place); slot != FetchedRecords::kNone)
           reading.push_back({*now, slot, fetched_.memory(slot)});
@@ -85,7 +85,7 @@ void DiskRows::fetch(std::span<const Row> rows) const {
         try {
           file_.read(offset(each.row.place), {each.memory, static_cast<size_t>(record_bytes_)});
           each.good = checksum(each.row, each.memory) == each.row.crc;
-        } catch (const Error&) {  // read() of the row will report the error
+        } catch (const Error&) {  // ignore the error, because read() of the row will report it again
         }
       }
     });

@@ -67,7 +67,7 @@ void DiskRows::write_elsewhere() {
                if (places_.free() < count) std::rethrow_exception(failed.front().error);
                std::vector<uint32_t> before;
                for (const Row& row : rows) before.push_back(row.place);
-               // the disk is full: reuse free places of the file
+               // the disk is full, so reuse free places of the file
                const std::vector<uint32_t> places = take_places(count, false);
                try {
                  for (size_t i = 0; i < rows.size(); ++i) rows[i].place = places[i];

@@ -38,7 +38,7 @@ void DiskRows::read_segments(std::span<const Row> rows, std::byte* records) cons
 void DiskRows::move_together(int64_t wanted) {
   settle_all();
   const auto room = [&] { return places_.in_order() + disk_room() / record_bytes_; };
-  if (room() < places_.segment()) return;  // no segment can become empty: skip the scan of the map
+  if (room() < places_.segment()) return;  // no segment can become empty, so skip the scan of the map
   const std::vector<uint32_t> segments = places_.emptiest(std::max(wanted, places_.total() / kShareMovedTogether));
   std::vector<bool> moves(static_cast<size_t>(places_.total() / places_.segment()) + 1);
   for (const uint32_t segment : segments) moves[segment] = true;

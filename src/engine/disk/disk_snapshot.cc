@@ -135,7 +135,7 @@ void DiskRows::count_places(int64_t before) {
 }
 
 void DiskRows::count_promises() {
-  // While the map grows, the old and the new map both exist: promise the whole new map, not only the difference.
+  // While the map grows, the old and the new map both exist, so promise the whole new map, not only the difference.
   const int64_t map = map_.entries() < entries_for_snapshot_ ? DiskMap::bytes_of(entries_for_snapshot_) : 0;
   const int64_t disk = std::max<int64_t>(0, places_for_snapshot_ - places_.total()) * record_bytes_ +
                        (map_.in_file() ? map : 0),
@@ -154,7 +154,7 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   }
   const int64_t bytes =
       map_.rows() * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
-  // Upper bound: every row needs a new place once, because the snapshot holds the old places.
+  // This is an upper bound. Every row needs a new place once, because the snapshot holds the old places.
   const int64_t more_on_disk = disk_growth(map_.rows()) + (map_.in_file() ? 2 * map_.bytes() : 0);
   const int64_t map_growth = never_waits && 2 * map_bytes() <= memory ? 2 * map_bytes() : 0;
   if (snapshot_)

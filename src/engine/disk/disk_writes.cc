@@ -48,8 +48,8 @@ void DiskWrites::wait_for_all() {
 }
 
 bool DiskWrites::any_left() {
-  // Drop blocks in order. If the write of an older block has failed, later blocks must stay: find() must return the
-  // latest record of a place.
+  // Drop blocks in order. If the write of an older block has failed, later blocks must stay, because find() must return
+  // the latest record of a place.
   const std::lock_guard lock(mutex_);
   while (!blocks_.empty() && blocks_.front()->state == State::written) blocks_.pop_front();
   return !blocks_.empty();

@@ -17,7 +17,7 @@ class MissingKeys {
   /// stream inserts keys. `rows` [key_capacity]: receives the row of each key; 0: none.
   void start(Context&, const ops::HashIndex&, const ops::KeyBatch&, int32_t* rows);
   /// Returns the distinct keys of the list, sorted by slot and key, each with its first occurrence. The stream of
-  /// start() must have been synchronized. Sorts in place: call once. Valid until the next start().
+  /// start() must have been synchronized. Sorts in place, so call this only once. Valid until the next start().
   std::span<const ops::MissingKey> different(const ops::HashIndex&);
 
  private:

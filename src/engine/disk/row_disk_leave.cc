@@ -1,8 +1,8 @@
 // Evicts rows to disk. Incoming rows reuse the row numbers of evicted rows, so no other row moves.
 //
-// A row number is free as soon as its row is evicted. No queued step uses the row: either the rows of all queued steps
-// stay in memory, or the host has waited for all steps. No key maps to the row, because index_remove() has replaced its
-// index entry by a tombstone.
+// A row number is free as soon as its row is evicted. No queued step uses the row, because either the rows of all
+// queued steps stay in memory, or the host has waited for all steps. No key maps to the row, because index_remove() has
+// replaced its index entry by a tombstone.
 //
 // Rows are evicted on the prepare stream, concurrently with queued steps: the step of the previous batch, and earlier
 // steps within the ring of buffers. Rows of older batches have their final values, because the prepare stream has
@@ -51,7 +51,7 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   }
   HCTR_EXPECT(staying + needed <= arrays_.capacity(), arrays_.label(), ": a batch with ", staying + needed,
               " rows, capacity ", arrays_.capacity());
-  // Evict many rows at a time, because the host waits for each choice of rows. Only the writing of blocks in memory
+  // Evict many rows at a time, because the host waits for each choice of rows. Only the write from the blocks to disk
   // overlaps the next steps.
   const int64_t leaving = std::min(std::max(least, arrays_.capacity() / kShareThatLeaves), in_memory - staying);
   turnover_.add(now.batches, in_memory, leaving);
@@ -111,8 +111,8 @@ void RowDiskTier::forget_rows(std::span<const int32_t> rows) {
   const StreamRef stream = runtime_.prepare_stream();
   arrays_.for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
     ops::index_remove(ctx, index_.view(), some, count);
-    // A new row expects zeros in these columns. Vectors, optimizer states, keys and slots are written when a row number
-    // gets a key; no code reads them for a free row number.
+    // Zero the columns in which a new row expects zeros. Vectors, optimizer states, keys and slots need no zeros,
+    // because they are written when a row number gets a key, and no code reads them for a free row number.
     for (RowColumn& column : arrays_.columns())
       if (!column.numbers && !column.fixed())
         ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);

@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-/// Copies one piece of a block of records between host and device. On a CPU, does nothing: the piece is the block
-/// itself.
+/// Copies one piece of a block of records between host and device. On a CPU, does nothing, because the piece is the
+/// block itself.
 void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
   if (to != from) copy_bytes(stream, to, from, bytes);
 }
@@ -20,8 +20,8 @@ void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
 /// Stores with each evicted row its record number in the base checkpoint and its change marks. `rows` is sorted.
 void keep_changes(const RowArrays& arrays, std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
   if (!arrays.base_places() || rows.empty()) return;
-  // Copies the whole range of rows at once, including rows that stay in memory. The range has at most about sixteen
-  // times as many rows, because an eviction removes at least a sixteenth of all rows in memory.
+  // Copies the whole range of rows at once, including rows that stay in memory. The range is at most about sixteen
+  // times as long as `rows`, because an eviction removes at least a sixteenth of all rows in memory.
   const int64_t first = rows.front(), count = rows.back() - first + 1;
   std::vector<int32_t> places(static_cast<size_t>(count));
   std::vector<uint8_t> marks(static_cast<size_t>(count));
@@ -56,7 +56,7 @@ ops::RecordParts RowDiskTier::parts_that_come(const RecordBlocks::Block& block, 
   parts.add({reinterpret_cast<std::byte*>(arrays_.base_places()), entry + offsetof(DiskRows::Row, place),
              sizeof(int32_t), kStride});
   parts.add({reinterpret_cast<std::byte*>(arrays_.marks()), entry + offsetof(DiskRows::Row, crc), 1,
-             kStride});  // the marks, in the lowest byte of crc
+             kStride});  // the marks are stored in the lowest byte of `crc`
   return parts;
 }
 
@@ -124,8 +124,8 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
                 before.rows, " rows and ", rows.size(), " rows from disk exceed the capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
-  // Rows can be written while steps are running: these steps use neither free row numbers nor numbers above those of
-  // their own rows.
+  // Rows can be written while steps are running, because these steps use neither free row numbers nor numbers above
+  // those of their own rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     const auto some = static_cast<int64_t>(count);

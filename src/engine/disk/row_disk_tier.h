@@ -46,11 +46,12 @@ class RowDiskTier {
   const RecordBlocks& records() const { return records_; }
   /// Removes all rows from disk.
   void clear();
-  /// The capacity for rows in memory has grown to `rows`.
+  /// Call when the capacity for rows in memory has grown to `rows`.
   void set_capacity(int64_t rows) { disk_->set_room_ahead(records_.most_ahead(rows)); }
   DiskUse use() const;
 
   // Called for each batch, before its lookup:
+
   /// Sets the step number of the next batch. Call forget_steps() if step numbers restart.
   void begin_step(uint32_t step);
   void forget_steps() { recent_steps_.clear(); }
@@ -71,7 +72,7 @@ class RowDiskTier {
   void find_again(Arrivals&) const;
   /// The number of arrivals for which no row number is free. They get new row numbers after the last row.
   int64_t rows_at_end(const Arrivals&) const;
-  /// Whether bring() has work: some arrivals are on disk, or are new and get a free row number.
+  /// Whether bring() has work. True if some arrivals are on disk, or are new and get a free row number.
   bool has_work(const Arrivals&) const;
   /// Whether evaluations have queued lookups since the last call that returned true.
   bool consume_lookups() { return std::exchange(lookups_queued_, false); }
@@ -84,6 +85,7 @@ class RowDiskTier {
   void drop_refused_rows();
 
   // Evictions.
+
   /// The rows that an eviction must not choose. of_batch: rows of this batch; no work may be queued. recent: rows of
   /// all batches that may be queued.
   enum class Stay { of_batch, recent };
@@ -96,7 +98,8 @@ class RowDiskTier {
   /// chosen rows on disk, and returns the number of the chosen rows in memory.
   int64_t remove_lowest(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
 
-  /// Adds to the statistics a removal that has closed all gaps by moving `moved` rows to lower row numbers.
+  /// Adds `moved` to the statistics. Call after a removal that moved this many rows to lower row numbers to close all
+  /// gaps.
   void note_closed(int64_t moved) { moved_up_ += moved; }
 
   /// Asks the system to read the records of these keys, if they are on disk, into its cache. Does not wait. Thread-safe
@@ -104,6 +107,7 @@ class RowDiskTier {
   void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // Column values of rows on disk.
+
   /// The stored values of the column with this name: "vectors", "state0", "last_step", ....
   std::vector<std::byte> values(std::string_view column, std::span<const DiskRows::Row>) const;
   /// Reads the stored values of a column.
@@ -159,7 +163,7 @@ class RowDiskTier {
   RowMemory& budget_;
   RowArrays& arrays_;
   RowIndex& index_;
-  FreeRows& free_;  // row numbers of evicted rows: no queued step uses them, and no key maps to them
+  FreeRows& free_;  // row numbers of evicted rows, which no queued step uses and to which no key maps
   Runtime& runtime_;
   const Rules rules_;
   RecordBlocks records_;  // declared before disk_, whose writer thread reads the blocks

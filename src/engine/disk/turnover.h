@@ -24,7 +24,7 @@ class Turnover {
 
  private:
   uint32_t last_ = 0;  // step of the last eviction
-  int64_t left_ = 0;   // rows evicted since then
+  int64_t left_ = 0;   // rows evicted since step `last_`
   double mean_ = 0;    // 0: unknown
 };
 

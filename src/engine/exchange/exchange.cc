@@ -86,7 +86,7 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
-/// Whether owners can write vectors directly to y: each vector must be computed by a single owner.
+/// Whether owners can write vectors directly to y. Requires that a single owner computes each vector.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;
@@ -193,7 +193,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    // all owners, including this rank, get the same message, from the start of the buffer on
+    // begin is 0 for every owner, because all owners, including this rank, get one common message at the start of the
+    // buffer
     of_owners.begin.assign(of_owners.begin.size(), 0);
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
@@ -240,7 +241,8 @@ void Exchange::list_addresses(Runtime& runtime) {
     return remote_columns;
   };
   const auto received_from = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;  // if owners write to y, only `present` is used
+    // owners write directly to `y`, so the vectors have no address here; only `present` is read
+    if (straight_) return nullptr;
     return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
   const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
@@ -348,7 +350,7 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   wait_for_vectors(ctx);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) {
-    // mine.keys is null if the step is recorded in pieces: a piece cannot use data that depends on keys
+    // mine.keys is null if the step is recorded in pieces, because a piece cannot use data that depends on keys
     if (!at.mine.keys)
       throw Error(Kind::config,
                   "steps recorded in pieces need vectors that GPUs write directly to their destination: bags of "

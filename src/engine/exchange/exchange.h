@@ -28,8 +28,8 @@ namespace hctr {
 /// any slot.
 enum class ReplicatedPart { nothing, slots, keys };
 
-/// Exchanges batches of one size for one embedding. On one host messages have a fixed size: the size for the largest
-/// possible batch. Between hosts messages have the batch's size (UniqueExchange).
+/// Exchanges batches of one size for one embedding. On one host messages have a fixed size, which suffices for the
+/// largest possible batch. Between hosts messages have the batch's size (UniqueExchange).
 class Exchange {
  public:
   struct Shape {
@@ -57,6 +57,7 @@ class Exchange {
 
   // Send keys to the owners of their rows in three calls. Between hosts (UniqueExchange) these calls cannot be recorded
   // and begin a new piece of a recording.
+
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys with a
   /// nonzero local row are not sent, but are counted in the number of keys by which a bag's mean is divided.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
@@ -98,11 +99,12 @@ class Exchange {
   /// Whether send_gradients() uses copy engines. This requires contiguous samples in dy, the exchange dtype, and no
   /// overflow check.
   bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
-  /// Call before send_gradients(): signals that owned_gradients() of the previous batch have been read.
+  /// Call before send_gradients(). Signals that owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
-  /// receive_gradients() waits for owned_gradients(), which have the exchange dtype. If key_gradients() is null, they
-  /// are the gradients of bags, [owned_samples, owned_slots, dim / pieces]. Otherwise key_gradients() maps each key to
-  /// its gradient, and their shape is [number of gradients, 1, dim / pieces].
+  /// receive_gradients() waits for the gradients of this rank's rows. owned_gradients() returns the gradients, in the
+  /// exchange dtype. If key_gradients() is null, each bag has a gradient, and the shape is [owned_samples, owned_slots,
+  /// dim / pieces]. Otherwise key_gradients() maps each key to its gradient, and the shape is [number of gradients, 1,
+  /// dim / pieces].
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context&, int buffer);
   Tensor owned_gradients() const;

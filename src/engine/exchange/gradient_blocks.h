@@ -15,19 +15,20 @@ struct OwnerColumns {
   std::byte* message = nullptr;
 };
 
-/// Part of an Exchange whose ranks write each gradient unchanged and directly to its owner.
+/// The gradient transport of an Exchange in which each rank copies every gradient, unchanged, directly to the memory of
+/// its owner.
 class GradientBlocks {
  public:
   struct Layout {
     std::vector<OwnerColumns> owners;  ///< [rank]
-    int own = 0;                       ///< this rank
+    int own = 0;                       ///< number of this rank
     int64_t samples = 0;               ///< samples of this rank
     int64_t columns = 0;               ///< columns of a sample
     int64_t vector_bytes = 0;          ///< bytes of a column's vector
   };
   GradientBlocks(Runtime&, Layout);
 
-  /// Whether `dy` can be sent by copy engines: its samples must be contiguous.
+  /// Whether copy engines can send `dy`. Requires contiguous samples.
   bool takes(const Tensor& dy) const;
   /// Copies dy to all owners. Can be recorded, but not in a Lockstep.
   void send(Context&, Tensor dy);

@@ -51,7 +51,7 @@ class HybridEmbedding : public PartlyReplicated {
   int64_t steps_left_;  // steps until the search for frequent keys; -1: no search
   bool changed_ = false;
   int64_t most_rows_;  // maximum number of replicated rows
-  bool have_owners_;   // whether others_ also has an (outdated) row for each replicated row
+  bool have_owners_;   // whether `others_` has a row, with outdated values, for each replicated row
 };
 
 }  // namespace hctr

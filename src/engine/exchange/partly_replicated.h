@@ -63,7 +63,7 @@ class PartlyReplicated : public Embedding {
   }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
   int64_t bytes_to_export(bool with_states, int ranks) override {
-    // Rank 0 holds the replicated rows in memory while it writes the others.
+    // While rank 0 writes the rows of `others_`, it holds the replicated rows in memory.
     return others_.bytes_to_export(with_states, ranks) + replicated_.table().bytes_to_export(with_states, 1) +
            2 * replicated_.table().bytes_of_rows(with_states);
   }
@@ -75,7 +75,8 @@ class PartlyReplicated : public Embedding {
   }
   std::vector<SlotKey> removed_keys() override {
     std::vector<SlotKey> removed = others_.removed_keys();
-    // Do not list replicated rows as removed: such a row still exists if its owner has removed the outdated copy.
+    // Do not list replicated rows as removed. A replicated row still exists after its owner has removed the outdated
+    // copy.
     std::erase_if(removed, [&](const SlotKey& of) { return replicated_.has(of.second, of.first); });
     return removed;
   }

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// An embedding on a single rank: all calls go to the table.
+/// An embedding on a single rank, where all calls go to the table.
 class WholeEmbedding : public Embedding {
  public:
   WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_size) : table_(runtime, spec, ring_size) {

@@ -30,8 +30,8 @@ class Embedding {
   virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
   /// Whether reserve_rows() has changed the work of a step, so that the step must be recorded again. Resets the flag.
   virtual bool consume_rerecord_flag() { return false; }
-  /// Whether only prepare() must be recorded again. Used if exchanges_by_kernels(): each rank may then record prepare()
-  /// again independently. Resets the flag.
+  /// Whether only prepare() must be recorded again. Used if exchanges_by_kernels(), so that each rank may record
+  /// prepare() again independently. Resets the flag.
   virtual bool consume_look_up_flag() { return false; }
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
@@ -58,8 +58,9 @@ class Embedding {
   /// Looks up, inserts and sorts the keys that this rank has received. Call after receive_keys() and bring_rows() of
   /// the same batch.
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
-  // send_vectors() and fill_local_vectors() may run on a side stream, and forward() must follow both. On one rank only
-  // forward() has work to do.
+  // send_vectors() and fill_local_vectors() may run on a side stream. Call forward() after both functions. On a single
+  // rank, only forward() does work.
+
   /// Starts to send vectors from the owners of rows to the ranks of samples. From now on other ranks may write to `y`
   /// of this rank, so all readers of the previous batch's vectors must be complete.
   virtual void send_vectors(Context&, int buffer) = 0;
@@ -73,6 +74,7 @@ class Embedding {
   /// Whether rows are replicated. sum_gradients() then has work to do.
   virtual bool has_replicated_rows() const { return false; }
   // Once `dy` is complete, the following calls may run on a side stream, in this order.
+
   /// Sums the gradients of replicated rows over the batch, then over the ranks by an all-reduce. May run concurrently
   /// with send_gradients() and receive_gradients().
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
@@ -131,6 +133,7 @@ class Embedding {
   int64_t device_bytes_to_export(bool with_states) { return table().device_bytes_to_export(with_states); }
   void load_export_kernels() { table().load_export_kernels(); }
   // For model deltas: the changes since the last saved model or delta. No work may be queued.
+
   /// Records that a saved model contains the current state of all rows.
   virtual void note_model() { table().note_model(); }
   /// The keys of rows that the last model contained and that were removed since, sorted. Returned on rank 0; empty on
@@ -142,6 +145,7 @@ class Embedding {
   virtual void reserve_import(int64_t /*rows*/) {}
 
   // For checkpoints. No work may be queued.
+
   /// Saves the state of this rank. Not collective.
   virtual void save_state(StateWriter to) { table().save_state(to.in(kOwnState)); }
   /// Restores the state, exactly or by key, as from.exact() states. Errors: those of StateReader and of import_rows().

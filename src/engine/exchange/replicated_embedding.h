@@ -1,4 +1,4 @@
-// A table that is replicated on every rank: for small tables, where this costs less than exchanging vectors.
+// A table that is replicated on every rank. For small tables this costs less than exchanging vectors.
 #pragma once
 
 #include "engine/exchange/rank_embedding.h"

@@ -16,9 +16,9 @@
 
 namespace hctr {
 
-/// The replicated rows are one of: all rows of a table with direct keys; the rows of some of its slots; or the rows of
-/// keys that are assigned between steps (TableSpec::fixed_keys), initially none, at most row_limit. The calls of a step
-/// are collective.
+/// The replicated rows are one of three sets: all rows of a table with direct keys; the rows of some of its slots; or
+/// the rows of keys that are assigned between steps (TableSpec::fixed_keys), initially none and at most row_limit. The
+/// calls of a step are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);
@@ -34,9 +34,9 @@ class ReplicatedRows {
   void update(Context&, int buffer);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or with the keys of some slots only, forward() and lookup() skip all other keys: their vectors
-  // come from the owners. With `owners`, the owners write some vectors of y directly, and pool() does not write these
-  // vectors.
+  // With fixed keys, or with the keys of some slots only, forward() and lookup() skip all other keys, because the
+  // vectors of these keys come from the owners. With `owners`, the owners write some vectors of y directly, and pool()
+  // does not write these vectors.
 
   /// The replicated row of each key of the prepared batch; 0 for a key without one.
   const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }

@@ -46,7 +46,7 @@ class ShardedEmbedding : public Embedding {
   }
   void add_forward(Context& ctx, int buffer, Tensor y) { train_.add_received_vectors(ctx, buffer, y); }
   void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }
-  /// Sends the keys of an evaluation batch to their owners, and the owners' vectors back. Call before add_lookup().
+  /// Sends the keys of an evaluation batch to their owners. The owners send the vectors back. Call before add_lookup().
   void ask_owners(Context&, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   /// See Exchange::writers().
   const ops::OwnerVectors* writers(int buffer) const { return train_.writers(buffer); }

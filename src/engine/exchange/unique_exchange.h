@@ -45,7 +45,7 @@ class UniqueExchange {
  public:
   struct Layout {
     ops::KeySplit split;                 ///< splits this rank's batches; the columns are in HostGroups::owner_order()
-    std::vector<ops::OwnerKeys> owners;  ///< [ranks]: the messages of a full-size exchange
+    std::vector<ops::OwnerKeys> owners;  ///< [ranks]: the messages, each with its maximum size
     std::vector<int64_t> most_keys;      ///< [ranks]: maximum keys of each message
     std::vector<int32_t> keys_of_bag;    ///< [split.count]: maximum keys per bag of each column
     int64_t samples = 0;                 ///< samples of a rank
@@ -56,9 +56,9 @@ class UniqueExchange {
     DType dtype = DType::f32;            ///< dtype of exchanged vectors and gradients
     DType storage = DType::f32;          ///< dtype of rows
     bool gradients = true;               ///< whether send_gradients() is ever called
-    /// Whether a host sums vectors and gradients before sending them: the gradients of each key, and the vectors of
-    /// each bag after rounding. These sums can change the last bits of results. If false, owners receive the gradients
-    /// of all bags, and the order of additions does not change.
+    /// Whether a host adds up the gradients of each key, and the rounded vectors of each bag, before it sends them.
+    /// These sums can change the last bits of results. If false, owners receive the gradients of all bags, and the
+    /// order of additions does not change.
     bool sums_in_hosts = false;
 
     int64_t vector_bytes() const { return dim * static_cast<int64_t>(size_of(dtype)); }
@@ -75,9 +75,10 @@ class UniqueExchange {
   UniqueExchange(Runtime&, Communicator&, const HostGroups&, const Layout&, int ring);
 
   // Exchange the keys of a batch. The host waits at the start of gather_keys() and receive_keys(). With several tables,
-  // make each call for all tables before the next call: the counts of other tables are then sent while the host waits.
-  // Errors: Error(comm) naming the sender of an impossible message. On a GPU, an error inside a message is reported
-  // with the next batch, and the keys of that message are skipped.
+  // make each call for all tables before the next call, so that the counts of other tables are sent while the host
+  // waits. Errors: Error(comm) naming the sender of an impossible message. On a GPU, an error inside a message is
+  // reported with the next batch, and the keys of that message are skipped.
+
   /// Packs keys and sends their counts within the host. `local_rows`: see ops::KeySplit.
   void send_keys(Context&, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows, uint8_t* present);
   /// Waits for the counts, gathers the keys within the host, and sends the sizes of messages to other hosts.
@@ -95,7 +96,7 @@ class UniqueExchange {
     return layout_.gradients ? list(batches_.at(static_cast<size_t>(buffer)).key_gradients) : nullptr;
   }
   void send_vectors(Context&, int buffer, const Memory&, const OwnedRows&);
-  /// `search`: also checks sums of gradients for overflow.
+  /// `search`: the overflow check, which also checks sums of gradients.
   void send_gradients(Context&, int buffer, const Memory&, const ops::OverflowSearch& search);
   void receive_gradients(Context&, int buffer, const Memory&);
 
@@ -214,7 +215,8 @@ class UniqueExchange {
   size_t bags_, through_, asked_vectors_, owned_vectors_, answered_rows_, sums_ = 0, piece_sums_ = 0;
 
   BytesBetweenHosts bytes_;
-  int64_t full_keys_ = 0, full_vectors_ = 0, full_gradients_ = 0;  // bytes to other hosts in a full-size exchange
+  // bytes to other hosts if every message had its maximum size
+  int64_t full_keys_ = 0, full_vectors_ = 0, full_gradients_ = 0;
 };
 
 }  // namespace hctr

@@ -136,8 +136,8 @@ UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   return keys;
 }
 
-/// Within the host: sends keys and their bags to the rank that owns them or gathers for their owner. The receiving rank
-/// merges the keys.
+/// Within the host: sends keys and their bags to the rank that owns the keys, or to the rank that gathers keys for the
+/// owner. The receiving rank merges the keys.
 void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
   all_to_all(ctx, arena_.get(sent_keys_), keys.to, arena_.get(keys_here_), keys.from);
   all_to_all(ctx, arena_.get(sent_bags_), keys.to, arena_.get(bags_here_), keys.from);

@@ -17,7 +17,7 @@ namespace {
 
 /// Sizes of the timed transfers. Time is measured on the host, so large transfers must take much longer than a launch.
 struct Sizes {
-  int64_t small, large;  // elements sent to each rank
+  int64_t small, large;  // elements sent to each rank, in the small and in the large transfer
   int64_t rows;
 };
 constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 15}, kOnGpu{256, int64_t{1} << 25, int64_t{1} << 23};
@@ -90,7 +90,7 @@ double measure_rows(Context& ctx) {
   std::vector<int32_t> rows;
   for (int64_t i = 0; i < count; ++i)
     rows.push_back(static_cast<int32_t>(static_cast<uint64_t>(i) * 2654435761u %
-                                        // multiplicative hash with an odd factor: every row occurs once
+                                        // multiplicative hash with an odd factor, so that every row occurs once
                                         static_cast<uint64_t>(count)));
   from_host(ctx.stream(), arena.get(numbers), rows);
   const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};

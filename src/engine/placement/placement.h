@@ -10,7 +10,7 @@
 namespace hctr {
 
 /// The config's constraint on the plan. automatic: the plan decides freely. localized: the plan chooses only the owner
-/// of each slot. distributed and data_parallel leave no choice: all rows are sharded by key, or all are replicated.
+/// of each slot. distributed: all rows are sharded by key. data_parallel: all rows are replicated.
 enum class PlacementRule {
   automatic,
   localized,
@@ -41,8 +41,8 @@ struct Placement {
 
   /// Whether all rows are replicated on each of `of_ranks` ranks; false if `of_ranks` is 1.
   bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
-  /// Whether the rows of the slot (replicated) or of any slot (some_replicated) are replicated: such rows have no owner
-  /// and are not exchanged.
+  /// Whether the rows of the slot (replicated) or of any slot (some_replicated) are replicated. Replicated rows have no
+  /// owner and are not exchanged.
   bool replicated(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kReplicated; }
   bool some_replicated() const { return std::find(owners.begin(), owners.end(), kReplicated) != owners.end(); }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }

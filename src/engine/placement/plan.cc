@@ -200,8 +200,8 @@ class Search {
   }
   std::vector<Placement> placements() const { return placements_; }
 
-  /// Replicates all tables and slots for which replication is cheaper, in a single change. The change of one small
-  /// table or slot alone may not affect the busiest rank.
+  /// Replicates all tables and slots for which replication is cheaper, in a single change. Replicating one small table
+  /// or slot alone may not lower the load of the busiest rank, and would then be rejected.
   void put_on_every_rank() {
     const std::vector<Layout> before = layouts_;
     for (size_t t = 0; t < layouts_.size(); ++t)
@@ -223,7 +223,8 @@ class Search {
       if (table.dim % (4 * pieces) != 0) continue;
       cut.push_back({.on_every_rank = now, .pieces = pieces});
       if (cheaper != now)
-        // replicating the slots of `cheaper` may pay once the other slots are split and so balance the ranks
+        // Also try to replicate the slots of `cheaper`. This may pay only once the other slots are split, which
+        // balances the ranks.
         cut.push_back({.on_every_rank = cheaper, .pieces = pieces});
     }
     try_all(t, cut);

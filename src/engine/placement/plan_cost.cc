@@ -23,7 +23,7 @@ Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number
   if (slot.rows > 0) distinct = std::min(distinct, rows);
   const double travelling = static_cast<double>(table.dim * table.number_bytes) * part;
   const double sent =
-      // not multiplied by `share`: in a sharded slot, every owner sends vectors for all samples
+      // not multiplied by `share`, because in a sharded slot every owner sends vectors for all samples
       (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;
   const double touched = (keys * (kLookup + 2 * vector) + distinct * 2 * row) * share;
   // bytes of partial sums from other owners, which must be added
@@ -39,7 +39,7 @@ Load cost_replicated(const PlanProblem& problem, const PlanTable& table, size_t 
   const double distinct = std::min(rows, slot.distinct > 0 ? slot.distinct : keys);
   return {
       rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows,
-      rows * (row + vector)};  // includes the buffer of summed gradients
+      rows * (row + vector)};  // the second value includes the buffer of summed gradients
 }
 
 double waiting(const MachineSpeeds& speeds, bool exchanges, bool sums) {

@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kMost = 9e18;  // the largest number that is reported
+constexpr double kMost = 9e18;  // larger numbers of rows or bytes are reported as this number
 
 }  // namespace
 

@@ -8,9 +8,9 @@
 namespace hctr {
 namespace {
 
-/// The maximum number of rows at any time. With eviction, a batch first inserts its rows, and then other rows are
-/// evicted; the shared row is an additional row. With a disk, too, a batch inserts its rows before the rows in memory
-/// and on disk are counted.
+/// The maximum number of rows at any time, including the shared row. With eviction, other rows are evicted only after a
+/// batch has inserted its rows. With a disk, rows in memory and on disk are counted only after a batch has inserted its
+/// rows.
 int64_t most_rows_of(const TableSpec& spec, int64_t limit, int64_t batch_keys, bool on_disk) {
   if (limit == 0) return kMostRows;
   if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(limit, kMostRows);

@@ -33,6 +33,7 @@ class StorePolicy {
   bool rows_may_leave() const { return rules_.when_full != WhenFull::error; }
 
   // Called before each batch:
+
   /// The maximum number of rows after a batch of `batch_keys` keys. `at_most`: the maximum if no row is removed. If a
   /// full table removes rows, at most the limit plus `batch_keys` rows can exist.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
@@ -44,6 +45,7 @@ class StorePolicy {
   bool reopens(int64_t rows) const { return rows < limit_; }
 
   // Called after each batch:
+
   /// Whether the batch may have exceeded the limit. If false, the rows need not be counted.
   bool near_limit() const { return near_limit_; }
   bool exceeded(int64_t rows) const { return near_limit_ && beyond(rows); }

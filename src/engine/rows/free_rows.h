@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// A sorted list of free row numbers. The lowest numbers are reused first: equal batches then use equal numbers, and
+/// A sorted list of free row numbers. The lowest numbers are reused first, so that equal batches use equal numbers, and
 /// numbers in device memory are used before numbers in host memory.
 class FreeRows {
  public:

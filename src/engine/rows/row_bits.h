@@ -16,8 +16,8 @@ class RowBits {
       : arrays_(arrays), most_rows_(most_rows), on_disk_(on_disk) {}
 
   int now() const;
-  /// Makes now() follow the number of rows with allocated memory, unless rows may be on disk. A sort of fewer rows
-  /// needs fewer passes. For tables whose owner calls consume_change() after each reservation of rows.
+  /// Makes now() follow the number of rows with allocated memory, unless rows may be on disk. With fewer rows, a sort
+  /// needs fewer passes. The owner must call consume_change() after each reservation of rows.
   void follow_memory();
   /// Whether now() has changed since the last call.
   bool consume_change();

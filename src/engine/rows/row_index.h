@@ -21,7 +21,7 @@ class RowIndex {
 
   /// Pointers for kernels.
   const ops::HashIndex& view() const { return view_; }
-  /// Makes row 1 the shared row: no key owns row 1, and all keys without a row use it.
+  /// Makes row 1 the shared row, which no key owns, and which all keys without a row use.
   void share_first_row() { view_.first_row = 2; }
   int64_t shared_rows() const { return view_.first_row - 1; }
 

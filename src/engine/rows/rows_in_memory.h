@@ -82,13 +82,13 @@ class RowsInMemory {
   const Batches& batches() const { return batches_; }
   int64_t most_rows() const { return most_rows_; }
 
-  /// First and last step of growth: grow_besides_numbers() allocates the metadata of `rows` rows, then
-  /// RowArrays::grow_numbers() allocates vectors and optimizer states, then open() permits the rows to be assigned.
-  /// Errors: Error(device).
+  /// The three steps of growth. grow_besides_numbers() allocates the metadata of `rows` rows. RowArrays::grow_numbers()
+  /// allocates vectors and optimizer states. open() permits the rows to be assigned. Errors: Error(device).
   void grow_besides_numbers(int64_t rows);
   void open(int64_t rows);
 
   // Functions that create the first rows. The memory of these rows must be allocated.
+
   /// Creates all rows of direct keys with initial values. Waits for queued work.
   void create_all();
   /// Creates row 1 as the shared row, which all keys without an own row use. `name`: the name of the table.

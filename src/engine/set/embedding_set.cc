@@ -36,7 +36,7 @@ EmbeddingSet::EmbeddingSet(const EmbeddingOptions& options) {
 EmbeddingSet::~EmbeddingSet() {
   if (!state_) return;
   const CurrentDevice keep(state_->options.gpu >= 0);
-  // Other ranks may be in a call, or enter one later, that would wait for this rank.
+  // An exception ends only this rank. Abort the other ranks, which would wait for this rank in a present or later call.
   if (state_->on_several() && !state_->all_threw && std::uncaught_exceptions() > 0)
     state_->comms.device->abort(Error(Kind::comm,
                                       "the rank ended with an error, and its embedding set was "
@@ -44,7 +44,8 @@ EmbeddingSet::~EmbeddingSet() {
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->join_prefetched();
       state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
-    } catch (const Error&) {                           // ignore an error of that work
+      // the work's error does not matter, because the results of the work are discarded
+    } catch (const Error&) {
     }
   state_.reset();
 }

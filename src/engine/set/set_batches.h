@@ -64,7 +64,7 @@ struct EmbeddingSet::State {
 
   static constexpr int64_t kFirstKeys = 4096;
 
-  /// Created at the start of each call: saves the current device and selects the set's allocator.
+  /// Created at the start of each call. Saves the current device and selects the set's allocator.
   struct Call {
     explicit Call(const State& of) : device(of.runtime.device()), memory(of.allocator) {}
     CurrentDevice device;
@@ -186,7 +186,7 @@ struct EmbeddingSet::State {
     if (std::all_of(options.tables.begin(), options.tables.end(), [](const auto& table) { return table.rows > 0; }))
       return;
     Event& mark = queue_marks[static_cast<size_t>(host_step % 2)];
-    mark.synchronize();  // recorded before the batch before the last one
+    mark.synchronize();  // waits for all batches except the last two
     mark.record(runtime.compute_stream());
   }
   /// Reserves memory for the rows of the next batch. Runs on the host.
@@ -305,7 +305,7 @@ struct EmbeddingSet::State {
   std::vector<size_t> table_of;                // [feature]: table index
   Runtime runtime;
   Buffer step;                                    // a StepState on the device
-  std::array<Event, 2> queue_marks;               // of the work before the last two batches
+  std::array<Event, 2> queue_marks;               // recorded before each of the last two batches
   Event prefetched;                               // marks the preparation of a prefetched batch
   bool prefetching = false;                       // whether the compute stream must wait for `prefetched`
   SetCommunicators comms;                         // null on a single rank
@@ -316,7 +316,7 @@ struct EmbeddingSet::State {
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
-  // the buffer that reserve() chose, and the buffer of work that may be replayed
+  // reserved_buffer: the buffer that reserve() chose; recorded_buffer: the buffer of work that may be replayed
   std::optional<int> reserved_buffer, recorded_buffer;
 };
 

@@ -40,7 +40,7 @@ void SetInput::reserve(Runtime& runtime, const TableFeatures& features, int64_t 
   runtime.compute_stream().synchronize();  // queued work uses the old memory
   SetInput to{.samples = ample(wanted_samples, samples),
               .keys = std::min(ample(wanted_keys, keys), std::max(wanted_keys, most_keys))};
-  *this = {};  // free the old memory first: old and new memory together might not fit
+  *this = {};  // free the old memory first, because old and new memory together might not fit
   const int64_t count = features.count(), dim = features.dim, largest = features.with_max();
   const bool plain = features.plain, weighted = features.weighted();
   const auto add = [&](DType type, int64_t elements) { return to.arena.add(TensorSpec(type, {elements})); };

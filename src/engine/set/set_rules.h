@@ -22,8 +22,8 @@ Device device_of(const EmbeddingOptions&);
 RuntimeOptions runtime_options(const EmbeddingOptions&);
 /// Returns null if the driver allocates. Errors: Error(usage) if only one of `allocate` and `free` is set.
 std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions&);
-/// Whether the table's rows can come from the caller's allocator: their number is fixed from the start, and they stay
-/// on the device.
+/// Whether the table's rows can come from the caller's allocator. Requires that the number of rows is fixed from the
+/// start, and that the rows stay on the device.
 bool rows_from_allocator(const EmbeddingOptions&, const EmbeddingTableOptions&);
 
 }  // namespace hctr

@@ -26,6 +26,7 @@ struct TableOnRank {
 void expect_alike_on_all_ranks(Communicator&, const EmbeddingOptions&);
 
 // `comm`: null on a single rank. Collective on several ranks.
+
 /// Errors: Error(io), also if the folder exists and is not a saved set.
 void save_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&, const std::vector<TableOnRank>&,
               Communicator* comm, const SetProgress&);

@@ -88,7 +88,7 @@ bool SharedSet::send_keys(Context& ctx, int buffer, int64_t samples, std::span<c
   });
   for (const auto& table : tables_) table->split(ctx, buffer, samples, of(*table));
   exchange_counts(ctx, buffer, samples);
-  // Every rank knows the number of samples of all ranks.
+  // every rank knows the number of samples of all ranks, so no exchange is needed
   const bool any = tables_.front()->samples_of_all(buffer) > 0;
   if (!any) return false;
   agreed([&] {

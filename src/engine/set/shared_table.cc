@@ -73,7 +73,7 @@ void SharedTable::split(Context& ctx, int buffer, int64_t samples, std::span<con
 
 void SharedTable::list_counts(Context& ctx, int buffer, int32_t* counts, int64_t width, int64_t first) {
   const Batch& of = batch(buffer);
-  if (of.input.batch_samples == 0) return;  // the counts stay 0
+  if (of.input.batch_samples == 0) return;  // without samples, the counts stay 0
   std::vector<ops::VectorBlock> blocks;
   for (int r = 0; r < comm_.size(); ++r) {
     if (!sends_to(r)) continue;
@@ -103,7 +103,7 @@ void SharedTable::reserve_arrays(Received& arrays, int64_t bags, int64_t keys) {
   if (bags <= arrays.bags && keys <= arrays.keys) return;
   runtime_.compute_stream().synchronize();
   Received to{.bags = ample(bags, arrays.bags), .keys = ample(keys, arrays.keys)};
-  // with one feature, the order by rank equals the order of the batch
+  // with one feature, the order by rank equals the order of the batch, so no arrays by rank are needed
   const int64_t several = features_.count() > 1 ? 1 : 0, lengths = to.bags + 1;
   const auto scratch_words = static_cast<int64_t>(ops::split_scratch_bytes(runtime_.device(), lengths) + 3) / 4;
   const auto add = [&](DType type, int64_t elements) { return to.arena.add(TensorSpec(type, {elements})); };

@@ -47,7 +47,8 @@ class SharedTable {
   /// Reserves memory for the keys of this rank's samples. Runs on the host. Errors: Error(device).
   void reserve_own(int buffer, int64_t samples, int64_t keys);
   void split(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>);
-  /// list_counts() writes the features + 1 counts for rank r to counts[r * width + first] and following.
+  /// The number of counts that list_counts() writes per rank: features + 1. The counts for rank r begin at counts[r *
+  /// width + first].
   int64_t count_numbers() const { return features_.count() + 1; }
   void list_counts(Context&, int buffer, int32_t* counts, int64_t width, int64_t first);
   void take_counts(int buffer, std::vector<KeysFromRank> sent, std::vector<KeysFromRank> received);
@@ -105,8 +106,8 @@ class SharedTable {
   bool sends_to(int rank) const { return place_.on(rank); }
   int64_t bags(const Batch& of) const { return features_.count() * of.input.batch_samples; }
   int64_t received_bags(const Batch& of) const { return features_.count() * of.received_samples; }
-  /// The keys and bags of one feature from one rank: the number of keys and bags, and the index of the first key and
-  /// bag, both in the order by rank and in the batch.
+  /// The keys and bags of one feature from one rank: how many there are, and the index of the first key and of the
+  /// first bag, in the order by rank and in the batch.
   struct Piece {
     int64_t by_rank, in_batch, keys, bag_by_rank, bag_in_batch, bags;
   };

@@ -109,7 +109,7 @@ Tensor SharedTable::receive_gradients(Context& ctx, Batch& of, std::span<const P
   float* sent = of.input.gradients;
   int64_t have = of.input.keys;
   if (place_.spread()) {
-    // Indices in split.places start at 1.
+    // Indices in split.places start at 1, so the base address is one vector before the gradients.
     ops::copy_listed(ctx, {reinterpret_cast<std::byte*>(sent)},
                      {reinterpret_cast<std::byte*>(of.own.gradients - dim), of.own.split.places}, keys_sent(of),
                      dim * static_cast<int64_t>(sizeof *sent));

@@ -51,7 +51,7 @@ struct RowPolicy {
     if (expire_after == 0 || step % std::max<int64_t>(1, expire_after / 16) != 0) return 0;
     return std::max<int64_t>(0, step - expire_after);
   }
-  /// How many rows an eviction keeps: fewer than the limit, so that evictions are rare.
+  /// How many rows an eviction keeps. This is fewer than the limit, so that evictions are rare.
   static int64_t rows_left(int64_t limit) { return limit - limit / 16; }
 };
 

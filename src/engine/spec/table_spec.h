@@ -46,8 +46,8 @@ struct TableSpec {
   /// index.
   DirectKeys direct;
   ops::Combiner combiner = ops::Combiner::sum;
-  /// For batches that have only the slots of this rank: the index in the table of each of these slots, from 0 to
-  /// `slots` - 1. nullopt: a batch has all slots, in order.
+  /// [slot of a batch]: its index in the table, from 0 to `slots` - 1, if batches have only the slots of this rank.
+  /// nullopt: a batch has all slots, in order.
   std::optional<std::vector<int32_t>> batch_slots{};
   /// [slots]: maximum keys per bag of each slot. Required with Combiner::none, and for tables on several ranks.
   std::vector<int64_t> slot_keys;
@@ -68,7 +68,7 @@ struct TableSpec {
   int64_t row_limit = 0;  ///< maximum number of rows; 0: only memory limits the rows
   /// name of the setting that defines row_limit, for messages
   std::string limit_setting = "max_vocabulary_size_per_gpu";
-  /// rows are only loaded from files: memory is reserved for loaded rows, not for rows that batches add
+  /// whether rows are only loaded from files; memory is then reserved for loaded rows, not for rows that batches add
   bool loads_only = false;
   /// keys are assigned to rows between steps (RowStore::assign_rows), and batches add no rows
   bool fixed_keys = false;
@@ -88,8 +88,8 @@ struct TableSpec {
     return combiner == ops::Combiner::none ? std::accumulate(slot_keys.begin(), slot_keys.end(), int64_t{0})
                                            : slots_of_batch();
   }
-  /// Whether rows can be split into pieces without changing results: no computation uses a whole row, and nothing is
-  /// rounded stochastically.
+  /// Whether rows can be split into pieces without changing results. True if no computation uses a whole row, and
+  /// nothing is rounded stochastically.
   bool may_be_cut() const {
     return identity_by_slot && !optimizer.row_wise && !policy.any() && storage == DType::f32 &&
            stored_states() == DType::f32;

@@ -227,7 +227,7 @@ void import_owned_rows(const Placement& placement, int64_t rank, const RowBlock&
   for (size_t i = 0; i < rows.keys.size(); ++i)
     for (int64_t p = 0; p < spec.pieces; ++p) {
       const int64_t slot = rows.slots.empty() ? 0 : rows.slots[i] * spec.pieces + p;
-      const bool exists = slot >= 0 && slot < spec.slots;  // if not, the table reports the error
+      const bool exists = slot >= 0 && slot < spec.slots;  // if false, `table` reports the error
       if (!exists || placement.owner(slot, rows.keys[i]) == rank)
         owned.add_piece(rows, i, static_cast<size_t>(p), spec);
     }

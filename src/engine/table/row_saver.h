@@ -30,6 +30,7 @@ class RowSaver {
       : to_(to), arrays_(arrays), changes_(changes), tier_(tier), rows_(std::move(rows)) {}
 
   // Lists of rows contain the row number of a row in memory, and -1 - (index in Rows::on_disk) of a row on disk.
+
   /// Saves all columns completely. `order`: a list of all rows; empty: rows in memory by number, then rows on disk.
   void save_all(std::vector<int64_t> order) const;
   /// Saves the increment: the rows that have changed since the base, have another number than in the base, or are not
@@ -53,7 +54,7 @@ class RowSaver {
   /// Whether there is memory to write `rows` rows later in a given order. `rows_in_memory` of these rows are copied
   /// from memory now.
   bool fits_later(int64_t rows_in_memory, int64_t rows) const;
-  /// Schedules the columns of the listed rows to be written later. Empty: all rows of the snapshot.
+  /// Schedules the columns of the listed rows to be written later. An empty list means all rows of the snapshot.
   void leave_for_later(std::vector<int64_t> rows, const std::vector<LaterColumn>&) const;
 
   StateWriter& to_;

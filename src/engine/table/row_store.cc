@@ -114,7 +114,7 @@ RowStore::Growth RowStore::get_memory() {
   RowIndex::Progress now = index.progress();
   const int64_t queued = index.queued(now);
   const int64_t at_most = policy_.most_after(counted(now.rows).all() + (queued + 1) * batch_keys, batch_keys);
-  // With a disk tier, only the current capacity matters here: bring_rows() allocates memory or evicts rows.
+  // With a disk tier, only the current capacity matters here, because bring_rows() allocates memory or evicts rows.
   const int64_t in_memory = tiers_.disk() ? std::min(now.rows + (queued + 1) * batch_keys, arrays.capacity()) : at_most;
   if (in_memory <= arrays.capacity() && index.has_room(in_memory)) return {at_most, false};
 

@@ -41,13 +41,13 @@ class RowStore {
   /// Allocates the memory that reserve_rows() would need. Changes no row and may be called repeatedly. Returns whether
   /// memory for more rows or keys was allocated. Errors: Error(device).
   bool reserve_memory();
-  /// Call before batches import `rows` rows: allocates exactly the memory for these rows, if it is available.
+  /// Call before batches import `rows` rows. Allocates exactly the memory for these rows, if it is available.
   void reserve_import(int64_t rows);
   /// Checks that the batch of reserve_rows() stays within the row limit. Call after the batch is queued on the prepare
   /// stream. Waits for the batch only near the limit. Errors: Error(data) if the limit is exceeded and the policy
   /// removes no rows.
   void confirm_capacity() const;
-  /// After confirm_capacity(): whether the batch exceeds the limit, so that rows must be removed.
+  /// Whether the batch exceeds the limit, so that rows must be removed. Call after confirm_capacity().
   bool over_limit() const { return policy_.exceeded(counted_now().all()); }
   /// Errors: Error(data) if there are more rows than the limit permits, for any policy. The device must be idle.
   void check_limit() const { policy_.check(counted_now().all()); }

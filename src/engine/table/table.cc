@@ -79,7 +79,7 @@ void EmbeddingTable::make_scratch(int64_t batch_keys, int64_t eval_keys) {
     return std::make_shared<BatchScratch>(runtime_.device(), batch, eval, spec_.dim);
   };
   if (replaced_) replaced_->push_back(scratch_);
-  scratch_.reset();  // release the old scratch first: old and new scratch together might not fit
+  scratch_.reset();  // release the old scratch first, because old and new scratch together might not fit
   try {
     scratch_ = make(batch_keys, eval_keys);
   } catch (...) {
@@ -112,7 +112,7 @@ void EmbeddingTable::reserve_batch(int buffer, int64_t keys) {
   if (keys <= batch.memory->keys() && shared_memory_fits()) return;
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  // Add a quarter: a larger batch is often followed by a slightly larger one.
+  // Add a quarter, because a larger batch is often followed by a slightly larger one.
   if (keys > batch.memory->keys()) {
     set_memory(batch, std::min(keys + keys / 4, spec_.most_batch_keys()));
     batch.keys = {};

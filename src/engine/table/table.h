@@ -48,7 +48,7 @@ using SlotKey = std::pair<int32_t, int64_t>;
 /// gradient in a list of `count` gradients. sum_long_runs(), sum_row_gradients() and update() take that list instead of
 /// `dy`. Shapes: of_keys [key_capacity], the list [count, 1, dim].
 struct KeyGradients {
-  const int32_t* of_keys = nullptr;  ///< null: bags have gradients, not keys
+  const int32_t* of_keys = nullptr;  ///< null: each bag has a gradient, instead of each key
   int64_t count = 0;
 };
 
@@ -62,8 +62,8 @@ struct KeyGradients {
 ///   sum_long_runs(i)            on any stream, once the gradients are complete
 ///   update(i)                   on any stream, after sum_long_runs(i); then buffer i may be prepared again
 /// The stream calls except bring_rows(), and lookup() without a disk, can be recorded once in a Program and run many
-/// times: they neither allocate nor synchronize, and the table may grow between runs. On a CPU each call returns when
-/// its work is done.
+/// times, because these calls neither allocate nor synchronize, and the table may grow between runs. On a CPU each call
+/// returns when its work is done.
 class EmbeddingTable {
  public:
   /// Errors: Error(device) if memory runs out.
@@ -89,8 +89,8 @@ class EmbeddingTable {
   void confirm_capacity(int buffer) const;
   /// If the prepared batch exceeds the limit, waits for queued steps and evicts or refuses rows. update() of all
   /// earlier prepared batches must be queued. Then queues two counts on the prepare stream: the uses of the batch's
-  /// rows if some rows are in host memory, and the batch's rows if some rows are on disk. prepare() cannot count them,
-  /// because a table may get such rows after steps are recorded.
+  /// rows if some rows are in host memory, and the batch's rows if some rows are on disk. prepare() cannot queue these
+  /// counts, because a table may get its first rows in host memory or on disk after steps are recorded.
   void enforce_limit(int buffer);
 
   /// Throws if a training or evaluation batch so far contained a key outside the range of a table with direct keys.
@@ -162,8 +162,8 @@ class EmbeddingTable {
   };
   const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
-  /// Pools the vectors of a prepared or found batch. With `owners`, leaves out the vectors that owners write: those of
-  /// bags in which an owner has a key.
+  /// Pools the vectors of a prepared or found batch. With `owners`, leaves out the vectors that owners write, which are
+  /// the vectors of bags in which an owner has a key.
   void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleShards&) const;
   const ops::RowData& data() const { return arrays().data(); }
@@ -174,7 +174,7 @@ class EmbeddingTable {
   /// Lists the key of each row of the batch and the sum of the row's gradients, in unspecified order. Shapes: keys
   /// [key_capacity], sums [key_capacity, dim], dense. Call after sum_long_runs() with the same gradients.
   void list_row_gradients(Context&, int buffer, Tensor dy, int64_t* keys, Tensor sums);
-  /// Replaces update(): ends the step without changing the rows of the batch.
+  /// Replaces update(). Ends the step without changing the rows of the batch.
   void leave_unchanged(Context&, int buffer);
   /// The last part of update(), after the rows of the batch are updated.
   void end_step(Context&, int buffer);
@@ -240,6 +240,7 @@ class EmbeddingTable {
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& sink);
 
   // For checkpoints. No work may be queued.
+
   /// Saves everything that affects later results.
   void save_state(StateWriter);
   /// Loads the state of the same table of the same rank; rows keep their numbers. Errors: those of StateReader.
@@ -300,7 +301,8 @@ class EmbeddingTable {
   bool stats_continued_ = false;  // steps_before_ must be computed at the next step
   Arena arena_;
   std::vector<Batch> batches_;
-  // errors of bring_rows() and find(), thrown by confirm_capacity() and check_keys()
+  // not_brought_: error of bring_rows(), thrown by confirm_capacity(); not_found_: error of find(), thrown by
+  // check_keys()
   std::optional<Error> not_brought_, not_found_;
   ops::OutputColumns columns_of_slots_;
   int32_t* slot_numbers_ = nullptr;

@@ -35,7 +35,7 @@ void EmbeddingTable::find_on_host(std::span<const SlotKey> keys, std::span<uint8
     if (spec_.identity_by_slot) return places.at(static_cast<size_t>(slot));
     return slots > 0 ? std::optional<size_t>(0) : std::nullopt;  // nullopt if this rank has no rows
   };
-  // Group the keys by slot: they then form a batch of one sample.
+  // Group the keys by slot, so that they form a batch of one sample.
   std::vector<std::vector<size_t>> by_place(slots);
   for (size_t i = 0; i < keys.size(); ++i)
     if (const auto place = place_of(keys[i].first)) by_place.at(*place).push_back(i);

@@ -40,7 +40,7 @@ bool EmbeddingTable::reserve_memory() {
 
 void EmbeddingTable::confirm_capacity(int buffer) const {
   if (not_brought_) throw *not_brought_;
-  if (admission_ && admission_->closed()) return;  // closed: no new key gets a row
+  if (admission_ && admission_->closed()) return;  // while closed, no new key gets a row, so the limit holds
   store_.confirm_capacity();
   if (!spec_.policy.evicts() || !store_.over_limit()) return;
   int32_t runs = 0;

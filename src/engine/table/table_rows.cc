@@ -111,7 +111,7 @@ std::vector<SlotKey> EmbeddingTable::sorted_keys() {
   const auto keys = device_array(stream, hash_index().row_keys + first_row, count);
   const auto slots = device_array(stream, by_slot ? hash_index().row_slots + first_row : nullptr, by_slot ? count : 0);
   std::vector<SlotKey> all;
-  // the first piece suffices: all pieces of a row are added and removed together
+  // the first piece suffices, because all pieces of a row are added and removed together
   for (size_t i = 0; i < keys.size(); ++i)
     if (!by_slot || slots[i] % spec_.pieces == 0)
       all.emplace_back(by_slot ? static_cast<int32_t>(slots[i] / spec_.pieces) : 0, keys[i]);

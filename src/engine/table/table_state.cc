@@ -44,7 +44,7 @@ void EmbeddingTable::load_state_by_key(const std::vector<StateReader>& of_ranks,
   if (!admission_) return;
   std::vector<StateReader> admissions;
   for (const StateReader& table : of_ranks) admissions.push_back(table.in("admission"));
-  // Each saved rank has its own shared row. The keys of that rank used it.
+  // Each saved rank has its own shared row, which only the keys of that rank used.
   if (const StateReader& table = of_ranks[static_cast<size_t>(rank) % of_ranks.size()];
       spec_.policy.shares_row() && table.number("first_row") > 1)
     load_shared_row(store_, table);

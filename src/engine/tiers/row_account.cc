@@ -38,7 +38,7 @@ RowAccount::~RowAccount() {
 
 int64_t RowAccount::whole_granules(int64_t bytes) const {
   const auto granularity = static_cast<int64_t>(index_.granularity());
-  // On a CPU the system allocates only touched pages.
+  // No rounding on a CPU, where the system allocates only touched pages.
   return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;
 }
 
@@ -84,7 +84,7 @@ int64_t RowAccount::besides_with_memory() const {
 }
 
 int64_t RowAccount::most_map_bytes() const {
-  // During growth the map needs 3/2 of its maximum size, because the old map also exists.
+  // While the map grows, the old and the new map exist together, with 3/2 of the map's maximum size.
   return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
 }
 
@@ -95,8 +95,8 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // With a stated device budget, memory promised to the index is already treated as used. Without a stated budget, only
-  // allocated memory reduces the free memory.
+  // With a stated device budget, memory promised to the index already counts as used. Without a stated budget, only
+  // allocated memory counts as used.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
 }
@@ -162,7 +162,7 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
                  wanted = column.granules_to(rows);
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  // Vectors and states that are moved off the device for keys and index also need host memory.
+  // Vectors and states also need host memory if they move there to make room on the device for keys and index.
   if (budget_.has_host() && !one_memory_)
     more += std::clamp<int64_t>(-room_for_numbers(besides), 0, arrays_.number_bytes_on_device());
   if (more <= 0) return;
@@ -200,7 +200,8 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
 }
 
 int64_t RowAccount::most_to_host() const {
-  // With direct keys, rows cannot start to move now: recorded steps ignore places() until rows are in host memory.
+  // With direct keys, rows cannot start to move now, because recorded steps ignore places() until rows are in host
+  // memory.
   if (!budget_.has_host() || one_memory_ || (starts_to_move() && rules_.direct)) return 0;
   const int64_t most = std::min(arrays_.number_bytes_on_device(), budget_.host_room() - kept_for_map());
   return std::max<int64_t>(0, most - bytes_to_start(arrays_.capacity()));
@@ -218,7 +219,7 @@ std::optional<int64_t> RowAccount::rows_to_stay(int64_t wanted) const {
   int64_t staying = 0;
   if (moved(0) > wanted + uses)
     staying = most_that_fits(0, arrays_.capacity() + 1, [&](int64_t rows) { return moved(rows) >= wanted + uses; });
-  // A negative `wanted` is free memory that part of the use counts can occupy, so fewer rows must move.
+  // If `wanted` is negative, the use counts may take that many free bytes, so fewer rows must move.
   if (moved(staying) > room || (wanted > 0 && moved(staying) <= uses)) return std::nullopt;
   return staying;
 }

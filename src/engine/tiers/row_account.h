@@ -20,11 +20,11 @@ namespace hctr {
 class RowAccount {
  public:
   struct Rules {
-    bool counts = true;         ///< whether the store needs memory other than numbers; false: rows have no elements
+    bool counts = true;         ///< whether the budget counts the store's memory; false if rows have no elements
     bool direct = false;        ///< rows are found by arithmetic instead of an index
-    bool removes_rows = false;  ///< rows are removed, with the index memory as scratch
+    bool removes_rows = false;  ///< whether rows are removed; a removal uses the index memory as scratch
     bool rows_move = false;     ///< rows are swapped between device and host by use counts
-    int64_t spare_keys = 0;     ///< number of keys for which the index has entries in addition to the rows
+    int64_t spare_keys = 0;     ///< the index has entries for this many more keys than there are rows
     int64_t lookup_bytes = 0;   ///< host bytes that a lookup needs
   };
   /// All arguments except the rules must outlive this object.
@@ -45,6 +45,7 @@ class RowAccount {
   DeviceBytes device_bytes() const { return {arrays_.number_bytes_on_device(), counted_.on_device}; }
 
   // `moving`: whether uses are counted, because some rows are in host memory.
+
   /// Returns how many of `rows` rows can have their vectors and states on the device.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
@@ -99,7 +100,7 @@ class RowAccount {
   const RowIndex& index_;
   const Device device_;
   const Rules rules_;
-  const bool one_memory_;  // device and host share a memory: on a CPU, unless a device budget ("gpu") is set
+  const bool one_memory_;  // whether device and host share a memory: true on a CPU without a device budget ("gpu")
   const DiskRows* disk_ = nullptr;
   const RecordBlocks* records_ = nullptr;
   std::optional<int64_t> uses_;

@@ -78,7 +78,8 @@ void RowChanges::follow(Context& ctx, const ops::RowMoves& moves, int64_t rows) 
   if (!are_marked()) return;
   ops::move_rows(ctx, moves, arrays_.marks(), 1);
   zero_bytes(ctx.stream(), arrays_.marks() + moves.rows + 1, static_cast<size_t>(rows - moves.rows));
-  // Models identify rows by key, and marks move with their rows.
+  // The marks of changes since the last model are correct at this point, because models identify rows by key, and marks
+  // have moved with their rows.
   if (go_by_place()) return;
   mark(ctx, moves.to, moves.count, ops::kChangedSinceCheckpoint);
   if (!base_) return;

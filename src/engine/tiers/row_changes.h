@@ -42,7 +42,7 @@ class RowChanges {
   /// Call after rows 1 to `rows` and the rows on disk are loaded. Later increments use the same base as the loaded
   /// checkpoint. Errors: those of StateReader; Error(data) for rows that the base does not have.
   void load(const StateReader&, int64_t rows, DiskRows*);
-  /// The changed rows of the base, sorted. Only for rows that are identified by number.
+  /// The row numbers, sorted, of rows of the base that have changed. Only if the base identifies rows by number.
   std::vector<int32_t> since_base() const { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
 
   /// Starts to track changes since the last model.
@@ -53,7 +53,7 @@ class RowChanges {
 
   /// Applies the moves of a removal. `rows`: number of rows before the removal.
   void follow(Context&, const ops::RowMoves&, int64_t rows);
-  /// Call when rows have been swapped: some row numbers now belong to other keys.
+  /// Call when rows have been swapped, because some row numbers then belong to other keys.
   void note_other_keys() {
     if (base_) base_->keys_moved = true;
   }

@@ -118,8 +118,8 @@ int64_t RowTiers::move_to_host(int64_t wanted) {
 
 void RowTiers::make_device_room(int64_t rows, bool moving) {
   const auto missing = [&] { return account_.missing_on_device(rows, moving); };
-  // The bytes of this table's use counts: missing() already includes them, and move_to_host() subtracts them from the
-  // bytes that it frees.
+  // The bytes of this table's use counts. missing() already includes these bytes, and move_to_host() subtracts them
+  // from the bytes that it frees.
   const auto counted = [&] { return moving ? account_.bytes_to_start(rows) : 0; };
   const auto most = [&] {
     const int64_t own = most_to_host();
@@ -128,7 +128,7 @@ void RowTiers::make_device_room(int64_t rows, bool moving) {
   // Move nothing if it would not suffice; the caller then tries fewer rows.
   const bool enough = missing() <= 0 || missing() <= most();
   if (enough && missing() > 0) move_to_host(missing() - counted());
-  // the first move may have been too small: the use counts of more rows can need another allocation
+  // the first move may have been too small, because the use counts of more rows can need another allocation
   if (enough && missing() > 0) move_to_host(missing());
   if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
   if (missing() > 0) account_.throw_missing_on_device(rows, missing(), most());

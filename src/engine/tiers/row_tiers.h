@@ -37,6 +37,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   RowTiers& operator=(const RowTiers&) = delete;
 
   // Memory.
+
   /// Allocates memory for `rows` rows. If the device has no capacity, vectors and states of this or other tables move
   /// to the host. Errors: Error(device) with the required budget.
   void get_memory(int64_t rows);
@@ -46,6 +47,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   const RowAccount& account() const { return account_; }
 
   // Batches.
+
   /// Swaps rows between host and device by use counts, every RowMemoryLimits::move_every calls, if some rows are in
   /// host memory. Call before rows are reserved for a batch. update() of all batches prepared before must be queued.
   /// Waits for queued work.
@@ -61,8 +63,8 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   /// of queued steps could be evicted. `rows`: scratch [batch.size()]. Errors: Error(device) with the required budget
   /// if memory cannot hold the batch; Error(io) if the disk is full, or a row on disk differs from what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
-  /// Call after the preparation of a training batch is queued: counts the uses of the batch's rows if some rows are in
-  /// host memory, and the batch's rows if some rows are on disk.
+  /// Call after the preparation of a training batch is queued. Counts the uses of the batch's rows if some rows are in
+  /// host memory. Counts the batch's rows if some rows are on disk.
   void count_batch(const ops::RowGroups&, int64_t key_capacity);
 
   /// Waits for queued work, and returns the number of rows of finished steps in memory.
@@ -77,7 +79,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   RowChanges& changes() { return changes_; }
   /// The direct keys of a table with rows on disk; null: the table has none.
   RangesOnDisk* ranges() { return ranges_ ? &*ranges_ : nullptr; }
-  /// Call before the rows of a checkpoint are loaded: removes rows of direct keys from disk, and resets places() to the
+  /// Call before the rows of a checkpoint are loaded. Removes rows of direct keys from disk, and resets places() to the
   /// row numbers.
   void start_over();
   /// A snapshot of the rows on disk, for a thread that reads them later. Null: the rows must be read now.

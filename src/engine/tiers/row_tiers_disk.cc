@@ -1,4 +1,4 @@
-// Promotes rows from disk: a table allocates memory for them, or evicts other rows.
+// Promotes rows from disk. A table allocates memory for these rows, or evicts other rows.
 #include <algorithm>
 #include <utility>
 
@@ -33,7 +33,7 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
     const int64_t keys = std::min(index_.progress().rows + disk_->rows_at_end(*coming), arrays_.capacity()) +
                          rows_.batches().ring_keys();
     index_.grow(keys);
-    // Queued steps do not search the index, and no other work is queued.
+    // The index can be rebuilt now, because queued steps do not search the index, and no other work is queued.
     if (!index_.has_room(keys)) index_.build(runtime_.prepare_stream());
   }
   disk_->bring(ctx, *coming);
@@ -59,7 +59,7 @@ void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch&
     check_finished(index_.state());
     leave(RowDiskTier::Stay::of_batch);
   }
-  if (!fits()) close_gaps(batch);  // with admission, new keys get no free row numbers, only numbers at the end
+  if (!fits()) close_gaps(batch);  // with admission, new keys use only row numbers at the end, so gaps must be closed
 }
 
 void RowTiers::check_finished(const ops::IndexState& now) const {
@@ -85,7 +85,7 @@ int64_t RowTiers::close_up() {
     rows_.remove(
         {},
         [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
-          // Remove the rows of a refused batch: they are not rows of finished steps.
+          // Remove the rows of a refused batch, because they are not rows of finished steps.
           const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
           ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished,
                                  memory);
@@ -100,7 +100,8 @@ std::shared_ptr<DiskSnapshot> RowTiers::snapshot(const StateWriter& to) {
   budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
-  // On several ranks training must not wait for the snapshot, because other ranks wait only for --comm-timeout.
+  // On several ranks, training must not wait for the snapshot, because the other ranks would wait for this rank, and
+  // --comm-timeout limits their wait.
   std::shared_ptr<DiskSnapshot> snapshot = disk_->disk().snapshot(most, several_ranks_, why_not);
   if (!snapshot) to.later()->refused = why_not;
   return snapshot;

@@ -71,7 +71,7 @@ void RowsInUse::note_border() {
     if (column.numbers && column.memory.bytes() > column.memory.device_bytes())
       first_on_host =
           std::min(first_on_host, static_cast<int64_t>(column.memory.device_bytes()) / column.bytes_per_row);
-  rows_.first_on_host = std::max<int64_t>(1, first_on_host);  // row 0 stands for "no row"
+  rows_.first_on_host = std::max<int64_t>(1, first_on_host);  // row 0 stands for "no row", so the first row is 1
   if (!direct_) return;
   ops::DirectIndex direct = arrays_.data().identity.direct;
   direct.places = reinterpret_cast<const int32_t*>(places_.data());

@@ -36,11 +36,11 @@ class RowsInUse {
   void note_border();
   /// Whether uses are counted: true after the first call of note_border().
   bool counts() const { return rows_.first_on_host > 0; }
-  /// Resets places() of direct keys: every row is at the place of its row number.
+  /// Resets places() of direct keys, so that every row is at the place of its row number.
   void number_by_key();
   /// Counts the uses of a batch's rows, on the prepare stream.
   void count(const ops::RowGroups&, int64_t key_capacity);
-  /// Swaps rows every `every` calls, and then waits for queued work. Call before a batch. `always`: swap even without a
+  /// In every `every`-th call, swaps rows and waits for queued work. Call before a batch. `always`: swap even without a
   /// gain. `left`: sorted free row numbers, which are not swapped.
   void swap(int64_t every, bool always, std::span<const int32_t> left);
   /// Sets `moved`, `reads` and `reads_on_device`. Waits for the compute stream.

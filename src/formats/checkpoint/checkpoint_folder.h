@@ -32,7 +32,7 @@ std::vector<CheckpointPlace> list_checkpoints(const fs::path& folder);
 
 /// Removes leftovers of dead runs. The caller must hold the lock. Errors: Error(io).
 void remove_parts(const fs::path& folder);
-/// Removes a checkpoint atomically: a partly deleted checkpoint never has the final name. Errors: Error(io).
+/// Removes a checkpoint atomically, so that a partly deleted checkpoint never has the final name. Errors: Error(io).
 void remove_checkpoint(const fs::path& folder, int64_t iteration);
 /// Renames the folder of a complete checkpoint to its final name and flushes the directory entry. Errors: Error(io).
 void publish_checkpoint(const fs::path& folder, int64_t iteration);

@@ -1,4 +1,4 @@
-// The manifest of a checkpoint. It is written last: a folder with a valid manifest is complete.
+// The manifest of a checkpoint. The manifest is written last, so a folder with a valid manifest is complete.
 #pragma once
 
 #include <memory>

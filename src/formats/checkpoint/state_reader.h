@@ -27,7 +27,7 @@ struct StateInMemory {
 };
 
 /// Reads the state that one rank saved in a checkpoint. For an increment, reads the base's state with the changes
-/// applied. Copies are cheap, but not thread-safe: use all copies in one thread. Errors of all members: Error(io);
+/// applied. Copies are cheap, but not thread-safe, so use all copies in one thread. Errors of all members: Error(io);
 /// Error(data) naming file and array if the checkpoint lacks the requested state.
 class StateReader {
  public:
@@ -89,7 +89,7 @@ class StateReader {
   std::string place(std::string_view name) const;
   /// The ascending indices of rows that the increment changed.
   const std::vector<int32_t>& changed_rows(const StateArray&) const;
-  /// read() for an array of an increment.
+  /// Does the work of read() for an array of an increment.
   void read_with_base(const StateArray&, int64_t first, std::span<std::byte> to) const;
 
   std::shared_ptr<Input> input_;  // shared with readers from in() and of_rank()

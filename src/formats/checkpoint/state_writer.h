@@ -45,11 +45,11 @@ class StagedCopies {
   ThreadPool& threads_;
 };
 
-/// Rows whose reading is deferred: a thread reads them while training continues. The rows must not change until they
-/// are read.
+/// Rows whose reading is deferred. A thread reads these rows while training continues. The rows must not change until
+/// they are read.
 struct LaterRows {
   struct Part {
-    int64_t offset = 0, row_bytes = 0;  ///< file offset of the first deferred row; bytes per row
+    int64_t offset = 0, row_bytes = 0;  ///< offset: file offset of the first deferred row; row_bytes: bytes per row
   };
   std::vector<Part> parts;
   int64_t rows = 0;
@@ -67,8 +67,8 @@ struct LaterState {
   std::string refused;  ///< the reason if some rows could not be deferred, else empty
 };
 
-/// Collects named state for a checkpoint. StateReader has the same calls: an object lists its state once, in a template
-/// that works with both.
+/// Collects named state for a checkpoint. StateReader has the same calls, so an object lists its state once, in a
+/// template that works with both.
 class StateWriter {
  public:
   using Sink = std::function<void(HostBytes)>;

@@ -62,7 +62,7 @@ struct BatchLayout {
   size_t bytes = 0;           ///< maximum size of the batch buffer
   std::vector<Table> tables;  ///< offsets in the unpacked buffer
   size_t unpacked_bytes = 0;
-  int64_t dense_stride = 0;  ///< elements
+  int64_t dense_stride = 0;  ///< elements from a row to the next
   DType dense_dtype = DType::f32;
   size_t unpacked_dense = 0;  ///< offset in the unpacked buffer, if unpacks_dense()
   bool unpacks_dense() const { return dense_stride > shape.dense_dim || dense_dtype != DType::f32; }

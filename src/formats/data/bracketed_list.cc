@@ -64,7 +64,7 @@ size_t end_of_quoted(std::string_view text) {
   return text.npos;
 }
 
-/// Whether the values are separated by blanks: every value is a number, a null word such as "None", or quoted.
+/// Whether blanks separate the values. True if every value is a number, a null word such as "None", or quoted.
 bool is_between_blanks(std::string_view text) {
   while (!text.empty()) {
     size_t end = std::min(text.find_first_of(kBlanks), text.size());
@@ -169,7 +169,7 @@ bool BracketedList::read_values(std::string_view text, char separator) {
   while (!text.empty()) {
     const bool prefixed = text.size() > 2 && is_quote(text[1]) && std::string_view("bBuUrR").find(text[0]) != text.npos;
     const size_t type = type_of_scalar(text);
-    text.remove_prefix(prefixed ? 1 : type);  // Python's b'text', NumPy's np.int64(5)
+    text.remove_prefix(prefixed ? 1 : type);  // removes the prefix of Python's b'text' or NumPy's np.int64(5)
     if (!text.empty() && is_quote(text.front())) {
       if (!read_quoted(text)) return false;
       text = bare(text);

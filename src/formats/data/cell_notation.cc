@@ -152,7 +152,7 @@ bool take_minus(std::string_view& text) {
   return false;
 }
 
-/// Whether the digits are grouped as in India: 12,34,567.
+/// Whether the digits are grouped as in India, for example 12,34,567.
 bool has_indian_groups(std::string_view text) {
   const size_t first = digits_at_start(text);
   if (first == 0 || first > 2) return false;

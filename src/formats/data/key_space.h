@@ -41,7 +41,7 @@ constexpr uint64_t slot_seed(uint64_t seed, int64_t slot) { return mix64(seed + 
 constexpr uint64_t pair_code(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
 /// Applies scattered_key() to `count` values in place. Values that need another round are gathered, which avoids
-/// unpredictable branches: three times faster than one value at a time.
+/// unpredictable branches. This is three times faster than one value at a time.
 inline void scatter_keys(int64_t* values, int32_t count) {
   constexpr uint64_t domain = (uint64_t{1} << 63) - 1;
   constexpr int32_t kMost = 64;

@@ -27,8 +27,8 @@ SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&
     if (places.inputs) places.inputs[i] = p;
     const ptrdiff_t one_hot = input.slots * stride;
     if (end - p >= one_hot && input.allows_one_hot() && all_one(p, input.slots, static_cast<size_t>(stride))) {
-      // All counts are 1, so no walk is needed. A walk would be slow: each step waits for the count that was just
-      // loaded.
+      // All counts are 1, so no walk is needed. A walk would be slow, because each step waits for the count that was
+      // just loaded.
       if (places.nnz) std::fill_n(places.nnz + first, input.slots, 1);
       p += one_hot;
       first += input.slots;

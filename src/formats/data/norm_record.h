@@ -69,7 +69,7 @@ inline uint8_t byte_sum(const std::byte* p, size_t count) {
 struct SlotWalk {
   enum class End { whole, short_of_bytes, bad };
   End end = End::whole;
-  const std::byte* at = nullptr;  ///< whole: the end of the last slot
+  const std::byte* at = nullptr;  ///< the end of the last slot, if `end` is whole
   std::string problem{};          ///< bad: "slot 3 (of sparse input \"deep\") ..."
 };
 

@@ -28,7 +28,7 @@ class RowParser {
   virtual void parse(size_t file, int64_t first, int64_t count, const OneHotRows& to) = 0;
 };
 
-/// An optional interface of a SampleSet. A bad record is an error: skipping it would shift all later rows.
+/// An optional interface of a SampleSet. A bad record is an error, because skipping it would shift all later rows.
 class RowMap {
  public:
   virtual ~RowMap() = default;

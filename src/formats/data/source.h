@@ -47,7 +47,7 @@ inline std::optional<float> label_without_column(const DataSection& section, con
 
 /// Logs that samples are not weighted because `column` is missing. Does nothing if `column` is empty.
 void note_missing_weight(const std::string& column, const fs::path& file, const Log&);
-/// Throws Error(data): one file of a set has weights, another has none.
+/// Throws Error(data), which says that one file of a set has weights and another has none.
 [[noreturn]] void fail_mixed_weights(const fs::path& first, const fs::path& other);
 
 }  // namespace hctr

@@ -66,8 +66,8 @@ class FeatureCutter : public Cutter {
   struct Track {  // the position in one group of columns
     size_t file = 0;
     int64_t row = 0;                       // binary group: row index in the file
-    std::shared_ptr<const ByteFile> open;  // of a binary group
-    std::unique_ptr<CsvLines> lines;       // of a CSV group
+    std::shared_ptr<const ByteFile> open;  // the current file of a binary group
+    std::unique_ptr<CsvLines> lines;       // the lines of a CSV group
     int64_t before = 0;                    // bytes of finished files
   };
   /// Number of rows up to the end of the current file; for a CSV file at most `rows`. 0 at the end of the group.

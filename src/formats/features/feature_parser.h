@@ -17,8 +17,8 @@ class FeatureParser : public Parser {
   /// `plan` must outlive the parser.
   FeatureParser(const FeaturePlan& plan, std::optional<BadRecordPolicy> policy) : plan_(plan), policy_(policy) {}
 
-  /// Parses a chunk. A row is bad if a value does not fit its feature's type, an id is negative or not below its limit,
-  /// a number is not finite, or a line has the wrong number of cells.
+  /// Parses a chunk. A row is bad in four cases: a value does not fit its feature's type; an id is negative or not
+  /// below its limit; a number is not finite; a line has the wrong number of cells.
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override;
 
  private:

@@ -74,7 +74,7 @@ class FeatureSet : public SampleSet {
 
   std::optional<BadRecordPolicy> policy_;
   int64_t labels_;               // number of labels with a column
-  std::vector<fs::path> files_;  // only the specification's path: the mapping is treated as one file
+  std::vector<fs::path> files_;  // only the specification's path, because the mapping is treated as one file
   FeaturePlan plan_;
   std::optional<int64_t> most_;
   int64_t samples_ = 0;

@@ -160,7 +160,8 @@ class SpecParser {
 
   void read_channel(const std::string& name, const YAML::Node& node, const std::string& place) {
     if (node.IsSequence() && node.size() == 0)
-      return spec_.channels.push_back({name, {}});  // empty, such as the channel of dense values in a model without any
+      // an empty channel, such as that of dense values in a model without dense values
+      return spec_.channels.push_back({name, {}});
     spec_.channels.push_back({name, read_features(node, place)});
   }
 

@@ -16,7 +16,7 @@ namespace hctr {
 enum class FeatureType { boolean, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
 
 size_t bytes_of(FeatureType);
-bool is_whole(FeatureType);  ///< including bool
+bool is_whole(FeatureType);  ///< whether the type is an integer or bool
 /// The numpy name of a type: "int8", "float16", ...
 std::string name_of(FeatureType);
 /// Parses a type name, with an optional prefix torch. or np. Returns nothing if the type is unknown.

@@ -60,7 +60,7 @@ auto with_stored_type(FeatureType type, Use&& use) {
     case FeatureType::f64:
       return use(double{});
     default:
-      return use(uint8_t{});  // also bool
+      return use(uint8_t{});  // `uint8_t` is also used for bool
   }
 }
 

@@ -25,7 +25,7 @@ class ArrivingInFolder : public ArrivingFiles {
   NewFiles look() override {
     NewFiles found;
     std::error_code error;
-    // checked before the listing, so that all files older than _END are found
+    // look for _END before the listing, which then has all files that are older than _END
     found.end = fs::exists(folder_ / kEndOfFiles, error);
     for (fs::directory_iterator at(folder_, error), none; !error && at != none; at.increment(error))
       if (is_data_file(*at) && !known_.contains(at->path().filename())) found.names.push_back(at->path().filename());

@@ -21,7 +21,7 @@ struct NewFiles {
 };
 
 /// Interface of a source of growing data: returns the name of each complete file once. One thread at a time. A Kafka
-/// topic is such a source, too: its rows are collected in files (topic_files.h).
+/// topic is such a source, too. Its rows are collected in files (topic_files.h).
 class ArrivingFiles {
  public:
   virtual ~ArrivingFiles() = default;

@@ -22,7 +22,7 @@ enum class Packing { none, gzip, zstd };
 
 bool is_standard_input(const fs::path& path) { return path == "-"; }
 
-/// Whether bytes can be read only once: the standard input, a pipe, a device.
+/// Whether bytes can be read only once. True for the standard input, a pipe and a device.
 bool reads_once(const fs::path& path) {
   if (is_standard_input(path)) return true;
   std::error_code error;
@@ -57,7 +57,7 @@ class PlainStream : public ByteStream {
   ByteFile file_;
 };
 
-/// A compressed stream. It cannot seek: skip_to() reads and discards bytes.
+/// A compressed stream. It cannot seek, so skip_to() reads and discards bytes.
 class PackedStream : public ByteStream {
  public:
   explicit PackedStream(const fs::path& path) : name_(stream_name(path)) {}

@@ -26,7 +26,7 @@ class ByteStream {
 /// Opens a file; "-" is the standard input. The standard input and pipes may be plain or gzip. Errors: Error(io) if the
 /// file cannot be opened.
 std::unique_ptr<ByteStream> open_stream(const fs::path&);
-/// Whether the content supports only sequential reading: compressed files, the standard input, pipes.
+/// Whether the content can be read only sequentially. True for compressed files, the standard input and pipes.
 bool is_packed(const fs::path&);
 /// Checks that a file can be opened. Skips the standard input and pipes. Errors: Error(io).
 void expect_readable(const fs::path&);

@@ -26,7 +26,7 @@ bool is_number(std::string_view line) {
 }
 
 bool has_names(const fs::path& source, std::string_view start) {
-  // 3 bytes: the caller may have removed a byte order mark
+  // 3 bytes, because the caller may have removed a byte order mark
   return names_files(source, start, start.size() < kStart - 3);
 }
 
@@ -34,7 +34,7 @@ std::vector<fs::path> files(const fs::path& source, bool list, const Log& log, b
   return list ? read_file_list(source, log, parquet) : std::vector<fs::path>{source};
 }
 
-/// files_of_folder(), but rejects Parquet files unless `parquet`.
+/// Like files_of_folder(), but rejects Parquet files unless `parquet`.
 std::optional<std::vector<fs::path>> found_files(const fs::path& source, bool parquet = false) {
   auto found = files_of_folder(source);
   if (found && !parquet && found->front().extension() == ".parquet")

@@ -148,7 +148,7 @@ bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLa
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
                   const std::function<void(const SparseRows&)>& sink, const Log& log) {
   const int64_t bytes = file_bytes(path);
-  if (bytes == 0) {  // an empty file: a table without rows
+  if (bytes == 0) {  // an empty file is a table without rows
     log.info("note: ", kModelFile, " '", path.string(), "' has no rows");
     return 0;
   }
@@ -259,7 +259,7 @@ void save_sparse(FileSet& set, Table& table, const SparseTarget& to) {
     else
       set.remove(stats_path);
   });
-  // export_rows() is collective: an error on this rank must not abort it.
+  // export_rows() is collective, so an error on this rank must not abort it.
   table.export_rows(!to.states.empty(), [&](const RowBlock& block) {
     unless_failed([&] {
       rows->add(block);
@@ -368,7 +368,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
     for (size_t i = 0; i < part.keys.size(); ++i) {
       const int64_t slot = part.slots.empty() ? 0
                                               : static_cast<int64_t>(part.slots[i]) *
-                                                    // index of the slot's first piece, for column-sharded rows
+                                                    // for column-sharded rows: index of the slot's first piece
                                                     spec.direct.pieces;
       const auto row = static_cast<size_t>(index.row(part.keys[i], static_cast<int32_t>(slot)));
       if (row == 0) continue;  // another rank owns the row

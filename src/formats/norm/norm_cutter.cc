@@ -48,7 +48,7 @@ void check_end(const NormInfo& info, const FilePosition& end) {
 }
 
 /// The bytes of a range and of the record that crosses its end. The buffer has the same page offset as the file, so
-/// that the kernel copies whole pages: nearly twice as fast.
+/// that the kernel copies whole pages, which is nearly twice as fast.
 class RangeBytes {
  public:
   RangeBytes(const NormInfo& info, const ByteRange& range, std::vector<std::byte>& buffer)

@@ -30,8 +30,8 @@ class NormSet : public SampleSet {
   int64_t samples() const override { return samples_; }
 
   std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
-    // Reads the header once per file. Parsers read infos_ without a lock: a thread parses only chunks that it has cut
-    // itself, and it cuts chunks of a file only after this call.
+    // Reads the header once per file. Parsers read infos_ without a lock, because a thread parses only chunks that it
+    // has cut itself, and it cuts chunks of a file only after this call.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
     if (const int bytes = infos_[file]->key_bytes; bytes > key_bytes_) key_bytes_ = bytes;
     return std::make_unique<NormCutter>(infos_[file], from);
@@ -45,7 +45,7 @@ class NormSet : public SampleSet {
         return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
       }
       BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
-        // a partial selection needs no search: count() has found the records
+        // a partial selection needs no search, because count() has found the records
         if (!rows.some()) find_norm_records(*set.infos_[chunk.file], chunk);
         return parse_norm_chunk(*set.infos_[chunk.file], chunk, rows, set.policy_, scratch, block);
       }

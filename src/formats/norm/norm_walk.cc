@@ -19,8 +19,9 @@ std::string length_problem(const NormInfo& info, const std::byte* record, const 
   return cat("has a stated length of ", length, " bytes; the Data layer allows ", sizes.least, " to ", sizes.most);
 }
 
-/// Whether a framed record may start at `p`: its length is allowed and, if it is complete, its checksum is correct.
-/// `budget`: bytes that may still be summed. Returns false if the budget is exhausted.
+/// Whether a framed record may start at `p`. Requires that the length of the record is allowed and, if the record is
+/// complete, that its checksum is correct. `budget`: bytes that may still be summed. Returns false if the budget is
+/// exhausted.
 bool frame_fits(const NormSizes& sizes, const std::byte* p, const std::byte* end, int64_t& budget) {
   if (end - p < formats::kFrameLengthBytes) return true;  // too few bytes to exclude a record
   const auto length = load<int32_t>(p);

@@ -94,7 +94,8 @@ struct MemorySources {
 };
 
 MemorySources& memory_sources() {
-  static MemorySources& sources = *new MemorySources;  // never destroyed: threads may still read at process exit
+  // never destroyed, because threads may still read at process exit
+  static MemorySources& sources = *new MemorySources;
   return sources;
 }
 

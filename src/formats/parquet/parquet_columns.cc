@@ -74,7 +74,8 @@ bool ParquetPlan::keys_fit_u32(const ParquetFile& file, const std::vector<int64_
     const int64_t field = fields[first + s];
     if (field == kNoField) continue;
     const ParquetType type = file.info().fields[field].type;
-    if (type == ParquetType::null && slot.rule.fallback.value_or("").empty()) continue;  // no keys
+    // a column of nulls has no keys
+    if (type == ParquetType::null && slot.rule.fallback.value_or("").empty()) continue;
     int64_t largest = 0;
     if (type == ParquetType::i8 || type == ParquetType::i16 || type == ParquetType::i32)
       largest = file.may_be_negative(field) ? 0 : std::numeric_limits<int32_t>::max();

@@ -31,7 +31,7 @@ class ParquetOutput {
 
   AtomicFile& file_;
   std::exception_ptr failure_;
-  std::unique_ptr<ParquetWriter> writer_;  // declared last: its destructor may write
+  std::unique_ptr<ParquetWriter> writer_;  // declared last, because its destructor may write
 };
 
 }  // namespace hctr

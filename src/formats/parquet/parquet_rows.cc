@@ -262,7 +262,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       continue;
     }
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
-    if (end - begin > plan_.shape.max_keys()) {  // too many keys: reject the row without parsing them
+    if (end - begin > plan_.shape.max_keys()) {  // too many keys, so reject the row without parsing them
       bad(added_ + r, &field, [&] {
         return cat("a list of ", end - begin, " values; the slots of a sample may have at most ",
                    plan_.shape.max_keys(), " keys in total");
@@ -333,7 +333,7 @@ void ParquetRows::leave_out_bad_rows() {
   int32_t* offsets = block_->offsets.data();
   int64_t* keys = block_->keys.data();
   int64_t bag = 0;
-  int32_t at = 0;  // in-place compaction: writes never overtake reads
+  int32_t at = 0;  // compacts in place, because writes never overtake reads
   for (int64_t s = 0; s < slots; ++s)
     for (int64_t r = 0; r < rows; ++r) {
       if (bad_[static_cast<size_t>(r)]) continue;

@@ -66,7 +66,8 @@ class ParquetCutter : public Cutter {
   fs::path path_;
   std::vector<ParquetRead> columns_;
   std::shared_ptr<ParquetRowGroup> group_;
-  int64_t at_ = 0, before_ = 0, row_ = 0;  // index of the row group, number of rows before it, next row in it
+  // at_: index of the row group; before_: number of rows before the row group; row_: next row in it
+  int64_t at_ = 0, before_ = 0, row_ = 0;
 };
 
 class ParquetParser : public Parser {
@@ -90,7 +91,8 @@ class ParquetParser : public Parser {
       const ParquetField& field = group.field(c);
       HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
                   chunk.records);
-      if (rows.some() && rows.spans().size() > 1)  // in a shuffled set, many spans have a single row
+      // in a shuffled set, many spans have a single row, so gather the rows first
+      if (rows.some() && rows.spans().size() > 1)
         if (const auto gathered = gather_rows(field.type, piece.values, rows.spans(), gathered_)) {
           rows_.add(c, field, *gathered);
           continue;

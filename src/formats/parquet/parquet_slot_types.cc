@@ -33,10 +33,10 @@ bool is_time(ValueForm form) {
 /// Whether equal values in two forms get equal keys.
 bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (a == b) return true;
-  if (is_time(a) || is_time(b))  // a date has the same text in most files; times have several notations
+  if (is_time(a) || is_time(b))  // a date has the same text in most files, but a time has several notations
     return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
-  // numbers and booleans are equal as numbers: true is 1
+  // numbers and booleans are equal as numbers, for example true and 1
   if (!texts) return true;
   // without "keys", the column type selects the rule
   if (!keys) return false;
@@ -48,7 +48,7 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
 
 }  // namespace
 
-/// `problem(form, other)`: describes the conflict and a remedy.
+/// Adds the form of `field` to `seen`. problem(form, other) describes a conflict between two forms and a remedy.
 template <class Problem>
 void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::path& file,
                            const std::optional<KeyRule>& keys, const Problem& problem) {

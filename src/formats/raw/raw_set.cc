@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kPage = 4096;
 constexpr int64_t kChunkBytes = 256 << 10;  // bytes and samples of a chunk fit the L2 cache together
 
-/// Checks `float_label_dense` against the first labels: an integer read as float is tiny, a float read as integer is
-/// huge.
+/// Checks `float_label_dense` against the first labels. An integer read as float is tiny, and a float read as integer
+/// is huge.
 void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
   const int64_t checked = std::min<int64_t>(records, 100);
   std::vector<std::byte> bytes(static_cast<size_t>(checked * shape.record()));
@@ -151,7 +151,7 @@ class RawSet : public SampleSet, public RowMap {
         const int64_t offset = first * set.shape_.record();
         const auto page = reinterpret_cast<uintptr_t>(memory.data() + kPage - 1) / kPage * kPage;
         auto* bytes =
-            // same page offset as in the page cache: the copy is a quarter faster
+            // same page offset as in the page cache, which makes the copy a quarter faster
             reinterpret_cast<std::byte*>(page) + offset % kPage;
         file->read_at(offset, bytes, static_cast<size_t>(count * set.shape_.record()));
         parse_raw_rows(set.shape_, bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }, to);

@@ -55,7 +55,7 @@ int64_t begin_of_ones(const RowRange& range, int64_t record_slot) {
 
 template <class From, class To>
 void copy_keys(const From* from, int64_t count, To* to) {
-  if (count == 1)  // fast path: shuffled rows are copied one by one
+  if (count == 1)  // a fast path, because shuffled rows are copied one by one
     *to = static_cast<To>(*from);
   else
     for (int64_t k = 0; k < count; ++k) to[k] = static_cast<To>(from[k]);
@@ -88,7 +88,7 @@ class SlotFill {
   /// Copies the bags of a range. The keys fit the capacity.
   template <class From>
   void add(const RowRange& range, const From* keys) {
-    if (range.block->has_ones(place_.record_slot)) {  // no truncation: limits allow at least one key
+    if (range.block->has_ones(place_.record_slot)) {  // no truncation, because limits allow at least one key
       for (int64_t r = 0; offsets_ && r < range.count; ++r) offsets_[r] = at_ + static_cast<int32_t>(r);
       copy_keys(keys + begin_of_ones(range, place_.record_slot), range.count, keys_ + at_);
       at_ += static_cast<int32_t>(range.count);

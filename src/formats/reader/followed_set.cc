@@ -55,8 +55,8 @@ class FollowedSet : public SampleSet {
               std::shared_ptr<FileFeed> feed, size_t from)
       : section_(section), source_(source), width_(width), log_(log), feed_(std::move(feed)) {
     source_.num_samples = 0;
-    // Whether ranks can share files depends only on the section. The first file therefore shows it for all files. If no
-    // file exists yet, each rank parses all rows.
+    // Whether ranks can share files depends only on the section, so the first file decides for all files. If no file
+    // exists yet, each rank parses all rows.
     if (from >= feed_->size()) return;
     const std::unique_ptr<SampleSet> first = open_file(from);
     selects_rows_ = first->can_select_rows();

@@ -133,7 +133,7 @@ class ParsedChunkStream {
   BadRecordReport& bad_report_;
   int64_t bad_records_, pass_, pass_rows_, pass_bad_ = 0;  // pass_rows_, pass_bad_: counts of the current pass
   ChunkSource source_;
-  OrderedWorkers<Work, Result> workers_;  // declared last: its threads use the other members
+  OrderedWorkers<Work, Result> workers_;  // declared last, because its threads use the other members
 };
 
 }  // namespace hctr

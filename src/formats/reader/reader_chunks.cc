@@ -53,7 +53,7 @@ class ChunkRun : public ReaderRun {
     try {
       collector_ = std::thread([this] { collect(); });
       filler_ = std::thread([this] { fill_buffers(); });
-    } catch (...) {  // a thread failed to start: join the other thread before members are destroyed
+    } catch (...) {  // a thread failed to start, so join the other thread before members are destroyed
       end();
       throw;
     }
@@ -128,13 +128,14 @@ class ChunkRun : public ReaderRun {
 
   ReaderSet& set_;
   ReaderPosition from_;
-  std::atomic<bool> ending_ = false;  // set at destruction: a short batch is then not the end of the set
+  std::atomic<bool> ending_ = false;  // set at destruction, when a short batch is not the end of the set
   ParsedChunkStream chunks_;
   BoundedQueue<BatchRows> batches_{1};
   BoundedQueue<ReadyBatch> ready_;
   BufferRing ring_;
-  ThreadPool filling_;              // filling takes a fifth of the time of parsing
-  std::thread collector_, filler_;  // declared last: the threads use the other members
+  // has fewer threads than parsing, because filling takes a fifth of the time of parsing
+  ThreadPool filling_;
+  std::thread collector_, filler_;  // declared last, because the threads use the other members
 };
 
 }  // namespace

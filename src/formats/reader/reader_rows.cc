@@ -30,7 +30,7 @@ class RowRun : public ReaderRun {
     for (std::byte* memory : set.buffers) buffers_.emplace_back(OneHotBatch(set.layout, memory, map.narrow()));
     try {
       for (int i = 0; i < set.options.workers; ++i) workers_.emplace_back([this] { work(); });
-    } catch (...) {  // a thread failed to start: join the other threads before members are destroyed
+    } catch (...) {  // a thread failed to start, so join the other threads before members are destroyed
       end();
       throw;
     }
@@ -94,7 +94,7 @@ class RowRun : public ReaderRun {
     OneHotBatch batch;
     Stage stage = Stage::free;
     int64_t rows = 0;              // number of rows over all ranks
-    int64_t issued = 0, open = 0;  // number of issued tasks; issued tasks not yet done
+    int64_t issued = 0, open = 0;  // issued: number of issued tasks; open: issued tasks not yet done
     bool all_issued = false;
     ReaderPosition after;  // valid if all_issued
     std::exception_ptr error;
@@ -160,7 +160,7 @@ class RowRun : public ReaderRun {
     if (--buffer.open > 0) return;
     if (!buffer.error) {
       if (!buffer.all_issued) return;
-      lock.unlock();  // all tasks are done: no other thread uses the buffer
+      lock.unlock();  // all tasks are done, so no other thread uses the buffer
       buffer.batch.finish();
       set_.describe(buffer.batch.state(), buffer.rows, buffer.after.samples - buffer.rows);
       if (set_.options.on_filled) set_.options.on_filled(buffer.batch.view());

@@ -40,8 +40,8 @@ class RowStream {
 std::unique_ptr<RowStream> in_order(ParsedChunkStream&, const ReaderPosition& from);
 
 /// Shuffled rows. Each pass is divided into windows of `window` rows; the last window of a pass may be shorter. The
-/// order within a window depends only on seed, pass and window index. Memory holds two windows: the delivered one and
-/// the next, which fills at the same rate. The chunk stream must not have a slice.
+/// order within a window depends only on seed, pass and window index. Memory holds two windows. For each row of the
+/// current window that is delivered, a row is added to the next window. The chunk stream must not have a slice.
 std::unique_ptr<RowStream> shuffled(ParsedChunkStream&, const ReaderPosition& from, int64_t window, uint64_t seed);
 
 }  // namespace hctr

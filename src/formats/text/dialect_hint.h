@@ -23,7 +23,7 @@ std::string dialect_hint(const RefusedRecord&, const TextGrammar&);
 const char* backslash_words();
 /// Whether the record escapes quotes, delimiters or its line end by backslashes.
 bool has_backslash_escapes(std::string_view record, const TextGrammar&);
-/// Whether the record starts like a comment: "#", "//", "%" or "--".
+/// Whether the record starts like a comment, with "#", "//", "%" or "--".
 bool looks_like_comment(std::string_view record);
 
 }  // namespace hctr

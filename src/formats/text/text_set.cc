@@ -80,8 +80,8 @@ class TextSet : public SampleSet {
   friend class TextChunkParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
-  /// Reads the first record of a file, once. Parsers read the result without a lock: a thread parses only chunks that
-  /// it has cut itself, and it cuts chunks of a file only after this call.
+  /// Reads the first record of a file, once. Parsers read the result without a lock, because a thread parses only
+  /// chunks that it has cut itself, and it cuts chunks of a file only after this call.
   void know(size_t file) {
     TextFile& known = known_[file];
     if (known.maker) return;
@@ -168,11 +168,11 @@ class TextChunkParser : public Parser {
 
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
     const fs::path& path = set_.files_[chunk.file];
-    if (!rows.some()) read(chunk);  // a partial selection needs no read: count() has read the chunk
+    if (!rows.some()) read(chunk);  // a partial selection needs no read, because count() has read the chunk
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)
-        // no line number: counting lines for many bad records would be slow
+        // no line number, because counting lines for many bad records would be slow
         return cat("'", path.string(), "': the record at byte ", offset);
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };

@@ -33,8 +33,8 @@ bool puts_two_side_by_side(const Node& concat) {
   return concat.in.size() == 2 && concat.spec.memory == LayerSpec::Memory::columns_of_inputs;
 }
 
-/// Whether a ReduceSum adds up the columns of a matrix. Requires more than one column: with one column and one sample,
-/// a sum over rows has the same shapes. The match must not depend on the number of samples, because graphs for
+/// Whether a ReduceSum adds up the columns of a matrix. Requires more than one column, because with one column and one
+/// sample, a sum over rows has the same shapes. The match must not depend on the number of samples, because graphs for
 /// training, evaluation and single samples share weights.
 bool sums_columns(const Graph& graph, const Node& sum) {
   const TensorSpec &x = graph.edges[sum.in[0]].spec, &y = sum.spec.outputs[0];

@@ -24,8 +24,9 @@ bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const st
   return false;
 }
 
-/// The remaining nodes, in running order. Nodes that need no embedding come first: they can run during look-ups, and
-/// embedding gradients do not wait for their backward pass. Nodes that need embeddings and the losses follow.
+/// The remaining nodes, in running order. Nodes that need no embedding come first, because they can run during
+/// look-ups, and embedding gradients do not wait for their backward pass. Nodes that need embeddings and the losses
+/// follow.
 std::vector<size_t> running_order(const Graph& graph, const std::vector<bool>& gone) {
   std::vector<bool> waits(graph.edges.size(), false);
   for (const TensorId embedding : graph.embeddings) waits[embedding] = true;

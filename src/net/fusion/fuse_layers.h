@@ -9,7 +9,7 @@ namespace hctr {
 /// needs no memory.
 /// - A fully connected layer absorbs the following ReLU, then the dropout after that ReLU (FusableLayer::followed_by).
 ///   Values are unchanged. The bias gradient may be summed in another order.
-/// - A fully connected layer with one output reads the inputs of a Concat of matrices directly
+/// - A fully connected layer with one output column reads the inputs of a Concat of matrices directly
 ///   (FusableLayer::behind_concat), without copying unaligned columns. Sums over columns have another order.
 /// - A Slice whose ranges all cover the whole input is removed, and its readers read that input. If a tensor has three
 ///   or more gradients, their sum may have another order.

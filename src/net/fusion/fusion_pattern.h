@@ -13,7 +13,7 @@ namespace hctr {
 struct FusedGraph {
   Graph& graph;
   const Precision& products;  ///< which GEMMs to run in FP8, in training graphs
-  std::vector<bool> gone;     ///< [node] whether it is removed: another node computes it, and it has no inputs any more
+  std::vector<bool> gone;     ///< [node] whether a fusion removed the node, whose outputs another node computes now
 };
 
 /// `fuse` finds all matches of the pattern in the graph and replaces them.

@@ -103,7 +103,7 @@ class Wiring {
     struct Placing {
       size_t layer, bottom = 0;  // bottom: the next input to visit
     };
-    std::vector<Placing> stack;  // no recursion: a chain of layers may be as long as the config
+    std::vector<Placing> stack;  // no recursion, because a chain of layers may be as long as the config
     for (size_t first = 0; first < config_.layers.size(); ++first) {
       if (state[first] == 0) stack.push_back({first});
       while (!stack.empty()) {

@@ -21,7 +21,7 @@ struct Edge {
   std::vector<size_t> readers;
   bool needs_gradient = false;  ///< whether the tensor depends on trained weights or rows
 
-  /// Removes the tensor from the graph: the tensor then has no producer and no reader.
+  /// Removes the tensor from the graph. The tensor then has no producer and no reader.
   void disconnect() {
     producer.reset();
     readers.clear();
@@ -63,7 +63,7 @@ struct Graph {
       lengths;
   std::vector<size_t> embedding_inputs;  ///< the sparse input (index into data.sparse) that each embedding reads
   std::vector<size_t> losses;            ///< the nodes with a loss, in the order of the config
-  int64_t parameters = 0;                ///< dense weights
+  int64_t parameters = 0;                ///< number of dense weights
 
   /// Whether the tensor has a gradient but no reader, so that its gradient is zero. Outputs of losses have no gradient.
   bool unread(TensorId) const;

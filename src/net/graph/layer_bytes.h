@@ -6,8 +6,8 @@
 namespace hctr {
 
 double bytes_forward(const LayerIo&);
-/// Assumes that backward() reads all tensors that forward() read and wrote. For outputs that share the memory of
-/// inputs, only copied bytes are counted.
+/// The bytes that backward() reads and writes. Assumes that backward() reads all tensors that forward() read and wrote.
+/// For outputs that share the memory of inputs, only copied bytes are counted.
 double bytes_backward(const LayerSpec&, const LayerIo&);
 double bytes_backward_weights(const LayerIo&);
 

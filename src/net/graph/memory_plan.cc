@@ -130,7 +130,7 @@ std::optional<MemoryPlan::ArenaRegion> MemoryPlan::shared_part(const Graph& grap
 }
 
 void MemoryPlan::place_values(const Graph& graph) {
-  // Visits layers from last to first: a reader's region is known before its inputs are placed.
+  // Visits layers from last to first, so that a reader's region is known before its inputs are placed.
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
     for (const TensorId out : node.out)
@@ -160,7 +160,7 @@ void MemoryPlan::place_gradients(const Graph& graph) {
     for (size_t r = 0; r < edge.readers.size(); ++r) {
       const Node& reader = graph.nodes[edge.readers[r]];
       if (r > 0 && edge.readers[r] == edge.readers[r - 1])
-        continue;  // the layer reads `id` several times: the first visit added all regions
+        continue;  // if the layer reads `id` several times, the first visit has added all regions
       for (size_t i = 0; i < reader.in.size(); ++i)
         if (reader.in[i] == id) parts.push_back(*contributions_[edge.readers[r]][i]);
     }

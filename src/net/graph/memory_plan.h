@@ -25,9 +25,9 @@ class MemoryPlan {
   /// Arena::place().
   void place(Device device) { arena_.place(device); }
 
-  /// Whether a tensor is part of the batch: the label, and usually the dense values. The plan has its own memory for
-  /// dense values if activations are not f32, or if a Reshape needs contiguous values, which the batch does not
-  /// guarantee.
+  /// Whether a tensor is part of the batch. The label is part of the batch, and usually the dense values are. The plan
+  /// has its own memory for dense values if activations are not f32, or if a Reshape needs contiguous values, which the
+  /// batch does not guarantee.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }
   /// Whether layers may read `dense` in place. Otherwise the values are copied into the plan's memory.
   bool takes_as_data(const Graph&, const Tensor& dense) const;
@@ -67,7 +67,7 @@ class MemoryPlan {
   TensorId label_;
   std::optional<TensorId> dense_;
   Arena arena_;
-  // [edge] must be contiguous: the host reads the tensor, or a Reshape changes the length of its rows
+  // [edge] must be contiguous, because the host reads the tensor, or a Reshape changes the length of its rows
   std::vector<bool> keep_dense_;
   std::vector<std::optional<ArenaRegion>> values_, gradients_;
   std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]

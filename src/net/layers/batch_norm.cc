@@ -59,7 +59,8 @@ class BatchNorm : public Layer {
     const Tensor &sums = io.scratch[1], &batch = io.scratch[2], &d_sums = io.scratch[3];
     const int64_t n = io.in[0].dim(1);
     ops::batch_norm_backward_sums(ctx, io.in[0], io.d_out[0], batch, io.scratch[0], d_sums);
-    // Copied before sum_over_ranks(): wgrads of all weights are summed over ranks later, in one all-reduce.
+    // Copy d_sums before sum_over_ranks() changes it, because the wgrads of all weights are summed over ranks later, in
+    // one all-reduce.
     ops::copy(ctx, d_sums.row_range(1, 2).reshaped({n}), io.d_weights[0]);
     ops::copy(ctx, d_sums.row_range(0, 1).reshaped({n}), io.d_weights[1]);
     if (!params_.compatibility.batch_norm_per_gpu) io.sum_over_ranks(ctx, d_sums);

@@ -31,13 +31,14 @@ class ConcatLinear : public FusableLayer {
                        io.out[0]);
   }
 
-  /// Also computes the wgrads: the same pass reads the inputs.
+  /// Also computes the wgrads, because this pass reads the inputs anyway.
   void backward(Context& ctx, const LayerIo& io) const override {
     ops::concat_linear_backward(ctx, io.weights[0], io.d_out[0], inputs_of(io), io.d_weights[0],
                                 stage_.use_bias ? std::optional(io.d_weights[1]) : std::nullopt, io.scratch[0]);
   }
 
-  /// False for a single input: a different operator multiplies it, and a loss cannot run that operator.
+  /// False for a single input, because a different operator multiplies a single input, and a loss cannot run that
+  /// operator.
   bool is_logit_layer() const override { return inputs_ > 1; }
   ops::LogitLayer logit_layer(const LayerIo& io) const override {
     FullyConnected::Io own{.x = io.in[0], .w = io.weights.data(), .z = {}, .y = io.out[0]};

@@ -167,7 +167,8 @@ void FullyConnected::to_onnx(OnnxGraph& graph, const std::string& x, const std::
 void FullyConnected::backward(Context& ctx, const Io& io) const {
   if (fp8) return backward_fp8(ctx, io);
   if (finished_by_reader) {
-    // The reader of y has computed drelu and the bias gradient: d_y is the gradient of x W + b, and d_w[1] is written.
+    // The reader of y has already computed drelu and the bias gradient. d_y is therefore the gradient of x W + b, and
+    // d_w[1] is complete.
   } else if (relu_with_bias()) {
     const float factor = dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1;
     ops::relu_bias_gradient(ctx, factor, io.y, *io.d_y, *io.d_z, io.d_w[1], *io.scratch);

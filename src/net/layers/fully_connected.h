@@ -31,7 +31,8 @@ struct FullyConnected {
   bool finished_by_reader = false;
   bool fp8 = false;  ///< whether the training GEMMs have FP8 operands
 
-  /// Whether the stage supports FP8 for `in` input columns: `in` and `num_output` must be at least `least_width`.
+  /// Whether the stage supports FP8 for `in` input columns. Requires that `in` and `num_output` are at least
+  /// `least_width`.
   bool can_fp8(int64_t in, int64_t least_width) const {
     return in >= least_width && num_output >= least_width && num_output == ops::fp8_padded(num_output);
   }
@@ -40,7 +41,8 @@ struct FullyConnected {
   /// `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
   size_t weights() const { return use_bias ? 2 : 1; }
-  /// Whether the backward pass needs a copy of x W + b, the input of f. ReLU needs none: the sign of y is enough.
+  /// Whether the backward pass needs a copy of x W + b, the input of f. ReLU needs none, because the sign of y is
+  /// enough.
   bool keeps_input_of_activation() const {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
@@ -106,7 +108,7 @@ struct FullyConnected {
   bool searches_x(Context&, const Io&) const;
   /// x W, plus the bias if use_bias, with ReLU if relu_with_bias().
   void multiply(Context&, const Io&, const Tensor& sums) const;
-  /// backward() of an FP8 stage.
+  /// The form of backward() for an FP8 stage.
   void backward_fp8(Context&, const Io&) const;
 };
 

@@ -40,8 +40,8 @@ inline const FusableLayer* as_fusable(const Layer& layer) { return dynamic_cast<
 /// A loss whose forward() and backward() also run the layer of its logits if LayerIo::logit is set.
 class LogitLoss : public LossLayer {
  public:
-  /// This loss for training, with the gradient of the logits written by forward(), in the pass that computes the loss,
-  /// instead of by backward(). Values and gradients are bitwise equal.
+  /// Returns this loss for training, with one change: forward() also writes the gradient of the logits, in the pass
+  /// that computes the loss. Values and gradients are bitwise equal.
   virtual std::shared_ptr<const Layer> with_gradient_in_forward() const = 0;
 };
 

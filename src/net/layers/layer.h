@@ -49,7 +49,7 @@ struct StateSpec {
 /// A layer's element-wise function, described so that another layer can apply the function.
 struct ElementFunction {
   enum class Kind { relu, dropout } kind = Kind::relu;
-  float rate = 0;       ///< of dropout
+  float rate = 0;       ///< dropout rate
   uint64_t stream = 0;  ///< random stream of dropout
 };
 
@@ -98,7 +98,7 @@ struct LayerSpec {
   Specs transient{};
   /// number of weights whose forward and backward GEMMs scale their tensors for FP8 (LayerIo::fp8)
   size_t fp8_products = 0;
-  /// How outputs may share memory with inputs. A hint for the memory plan: layers call ops::copy in any case, which is
+  /// How outputs may share memory with inputs. A hint for the memory plan. Layers call ops::copy in any case, which is
   /// a no-op if both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
   /// Whether the gradient of every input equals the gradient of the only output. A hint for the memory plan.

@@ -41,7 +41,7 @@ class MatrixMultiply : public Layer {
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
     const std::string& b = io.in[1].name;
     if (io.in[0].shape.rank() == io.in[1].shape.rank()) return graph.add_as(io.y(), "MatMul", {io.x(), b});
-    // 0: ONNX keeps the number of rows of b
+    // the 0 makes ONNX keep the number of rows of b
     const std::string flat_b = graph.add("Reshape", {b, graph.numbers({0, -1})});
     graph.add_as(io.y(), "Reshape", {graph.add("MatMul", {io.x(), flat_b}), graph.rows_of(io.out[0].shape)});
   }

@@ -104,9 +104,9 @@ class Stack : public FusableLayer {
       Operand next{};
       if (i + 1 < stages_.size()) {
         next = {Operand::In::scratch, spec.scratch.size()};
-        spec.scratch.push_back(y);  // its value
+        spec.scratch.push_back(y);  // the value of y
         if (!own) product.d_y = {Operand::In::scratch, spec.scratch.size()};
-        of_backward(y);  // and gradient
+        of_backward(y);  // the gradient of y
       }
       if (stage.has_weight_product()) spec.traits.weight_products.push_back(product);
       product.x = next;
@@ -146,8 +146,7 @@ class Stack : public FusableLayer {
     }
   }
 
-  /// Writes the wgrads of the first stage, whose input comes from another layer. backward() has written those of the
-  /// other stages.
+  /// Writes the wgrads of the first stage. backward() has already written the wgrads of all other stages.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
@@ -175,7 +174,8 @@ class Stack : public FusableLayer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
-      if (stage.fp8) stage.finished_by_reader = false;  // in FP8, the pass that rounds the gradient also computes drelu
+      // in FP8 the reader does not compute drelu, because the pass that rounds the gradient does
+      if (stage.fp8) stage.finished_by_reader = false;
       any = any || stage.fp8;
       width = stage.num_output;
     }

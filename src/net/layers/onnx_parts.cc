@@ -33,7 +33,8 @@ void add_softmax(OnnxGraph& graph, const OnnxIo::Value& x, const std::optional<O
   std::string scores = x.name;
   if (mask) {
     const Shape part = ops::with_ones(mask->shape);
-    std::vector<int64_t> dims = {-1, part[1], part[2], part[3]};  // the mask's dimensions, with the rank of the scores
+    // the mask's dimensions, extended to as many dimensions as the scores have
+    std::vector<int64_t> dims = {-1, part[1], part[2], part[3]};
     dims.erase(dims.begin() + 1, dims.begin() + 1 + (Shape::kMostDims - x.shape.rank()));
     const std::string flags = graph.add("Reshape", {mask->name, graph.numbers(dims)});
     const std::string masked = graph.add("Less", {flags, graph.number(0.5f)});

@@ -8,7 +8,8 @@
 namespace hctr {
 namespace {
 
-/// Null except for two ranks: sums over more ranks depend on the order of summation, which the communicator chooses.
+/// Null except for two ranks, because sums over more ranks depend on the order of summation, which the communicator
+/// chooses.
 std::unique_ptr<PeerExchange> between_two(const Weights& weights, Communicator& comm) {
   if (comm.size() != 2 || comm.several_hosts() || weights.gradient_ranges().empty()) return nullptr;
   return comm.make_peer_exchange({weights.all_gradients(), RankRanges::equal(2, 0)});
@@ -62,7 +63,8 @@ void GradientExchange::sum(Context& ctx, const Bucket& bucket, ops::OverflowSear
     const ProfiledPart profiled(own, "all-reduce", "weights", "gradients");
     if (peers_) {
       auto* const theirs = reinterpret_cast<float*>(peers_->destination(1 - comm_.rank())) + bucket.begin;
-      // after this call both ranks' gradients are complete, and each rank may write sums to the other
+      // after this call the gradients of both ranks are complete, and each rank may overwrite gradients of the other
+      // rank with sums
       peers_->begin_write(own);
       ops::sum_half(own, part, theirs, comm_.rank() == 1, peers_->aborted(), search);
       peers_->end_write_and_wait(own);

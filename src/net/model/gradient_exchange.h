@@ -54,7 +54,7 @@ class GradientExchange {
   }
   /// Makes the stream of the context wait for all started all-reduces.
   void join(Context&);
-  /// In order of completion: buckets of the last nodes come first.
+  /// In order of completion, so the buckets of the last nodes come first.
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:

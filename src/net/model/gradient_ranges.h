@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Weights::gradient_ranges() of a model.
+/// Returns what Weights::gradient_ranges() returns for the model of this config and graph.
 std::vector<GradientRange> gradient_ranges(const Config&, const Graph&);
 
 }  // namespace hctr

@@ -96,7 +96,7 @@ void LayerState::load(const std::filesystem::path& path, StreamRef stream, const
     throw Error(Kind::data,
                 cat("'", path.string(), "' has statistics of ", count, count == 1 ? " layer" : " layers",
                     ", but this config has ", layers_.size(), " such layers: the file belongs to another model"));
-  // Read the whole file before setting values: a mismatch then changes nothing.
+  // Read the whole file before setting values, so that a mismatch changes nothing.
   std::vector<std::vector<std::vector<float>>> read;
   for (size_t l = 0; l < count; ++l) read.push_back(read_layer((*layers->array())[l], layers_[l], l, path, log));
   for (size_t l = 0; l < count; ++l) set_values(layers_[l], read[l], stream);

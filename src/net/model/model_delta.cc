@@ -184,7 +184,7 @@ class TableMerge {
  private:
   const ModelManifest &base_, &last_;
   size_t table_;
-  std::map<SlotKey, std::optional<std::vector<float>>> changes_;  // no value: the row was removed
+  std::map<SlotKey, std::optional<std::vector<float>>> changes_;  // an empty optional means that the row was removed
   Access access_;                                                 // access statistics of all rows of the new model
   std::optional<AccessStatsHead> head_;
   int64_t rows_ = 0;
@@ -209,7 +209,7 @@ PendingDelta::~PendingDelta() {
   if (complete_) return;
   tables_.clear();
   files_.reset();
-  std::error_code ignored;  // an error is ignored: the next run removes remaining files
+  std::error_code ignored;  // an error is ignored, because the next run removes remaining files
   fs::remove_all(part_, ignored);
 }
 

@@ -87,7 +87,7 @@ int64_t check_model_files(const Config& config, const Log& log) {
     const EmbeddingEntry* table;  // null: the file holds dense weights
   };
   std::vector<Named> files;
-  // Optimizer states come first: their manifest holds Adam's t.
+  // Optimizer states come first, because their manifest holds Adam's t.
   files.push_back({solver.dense_opt_states_file, nullptr});
   for (size_t e = 0; e < solver.sparse_opt_states_file.size(); ++e)
     files.push_back({solver.sparse_opt_states_file[e], &config.embeddings.at(e)});

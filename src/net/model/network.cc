@@ -28,7 +28,7 @@ std::vector<ops::TransposedWeights> transposed_weights_of(std::span<const LayerI
 
 void write_transposed_weights(Context& ctx, const std::vector<ops::TransposedWeights>& all) {
   if (all.empty()) return;
-  Work work;  // reads the weights and writes their copies
+  Work work;  // for profiling: the bytes of the weights (read) and of their copies (written)
   for (const auto& [w, copy] : all) work.bytes += static_cast<double>(w.spec().bytes() + copy.spec().bytes());
   const ProfiledPart part(ctx, "forward", "weights", "transposed copies", work);
   ops::transpose_weights(ctx, all);

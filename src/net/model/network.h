@@ -81,7 +81,7 @@ class Network {
 
  private:
   void sum_gradients(Context&, TensorId) const;
-  /// LayerIo::logit for a loss that runs `nodes`, which are already bound.
+  /// The value of LayerIo::logit for a loss that runs `nodes`. `nodes` must already be bound.
   LogitIo logit_io(const Binding&, const Node::LogitNodes&) const;
   /// Whether the loss that runs after the node also does the node's work.
   bool is_run_by_loss(size_t node) const { return phase_ == Phase::train && graph_.nodes[node].run_by_loss; }

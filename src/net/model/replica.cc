@@ -97,7 +97,7 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
     const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));
     planned.push_back({placement, std::move(spec), bytes});
   }
-  // Small tables first: tables that share a memory budget fill the GPU in this order, and each byte of a small table
+  // Small tables first. Tables that share a memory budget fill the GPU in this order, and each byte of a small table
   // serves more reads.
   std::vector<size_t> order(planned.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -120,7 +120,7 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
   else if (exchanges_fp16)
     scaler_.emplace(Precision::scaled(), runtime);
   else if (config.solver.on_nan == OnNan::skip)
-    scaler_.emplace(Precision{}, runtime);  // constant scale 1: only checks gradients and skips steps
+    scaler_.emplace(Precision{}, runtime);  // a constant scale of 1 only checks gradients and skips steps
 }
 
 Replica::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {

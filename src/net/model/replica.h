@@ -27,7 +27,7 @@ namespace hctr {
 
 /// Facts about the run, recorded in the manifest of model files.
 struct ModelOrigin {
-  std::string run;  ///< its id
+  std::string run;  ///< the id of the run
   Json data{};      ///< fingerprint of the training data
   std::string run_folder = {};
 };
@@ -118,6 +118,7 @@ class Replica {
   // A `Recording*` argument is the recording in progress, or null. Exchanges between hosts, and the host's work for
   // rows on disk, are never recorded. exchange_keys() and look_up() may run concurrently with the previous step. If the
   // plan has StepChoices::keys_ahead, exchange_keys() may also run concurrently with look_up() of the previous batch.
+
   /// With several ranks, sends the keys of the batch in `buffer` to their owner ranks.
   void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
   /// Call after exchange_keys(). Looks up, inserts and sorts the keys.
@@ -157,7 +158,7 @@ class Replica {
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
-  /// Embedding::have_rows() of the given embedding.
+  /// Returns Embedding::have_rows() of the embedding with this index.
   std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys) {
     return tables_[embedding]->have_rows(keys);
   }
@@ -199,6 +200,7 @@ class Replica {
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8,
                                           const ModelOrigin& = {}, bool with_states = false);
   // A delta contains the rows that changed since the run's last saved model or delta.
+
   /// Marks all rows as saved in a model. The next delta contains the changes after this call.
   void note_model();
   /// Collects the changes since the model of iteration `base`, and marks these changes as saved. Rank 0 returns the
@@ -211,8 +213,9 @@ class Replica {
   /// next to the dense model. Errors: those of check_model_files(), on every rank, and those of loading the files.
   void load(const Log& = Log::silent());
 
-  /// Freezes or unfreezes an embedding, or a layer by its first top. The weights, rows and states of a frozen embedding
-  /// or layer do not change. No step may be queued during the call. Recorded steps must be recorded again.
+  /// Freezes or unfreezes an embedding or a layer. `name`: the embedding's name, or the layer's first top. Frozen
+  /// weights, rows and states do not change. No step may be queued during the call. Recorded steps must be recorded
+  /// again.
   void freeze(const std::string& name, bool frozen);
 
   /// StepState::updates_before of training: Adam's t of the loaded optimizer states, or 0.
@@ -247,7 +250,7 @@ class Replica {
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   StepFacts step_facts(const Network::Binding&) const;
-  /// Arguments of a step that its calls need, including calls outside of the recording.
+  /// The arguments of a step for its calls, including calls outside of the recording.
   struct StepOf {
     int buffer;
     BatchTensors batch;
@@ -291,7 +294,7 @@ class Replica {
   std::vector<TableSpec> specs_of_others_;  // specs of tables that this replica does not hold
   bool wide_keys_loaded_ = false;           // whether a loaded key needs 8 bytes
   int64_t updates_before_ = 0;              // Adam's t of the run that wrote the loaded optimizer states
-  StepFacts facts_of_tables_;               // without layers
+  StepFacts facts_of_tables_;               // the facts of tables; `layers` is empty
 };
 
 }  // namespace hctr

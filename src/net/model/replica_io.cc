@@ -76,7 +76,7 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
   FileSet set;
   AtomicFile* to_manifest = nullptr;
   std::optional<Error> failed;
-  // keeps rank 0's error in `failed`: an exception here would leave the other ranks waiting
+  // keeps rank 0's error in `failed`, because an exception here would leave the other ranks waiting
   const auto on_writer = [&](const auto& body) {
     if (comm_.rank() != 0 || failed) return false;
     try {
@@ -182,7 +182,7 @@ void Replica::load(const Log& log) {
     if (comm_.rank() == 0) updates_before_ = check_model_files(config_, log);
   });
   updates_before_ = std::stoll(comm_.broadcast(std::to_string(updates_before_), 0));
-  // Rank 0 decides whether access statistics are loaded: either all ranks load them or none.
+  // Rank 0 decides whether access statistics are loaded, so that either all ranks load them or none.
   const auto with_access_stats = [&](const std::string& file) {
     return comm_.broadcast(has_access_stats(file) ? "yes" : "", 0) == "yes";
   };
@@ -218,7 +218,7 @@ void Replica::load(const Log& log) {
 }
 
 void Replica::save_state(StateWriter to, const ModelParts& parts) {
-  if (to.rank() == 0) {  // this state is equal on all ranks, so rank 0 saves it
+  if (to.rank() == 0) {  // these parts of the state are equal on all ranks, so rank 0 saves them
     if (parts.dense) weights_.save_state(to.in("weights"));
     if (scaler_) scaler_->save_state(to.in("loss"));
     if (!fp8_scales_.empty()) fp8_scales_.save_state(to.in("fp8"));

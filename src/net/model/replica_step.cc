@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // in profiles
+constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // names in profiles
 
 }  // namespace
 

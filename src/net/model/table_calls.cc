@@ -12,7 +12,7 @@ void run_tables(const Embeddings& tables, const TableGroup& group, Context ctx, 
   constexpr const char* kTable = "embedding";
   if (group.tables.empty()) return;
   Lockstep together(ctx, group.merged && ctx.device().is_cuda());
-  std::optional<ProfiledPart> all;  // one profiled part for all tables: their kernels start together
+  std::optional<ProfiledPart> all;  // one profiled part for all tables, because their kernels start together
   if (together.collects()) all.emplace(ctx, part, kTable, "all tables");
   for (const size_t e : group.tables) {
     Context own = together.next();

@@ -32,8 +32,8 @@ Tensor part_of(const Tensor& all, int64_t first, int64_t end) {
   return Tensor(all.bytes() + static_cast<size_t>(first) * size_of(all.dtype()), spec, all.device());
 }
 
-/// Pads matrices with zero rows to a multiple of eight, to match activations padded with zero columns: a GEMM over 429
-/// columns runs as a GEMM over 432. The padding stays zero: its gradients are sums of products with zeros, and
+/// Pads matrices with zero rows to a multiple of eight, to match activations padded with zero columns. A GEMM over 429
+/// columns runs as a GEMM over 432. The padding stays zero, because its gradients are sums of products with zeros, and
 /// optimizers do not change a zero that has no gradient.
 TensorSpec with_zero_rows(const Shape& shape) {
   TensorSpec spec(DType::f32, shape);

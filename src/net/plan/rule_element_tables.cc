@@ -4,8 +4,8 @@
 namespace hctr {
 namespace {
 
-/// Whether a table may run on the elements stream. With several ranks, kernels must write directly to other ranks'
-/// memory, and all-reduces of replicated rows and the host must not be involved.
+/// Whether a table may run on the elements stream. With several ranks this requires that kernels write directly to
+/// other ranks' memory, and that the table needs neither an all-reduce of replicated rows nor the host.
 bool may_be_apart(const StepFacts& facts, const StepChoices& choices, const TableFacts& table) {
   return table.by_element && (facts.alone() || (choices.tables_merged && !table.on_disk && !table.replicated_rows));
 }
@@ -13,7 +13,7 @@ bool may_be_apart(const StepFacts& facts, const StepChoices& choices, const Tabl
 bool move_element_tables(const StepFacts& facts, StepChoices& choices) {
   for (size_t e = 0; e < facts.tables.size(); ++e)
     if (may_be_apart(facts, choices, facts.tables[e])) choices.element_tables.push_back(e);
-  // every table qualifies: no separate stream is needed
+  // if every table qualifies, no separate stream is needed
   if (choices.element_tables.size() == facts.tables.size()) choices.element_tables.clear();
   return !choices.element_tables.empty();
 }

@@ -24,7 +24,7 @@ struct StepChoices {
   /// [layer] whether a penalty or an all-reduce reads this layer's wgrads during the backward pass. Wgrads of this
   /// layer and later layers must then be complete
   std::vector<bool> reads_wgrads{};
-  /// wgrads wait for the gradients of embeddings, from this layer on in backward order
+  /// the wgrads of this layer, and of all layers after it in backward order, run after the gradients of embeddings
   std::optional<size_t> held_from{};
   /// the embedding dgrad reduction of the first reader starts after the dgrad of this layer
   size_t reduction_behind = 0;
@@ -42,7 +42,7 @@ struct StepChoices {
 struct StepRule {
   const char* name;
   const char* reason;
-  const char* gain;  ///< as measured
+  const char* gain;  ///< the measured gain
   bool (*decide)(const StepFacts&, StepChoices&);
 };
 

@@ -15,8 +15,8 @@ std::optional<size_t> concurrent_until(const Graph& graph, size_t n) {
   return first > n + 1 && first < graph.nodes.size() ? std::optional(first) : std::nullopt;
 }
 
-/// Whether the layer's dgrad is one GEMM that fills the GPU. False for several GEMMs: work queued after the dgrad would
-/// wait for all of them.
+/// Whether the layer's dgrad is one GEMM that fills the GPU. False for several GEMMs, because work queued after the
+/// dgrad would wait for all of them.
 bool one_dgrad_fills(const Node& node, const LayerIo& io, const std::optional<GpuTraits>& gpu) {
   if (node.spec.weights.empty() || node.spec.weights.size() > 2 || io.d_in.size() != 1 || !io.d_in[0]) return false;
   return ops::keeps_gpu_busy(gpu, io.d_in[0]->rows(), io.d_in[0]->row_elements());

@@ -42,8 +42,9 @@ struct LayerFacts {
 
 struct TableFacts {
   std::string name;
-  bool by_element = false;  ///< vector size is not a multiple of four: separate kernels pool and update such vectors
-  bool on_disk = false;     ///< rows may be on disk, so the host takes part in look-ups
+  /// whether the vector size is not a multiple of four, so that separate kernels pool and update the vectors
+  bool by_element = false;
+  bool on_disk = false;  ///< rows may be on disk, so the host takes part in look-ups
   // For several ranks; see engine/exchange/rank_embedding.h:
   bool replicated_rows = false, exchanges_by_kernels = false, sends_by_engines = false;
 };
@@ -51,7 +52,8 @@ struct TableFacts {
 struct StepFacts {
   std::optional<GpuTraits> gpu{};  ///< none on a CPU
   int ranks = 1;
-  bool recorded_whole = true;   ///< false if the sizes of exchanges between hosts depend on the batch
+  /// false if the sizes of exchanges between hosts depend on the batch; a step is then recorded in pieces
+  bool recorded_whole = true;
   bool tensor_cores = false;    ///< GEMMs use 16-bit types or TF32
   bool may_skip = false;        ///< a step with an inf or NaN gradient is skipped
   bool penalty = false;         ///< a regularizer reads and changes wgrads

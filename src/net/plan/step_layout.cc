@@ -88,11 +88,12 @@ std::vector<TableGroup> evaluation_groups(const StepFacts& facts) {
   std::vector<TableGroup> groups;
   std::vector<size_t> merged;
   for (size_t e = 0; e < facts.tables.size(); ++e) {
-    // A table with rows on disk is not merged with others: the host reads results of its kernels during evaluation.
+    // A table with rows on disk is not merged with others, because the host reads results of its kernels during
+    // evaluation.
     if (facts.alone() && !facts.tables[e].on_disk)
       merged.push_back(e);
     else
-      groups.push_back({{e}, false});  // in table order: every rank runs collectives in the same order
+      groups.push_back({{e}, false});  // in table order, because every rank runs collectives in the same order
   }
   if (!merged.empty()) groups.push_back({merged, true});
   return groups;

@@ -86,7 +86,7 @@ class StepLayout {
   std::vector<Waiting> waiting_;
   std::vector<size_t> apart_;  // layers whose wgrads run on the weights stream, which already waits for the operands
   bool holds_ = false, uses_weights_stream_ = false;
-  size_t grouped_ = 0;  // number of GEMMs deferred to the end
+  size_t grouped_ = 0;  // number of GEMMs deferred to the end of the backward pass
 };
 
 }  // namespace hctr

@@ -46,7 +46,7 @@ void StepLayout::send_vectors() {
     if (!facts_.tables[e].replicated_rows)
       vectors_sent_[e] = record(is_apart(e) ? kElements : kExchange, choices_.outside);
   }
-  for (const size_t e : all_) {  // replicated rows come last: other ranks do not wait for them
+  for (const size_t e : all_) {  // replicated rows come last, because other ranks do not wait for them
     if (!facts_.tables[e].replicated_rows) continue;
     add_exchange(Part::fill_vectors, kExchange, e);
     vectors_sent_[e] = record(kExchange, choices_.outside);

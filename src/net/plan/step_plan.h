@@ -28,7 +28,7 @@ const char* name_of(StepStream);
 enum class StepPart {
   record_event,
   wait_event,
-  end_piece,  ///< ends a recorded piece: later calls wait until all earlier calls outside of the recording are queued
+  end_piece,  ///< ends a recorded piece; later calls wait until all earlier calls outside of the recording are queued
   begin_scale,
   copy_weights,  ///< writes transposed copies for the layers [index, end)
   // Calls of tables, where `index` is a group:
@@ -87,7 +87,7 @@ struct TableGroup {
 struct StepPlan {
   StepFacts facts;
   StepChoices choices;
-  std::vector<const StepRule*> rules;  ///< that apply
+  std::vector<const StepRule*> rules;  ///< the rules that apply to the step
   std::vector<PlannedCall> calls;
   std::vector<TableGroup> groups;
   /// [event] whether the event connects two recorded pieces, or the recording and a call outside of it

@@ -33,7 +33,7 @@ void cpu::add(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
     const View<T, 2> to = rows_of<T>(y, extent);
     for_pieces(ctx, extent, [&](int64_t row, int64_t begin, int64_t end) {
       constexpr int64_t kWidth = 256;
-      Acc<T> sum[kWidth];  // y may alias an input: read all inputs before writing y
+      Acc<T> sum[kWidth];  // y may alias an input, so read all inputs before writing y
       for (; begin < end; begin += kWidth) {
         const int64_t width = std::min(kWidth, end - begin);
         for (size_t n = 0; n < x.size(); ++n) {

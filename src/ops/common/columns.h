@@ -23,7 +23,7 @@ namespace cpu {
 /// Writes the sums of f(b, j) over b in [0, rows) to first[j] and second[j].
 template <class A, class F>
 void sum_columns(Context& ctx, int64_t rows, int64_t columns, const F& f, A* first, A* second) {
-  // sums 128 rows, then adds that sum to the total: less rounding error, fixed order
+  // sums 128 rows, then adds that sum to the total, which reduces the rounding error and fixes the order
   constexpr int64_t kColumns = 32, kRows = 128;
   ctx.threads().parallel_for(columns, kColumns, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) first[j] = second[j] = 0;

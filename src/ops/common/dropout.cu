@@ -8,8 +8,9 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kDropoutLanes = 4, kDropoutEach = 8;  // threads that exchange draws, and elements per thread
-constexpr int kDropoutUnits = 2;                    // groups of eight elements that a thread loads together
+// kDropoutLanes: threads that exchange draws; kDropoutEach: elements per thread
+constexpr int kDropoutLanes = 4, kDropoutEach = 8;
+constexpr int kDropoutUnits = 2;  // groups of eight elements that a thread loads together
 
 /// Transposes the draws of four adjacent lanes: in lane k, draws.v[q] becomes value k of the draw of lane q.
 __device__ void transpose(Random4& draws, unsigned four, int k) {
@@ -81,7 +82,7 @@ __global__ void dropout_kernel(DropoutRule rule, const StepState* state, View<co
              units = static_cast<uint32_t>(rows) * per_row * kDropoutLanes, threads = gridDim.x * blockDim.x;
   const int lane = static_cast<int>(threadIdx.x) % 32, k = lane % kDropoutLanes;
   const unsigned four = 0xfu << (lane - k);
-  // Draws are numbered by row, then by chunk: the draws of a tensor are contiguous.
+  // Draws are numbered by row, then by chunk, so the draws of a tensor are contiguous.
   const uint64_t first_draw = dropout_draw(s, rows, 0, columns, 0), step = static_cast<uint64_t>(s.step);
   for (uint32_t begin = blockIdx.x * blockDim.x + threadIdx.x; begin < units; begin += kDropoutUnits * threads) {
     Eight<T> elements[kDropoutUnits];

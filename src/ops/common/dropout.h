@@ -1,4 +1,4 @@
-// Dropout. The mask is not stored: it is a pure function of seed, layer, step and element.
+// Dropout. The mask is not stored, because it is a pure function of seed, layer, step and element.
 #pragma once
 
 #include <cstdint>

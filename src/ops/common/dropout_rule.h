@@ -35,7 +35,7 @@ struct DropoutRule {
 };
 
 /// Index of the draw, in the sequence (key, step), that decides element (row, column) of a tensor of `rows` x `width`.
-/// A sample may have several rows. Value (column % 32) / 8 of the draw contains the element's bits: the lower half for
+/// A sample may have several rows. Value (column % 32) / 8 of the draw contains the element's bits, the lower half for
 /// even columns, the upper half for odd ones.
 HCTR_HD inline uint64_t dropout_draw(const StepState& state, int64_t rows, int64_t row, int64_t width, int64_t column) {
   const int64_t rows_each = state.samples > 0 && rows % state.samples == 0 ? rows / state.samples : 1;

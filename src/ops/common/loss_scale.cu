@@ -33,7 +33,7 @@ __device__ void search_overflow(int64_t thread, int64_t threads, const View<cons
 #pragma unroll
     for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= search.largest;  // false for NaN
   }
-  if (!all_fit) *search.found = 1;  // a benign race: every thread writes the same value
+  if (!all_fit) *search.found = 1;  // a benign race, because every thread writes the same value
 }
 
 template <int V, class T>

@@ -79,7 +79,9 @@ void cpu::sum_rows(Context& ctx, Tensor x, Tensor sums) {
     const auto rows = x.view<const T, 2>();
     Out* to = sums.data<Out>();
     constexpr int64_t kColumns = 64,
-                      kRows = 128;  // sums 128 rows, then adds that sum to the total: less rounding error, fixed order
+                      // sums 128 rows, then adds that sum to the total, which reduces the rounding error and fixes the
+                      // order
+        kRows = 128;
     ctx.threads().parallel_for(rows.size(1), kColumns, [&](int64_t begin, int64_t end) {
       Acc<T> total[kColumns] = {};
       for (int64_t first = 0; first < rows.size(0); first += kRows) {

@@ -30,8 +30,8 @@ HCTR_HD T rounded_to_nearest(float x) {
 }
 
 /// Rounds x stochastically to one of the two adjacent values of type T. The expected result is x, except for subnormal
-/// fp16: there it differs from x by at most 2^-16 of the distance between the two values. Returns x itself if T
-/// represents x. Values beyond the range are rounded as in rounded_to_nearest(). `bits`: 16 random bits.
+/// fp16, where the expected result differs from x by at most 2^-16 of the distance between the two values. Returns x
+/// itself if T represents x. Values beyond the range are rounded as in rounded_to_nearest(). `bits`: 16 random bits.
 template <class T>
 HCTR_HD T rounded_at_random(float x, uint32_t bits);
 
@@ -53,7 +53,8 @@ HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
   const float magnitude = fabsf(x);
   if (!(magnitude < kLargest<Half>)) return rounded_to_nearest<Half>(x);
   uint32_t number;
-  if (magnitude >= 0x1p-14f) {  // normal fp16: a float has 13 more mantissa bits; the exponent biases differ by 112
+  // normal fp16, where a float has 13 more mantissa bits; the exponent biases differ by 112
+  if (magnitude >= 0x1p-14f) {
     number = (std::bit_cast<uint32_t>(magnitude) + (bits & 0x1fffu) - 0x38000000u) >> 13;
   } else {  // subnormal fp16: multiples of 2^-24
     const float steps = magnitude * 0x1p24f, whole = floorf(steps);

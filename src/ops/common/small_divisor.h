@@ -1,4 +1,4 @@
-// Division by a kernel argument, done as a multiplication: an integer division takes about twenty instructions.
+// Division by a kernel argument, done as a multiplication, because an integer division takes about twenty instructions.
 #pragma once
 
 #include <cstdint>

@@ -161,8 +161,8 @@ void cuda::gather_backward(Context& ctx, StridedItems dy, const std::vector<int6
       launch(ctx, "gather_backward", grid(dx, V), zero_items_kernel<V, T>, Cells<T>(dx));
     });
 
-  // A launch sums whole runs of equal indices. A longer run is split over several launches; all but the first add to
-  // dx.
+  // A launch sums whole runs of equal indices. A run that exceeds the capacity of a launch is split over several
+  // launches; all but the first add to dx.
   size_t n = 0;
   bool onto = false;
   while (n < order.size()) {

@@ -72,7 +72,8 @@ __device__ void widen_keys(const PackedKeys& packed, const std::byte* batch, int
 template <class T>
 __device__ void pad_rows(const PaddedRows& rows, int64_t thread, int64_t threads) {
   constexpr uint32_t kEach = 16 / sizeof(T);
-  const auto per_row = static_cast<uint32_t>(rows.to.size(1));  // fits 32 bits: a batch has fewer than 2^32 packs
+  // fits 32 bits, because a batch has fewer than 2^32 packs
+  const auto per_row = static_cast<uint32_t>(rows.to.size(1));
   for (int64_t i = thread; i < rows.to.size(0) * per_row; i += threads) {
     const auto pack = static_cast<uint32_t>(i), row = pack / per_row, first = (pack - row * per_row) * kEach;
     const float* const from = rows.from + row * rows.width;

@@ -5,7 +5,7 @@
 
 namespace hctr::ops {
 
-/// batch_norm_statistics() for column j. `weight` is the running weight before this batch.
+/// Computes batch_norm_statistics() for column j. `weight` is the running weight before this batch.
 template <class A>
 HCTR_HD void update_statistics(const A* sums, int64_t n, int64_t j, A factor, A eps, A weight, A* mean, A* var,
                                A* batch) {

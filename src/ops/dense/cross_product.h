@@ -22,10 +22,11 @@ HCTR_OP(void cross_product_backward(Context&, Tensor d_a, Tensor w, Tensor adden
 TensorSpec cross_product_scratch(int64_t batch, int64_t columns);
 
 namespace hopper {
-/// ops::cross_product() as one kernel, for two-byte types. The tensors must satisfy takes_fused_product(), and rows
-/// must be multiples of 16 bytes.
+/// Computes ops::cross_product() in one kernel, for two-byte types. The tensors must satisfy takes_fused_product(), and
+/// rows must be multiples of 16 bytes.
 void cross_product(Context&, Tensor a, Tensor w, Tensor bias, Tensor x, Tensor skip, Tensor t, Tensor y);
-/// ops::cross_product_backward() as one kernel. `sums` [ceil(batch / 64), n] gets the column sums of d_t per 64 rows.
+/// Computes ops::cross_product_backward() in one kernel. `sums` [ceil(batch / 64), n] gets the column sums of d_t per
+/// 64 rows.
 void cross_product_backward(Context&, Tensor d_a, Tensor w, Tensor addend, Tensor x, Tensor d_y, Tensor d_t,
                             float* sums);
 }  // namespace hopper

@@ -6,7 +6,7 @@
 
 namespace hctr::ops {
 
-/// dice_start() for element j.
+/// Computes dice_start() for element j.
 template <class T>
 HCTR_HD Acc<T> start_of(const View<const T, 2>& x, int64_t rows, int64_t j) {
   if (j == x.size(1)) return static_cast<Acc<T>>(rows);

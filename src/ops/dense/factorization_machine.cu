@@ -142,7 +142,7 @@ struct SlotGradients {
   int64_t begin;               // the block's first sample
   int columns, dim, of_slots;  // elements per sample in `gradients`, per vector, per sample in x
   int sample, element, k;      // the next element: its sample, its index in the sample, its index in the slot
-  const T* vectors;            // the next element of a vector
+  const T* vectors;            // the address of the next vector element
   __device__ T operator()() {
     T value;
     if (k == dim) {

@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// Limits on the width of y and on the vector length: a GPU block must fit a few samples in shared memory.
+/// Limits on the width of y and on the vector length, because a GPU block must fit a few samples in shared memory.
 inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 
 /// The first and the second order of a factorization machine in one pass. Sample b has the rows b * slots to

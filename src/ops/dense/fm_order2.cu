@@ -1,6 +1,6 @@
 // Kernels of second-order FM interactions. A thread computes V adjacent k of one sample in a loop over the slots. The
 // backward kernel loops twice; the second loop hits the cache. Vectors that are not multiples of 16 bytes are staged in
-// shared memory: global memory is then still accessed in packs.
+// shared memory, so that global memory is still accessed in packs.
 #include "ops/dense/fm_order2.h"
 
 #include "ops/gemm/staged_rows.cuh"
@@ -62,7 +62,7 @@ __global__ void fm_order2_backward_kernel(View<const T, 2> x, View<const T, 2> d
   }
 }
 
-constexpr int kStagedRows = 16;  // per block
+constexpr int kStagedRows = 16;  // rows that a block stages in shared memory
 constexpr int64_t kMostStagedBytes = 32 * 1024;
 
 /// Computes y, or dx from dy if kBackward. A block stages kStagedRows samples in shared memory.
@@ -105,8 +105,8 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
   }
 }
 
-/// Whether to use the staged kernel: rows are aligned to packs, vectors are not, and kStagedRows rows fit in shared
-/// memory.
+/// Whether to use the staged kernel. Requires that rows are aligned to packs, that vectors are not, and that
+/// kStagedRows rows fit in shared memory.
 template <class T>
 bool takes_staged(View<const T, 2> x, int64_t dim) {
   constexpr int V = 16 / sizeof(T);

@@ -67,7 +67,7 @@ void pairs_reference(Context& ctx, const Tensor& dense, const Tensor& slots, con
   });
 }
 
-/// The matrices of one sample in f32, as small_product() needs them: rows and columns are padded with zeros.
+/// The matrices of one sample in f32, as small_product() needs them, with rows and columns padded with zeros.
 class SamplePairs {
  public:
   SamplePairs(int64_t vectors, int64_t dim)

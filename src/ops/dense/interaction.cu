@@ -32,8 +32,8 @@ __device__ inline void load_vectors(const Vectors<T>& x, int64_t b, int lane, in
   }
 }
 
-/// One side of a tile consists of the vectors i, i + side, i + 2 side, ...: adjacent threads read adjacent vectors. The
-/// odd stride between vectors avoids bank conflicts.
+/// One side of a tile consists of the vectors i, i + side, i + 2 side, ..., so that adjacent threads read adjacent
+/// vectors. The odd stride between vectors avoids bank conflicts.
 template <int V, class T>
 __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   extern __shared__ __align__(16) float memory[];

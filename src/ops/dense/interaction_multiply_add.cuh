@@ -34,9 +34,10 @@ __device__ inline void for_pairs(int i, int j, int side, int count, const Body& 
     }
 }
 
-/// Shapes as in interaction(); at most kMostMultiplied vectors; every vector and every row of y is aligned to 16 bytes.
-/// Shared memory: layout.total * 16 bytes per warp. One side of a tile consists of the vectors i, i + side, i + 2 side,
-/// ...: adjacent lanes read adjacent vectors. The odd stride in 16-byte units avoids bank conflicts.
+/// Like interaction(), in f32 by multiply-adds. Shapes as in interaction(); at most kMostMultiplied vectors; every
+/// vector and every row of y is aligned to 16 bytes. Shared memory: layout.total * 16 bytes per warp. One side of a
+/// tile consists of the vectors i, i + side, i + 2 side, ..., so that adjacent lanes read adjacent vectors. The odd
+/// stride in 16-byte units avoids bank conflicts.
 __global__ void __launch_bounds__(64)
     interaction_multiply_add_kernel(Vectors<float> x, InteractionLayout layout, View<float, 2> y) {
   cuda::start_early();
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(64)
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   uint4* const vectors = shared + warp * layout.total;
-  float* const out = reinterpret_cast<float*>(vectors);  // vector 0, then the pairs: a row of y
+  float* const out = reinterpret_cast<float*>(vectors);  // a row of y: vector 0, then the pairs
   const int side = (x.count + kSideOfPairs - 1) / kSideOfPairs, tiles = side * (side + 1) / 2;
   const int pairs = static_cast<int>(pairs_of(x.count)), width = x.dim + pairs + 1;
   int i, j;

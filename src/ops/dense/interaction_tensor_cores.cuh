@@ -40,7 +40,8 @@ struct InteractionLayout {
     layout.inverse = (1u << 20) / static_cast<uint32_t>(layout.chunks) + 1;
     const int row = (dim + count * (count - 1) / 2 + kPerChunk) / kPerChunk;
     if (backward) {
-      // Zeros precede the row of dy. They are read in place of a vector past the last one, and in place of a row of S.
+      // Zeros precede the row of dy. These zeros are read in place of a vector past the last one, and in place of a row
+      // of S.
       layout.dy_begin = count * layout.stride + std::max(layout.stride, tiles(count) * 16 / kPerChunk);
       layout.sums_begin = layout.dy_begin + row;
       layout.total = layout.sums_begin + (sums ? (dim + 3) / 4 : 0);
@@ -118,8 +119,8 @@ __device__ inline void load_sample(const Vectors<T>& x, const InteractionLayout&
 
 }  // namespace tensor_cores
 
-/// Shapes as in interaction(); count <= 16 kTiles; every vector and every row of y is aligned to 16 bytes. Shared
-/// memory: layout.total * 16 bytes per warp.
+/// Like interaction(), on tensor cores. Shapes as in interaction(); count <= 16 kTiles; every vector and every row of y
+/// is aligned to 16 bytes. Shared memory: layout.total * 16 bytes per warp.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<T, 2> y) {
   cuda::start_early();
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, I
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
   uint4* vectors = shared + warp * layout.total;
-  T* out = reinterpret_cast<T*>(vectors);  // row 0 of the vectors, then the pairs: a row of y
+  T* out = reinterpret_cast<T*>(vectors);  // a row of y: row 0 of the vectors, then the pairs
   const int pairs = x.count * (x.count - 1) / 2, width = x.dim + pairs + 1;
   for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < y.size(0);
        b += static_cast<int64_t>(gridDim.x) * warps) {
@@ -224,7 +225,8 @@ constexpr int backward_blocks(int tiles) {
   return 0;
 }
 
-/// Shapes as in interaction_backward(); dy and the gradients have the same alignment as x and y in the forward kernel.
+/// Like interaction_backward(), on tensor cores. Shapes as in interaction_backward(); dy and the gradients have the
+/// same alignment as x and y in the forward kernel.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
     interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<const T, 2> dy,
@@ -234,8 +236,8 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  // The remainder is unsigned: the compiler then knows that lane indices are not negative, and which of two indices of
-  // S is larger.
+  // The remainder is unsigned, so that the compiler knows that lane indices are not negative, and which of two indices
+  // of S is larger.
   const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
   uint4 *vectors = shared + warp * layout.total, *d_row = vectors + layout.dy_begin;
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
@@ -346,7 +348,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
       relu.sums[static_cast<int64_t>(blockIdx.x) * x.dim + k] = sum;
     }
   }
-  if (!all_fit) *search.found = 1;  // a benign race: every thread writes the same value
+  if (!all_fit) *search.found = 1;  // a benign race, because every thread writes the same value
 }
 
 }  // namespace hctr::ops

@@ -37,7 +37,7 @@ A dot(const X* x, const Y* y, size_t n) {
 /// The intermediate values of one row.
 template <class A>
 struct CrossRow {
-  std::vector<A> y, scalars;  ///< y_l [layers + 1, dim]; h_l = <y_l, w_l>
+  std::vector<A> y, scalars;  ///< y: y_l, [layers + 1, dim]; scalars: h_l = <y_l, w_l>
 };
 
 template <class T>

@@ -19,7 +19,7 @@ struct OnePassCross {
 /// of c_l (multi_cross_layout.h). A block processes a few rows at a time: each warp computes the scalars of its rows;
 /// then each thread loops over the block's rows for its columns. Rows are multiples of 16 bytes.
 template <class T, class Pointers>
-// at most 128 registers: four blocks of 128 threads fit
+// at most 128 registers, so that four blocks of 128 threads fit
 __global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)
     cross_one_pass_kernel(View<const T, 2> x, const __grid_constant__ Pointers weights, const float* q,
                           const float* products, View<const T, 2> dy, int64_t rows_per_part, int64_t part_width,

@@ -20,7 +20,7 @@ struct CrossLayout {
   int64_t bias_sum;   ///< B_L [dim]
   int64_t constants;  ///< q [layers]
   int64_t products;   ///< p [batch, layers]
-  int64_t slopes;     ///< c s [batch, layers]
+  int64_t slopes;     ///< c_l s_l of each row: [batch, layers]
   int64_t gradients;  ///< c [batch, layers]
   int64_t part_sums;  ///< [parts, part_width]: partial sums of (c_l s_l) x [layers, dim], of dy [dim], of c_l [layers]
   int64_t totals;     ///< [part_width]: sums of part_sums over parts

@@ -28,8 +28,8 @@ struct AccessStats {
 /// Records the rows of a grouped batch; each row has one writer. Needs ctx.state().
 HCTR_OP(void record_access(Context&, RowGroups, int64_t key_capacity, AccessStats))
 
-/// Records rows[p] of each key p of an ungrouped batch, with integer atomics. These do not saturate: an occurrence
-/// count must be read and reset before it grows by 2^31. Needs ctx.state().
+/// Records rows[p] of each key p of an ungrouped batch, with integer atomics. The atomics do not saturate, so an
+/// occurrence count must be read and reset before it grows by 2^31. Needs ctx.state().
 HCTR_OP(void record_access_by_key(Context&, KeyBatch, const int32_t* rows, AccessStats))
 
 }  // namespace hctr::ops

@@ -61,7 +61,7 @@ struct AdmissionRule {
     const uint64_t stream = mix64(random_key ^ static_cast<uint64_t>(slot) << 32);
     return philox(stream, static_cast<uint64_t>(key), static_cast<uint64_t>(sample)).v[0] < threshold;
   }
-  /// drawn() for a key of bag `bag` of the batch.
+  /// Calls drawn() for a key of bag `bag` of the batch.
   HCTR_HD bool drawn(int64_t key, const KeyBatch& batch, int64_t bag, int64_t first_sample) const {
     return drawn(key, batch.slot_number(bag / batch.samples), order(first_sample, bag % batch.samples, batch.samples));
   }
@@ -87,7 +87,7 @@ size_t select_keys_bytes(int64_t key_capacity);
 HCTR_OP(void admit_keys(Context&, KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule,
                         const GateState*, uint8_t* wanted))
 
-/// Resets the occurrence counts of admitted keys to 0: admitted keys are no longer candidates.
+/// Resets the occurrence counts of admitted keys to 0, because admitted keys are no longer candidates.
 HCTR_OP(void forget_admitted(Context&, KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted,
                              uint32_t* occurrences))
 

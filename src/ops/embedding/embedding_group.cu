@@ -151,7 +151,8 @@ void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, in
 
 }  // namespace
 
-/// The scratch must also suffice for fewer keys, because a batch may have fewer keys than the capacity.
+/// The maximum over the sorts that batches of up to `key_capacity` keys use. A batch with fewer keys than the capacity
+/// may use another sort.
 size_t group_scratch_bytes(int64_t key_capacity) {
   const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostTiledKeys)).bytes;
   if (key_capacity <= kMostTiledKeys) return in_tiles;
@@ -179,7 +180,7 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
     bytes = scratch.temporary_bytes;
     if (!runs_in_tiles) select_runs(scratch, bytes, groups, capacity, stream);
   });
-  // scratch.bags is free now: the sort has read the unsorted bags.
+  // scratch.bags is free now, because the sort has read the unsorted bags.
   if (runs_in_tiles) return list_runs_in_tiles(ctx, groups, reinterpret_cast<TileRuns*>(scratch.bags), capacity);
   launch_lockstep<find_long_runs, kBagThreads>(ctx, "find_long_runs", grid_for(capacity, kBagThreads).blocks, groups,
                                                capacity);

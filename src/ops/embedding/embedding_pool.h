@@ -25,7 +25,7 @@ struct SampleShards {
   RankMemory memory{};
   // [ranks] address of each rank's first vector, on the device; null: skips the rank
   std::byte* const* shard = nullptr;
-  int64_t ranks = 1, samples = 0;    // samples per rank
+  int64_t ranks = 1, samples = 0;    // samples: number per rank
   int64_t row_stride = 0;            // elements between the vectors of adjacent samples
   const int32_t* targets = nullptr;  // [columns] vector index in the sample for each column; null: 0, 1, 2, ...
   int64_t first = 0;                 // the rank whose shard is written first

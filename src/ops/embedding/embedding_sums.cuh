@@ -17,7 +17,7 @@ using hctr::cuda::BlockRange;
 constexpr int kUpdateThreads = 256;
 constexpr int kPieceThreads = 128;  // block size for piece sums; small, so that blocks fit next to other kernels
 
-/// Gradients whose dtype is dispatched in the kernel: one kernel instead of three, for widths that few models use.
+/// Gradients whose dtype is dispatched in the kernel. Widths that few models use thus have one kernel instead of three.
 struct AnyFloatView {
   View<const std::byte, 3> bytes;  // row_stride counts elements of `dtype`
   DType dtype;

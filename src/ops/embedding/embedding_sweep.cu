@@ -31,7 +31,7 @@ struct SweepTiling {
 /// Bit mask of a tile's rows that have no gradient: row r is bit r % 32 of the word in lane r / 32.
 struct RowBits {
   uint32_t word;
-  /// Returns true if `row` has no gradient. Call from all lanes of the warp.
+  /// Whether the bit of `row` is set, so the row has no gradient. Call from all lanes of the warp.
   __device__ bool has(int row) const { return __shfl_sync(0xffffffffu, word, row / 32) >> (row % 32) & 1; }
 
   /// Returns 4 bits: bit i is set if element at + i of the tile belongs to a row without a gradient. Call from all
@@ -141,7 +141,8 @@ __global__ void __launch_bounds__(kUpdateThreads, kSweepBlocks)
       for (int p = 0; p < kSweepAtOnce; ++p) {
         if (bits[p] == 0) continue;
         finite = packs[p].update(optimizer, scalars, bits[p]) && finite;
-        // The last pack may overlap the next row, which another kernel may be initializing for the next batch.
+        // The last pack may overlap the next row, which another kernel may be initializing for the next batch, so store
+        // only elements of this tile.
         packs[p].store(data, first + at_of(p), at_of(p) + kSweepPack <= elements, bits[p]);
       }
     }

@@ -144,7 +144,8 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
 }
 
 /// Updates the rows of long and short runs in one launch, for small batches. Long runs come first. One loop handles
-/// both kinds of runs: two loops would keep the parameters of both in registers, and some rules would then spill.
+/// both kinds of runs, because two loops would keep the parameters of both in registers, and some rules would then
+/// spill.
 ///
 /// A group processes only one or a few runs, and each run is a chain of dependent loads. If the rule leaves enough
 /// registers (kRowFirst), the row and its first gradients are loaded concurrently.
@@ -267,7 +268,7 @@ std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
               .blocks};
 }
 
-/// update_rows() for rows that are accessed through Rows.
+/// Runs update_rows() for rows that are accessed through Rows.
 template <class Rows>
 void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
                     Combiner combiner, const Tensor& dy, const float* piece_sums, const RowData& data) {
@@ -295,7 +296,7 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
       });
 }
 
-/// sweep_rows() for rows that are accessed through Rows.
+/// Runs sweep_rows() for rows that are accessed through Rows.
 template <class Rows>
 void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, const RowData& data) {
   dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; },

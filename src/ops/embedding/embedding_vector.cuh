@@ -69,7 +69,7 @@ struct Group {
 
 constexpr int kThreadsToFar = 768;  // maximum block size of kernels that access other devices
 
-/// The grid of kernels that access memory of other devices. The links limit the speed of such a kernel: more blocks
+/// The grid of kernels that access memory of other devices. The links limit the speed of such a kernel, so more blocks
 /// would only occupy multiprocessors that other kernels need. For long vectors, somewhat less than half of the
 /// multiprocessors, with one full-size block each, saturate the links. Concurrent GEMMs run on the other
 /// multiprocessors; a GEMM with one block per multiprocessor then needs two waves. Short vectors, and vectors accessed

@@ -67,7 +67,7 @@ struct BatchKey {
   }
 };
 
-/// A small batch is bound by memory latency, not bandwidth: reading several entries together costs little and halves
+/// A small batch is bound by memory latency, not bandwidth, so reading several entries together costs little and halves
 /// the latency.
 constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
@@ -89,7 +89,8 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
       }
       publish_row<DeviceAccess>(*found.entry, mine.key, mine.slot, fresh);
     }
-    __syncthreads();  // the block has published its rows before its threads wait for rows; `before` is reused
+    // the whole block publishes its rows before any of its threads waits for a row; then `before` may be reused
+    __syncthreads();
     if (found.row == kNoRowYet) found.row = wait_for_row<DeviceAccess>(*found.entry);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }

@@ -129,8 +129,8 @@ HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order
   return false;
 }
 
-/// Returns the row of (key, slot) if it is at most `last_row`, else 0. May run concurrently with insertions: an entry
-/// without a row, or with a later row, is skipped like another key's entry.
+/// Returns the row of (key, slot) if it is at most `last_row`, else 0. May run concurrently with insertions, because an
+/// entry without a row, or with a later row, is skipped like another key's entry.
 template <class Access, AtOnce kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
   uint32_t row = 0;

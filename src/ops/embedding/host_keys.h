@@ -43,7 +43,7 @@ struct HostMessages {
 
 /// The layout and the sizes of one column of a message.
 struct HostColumnPlan {
-  int32_t keys = 0, occurrences = 0, bags = 0;  // numbers of sent keys, of occurrences and of non-empty bags
+  int32_t keys = 0, occurrences = 0, bags = 0;  // numbers of sent keys, of occurrences, and of bags that are not empty
   // True: one vector (gradient) per key. False: one vector (gradient) per bag.
   bool vector_a_key = false, gradient_a_key = false;
   // indices of the column's first vector and first gradient, over all messages
@@ -53,7 +53,7 @@ struct HostColumnPlan {
 };
 struct HostMessageSizes {
   int32_t words = 0;                   // 64-bit words
-  int32_t vectors = 0, gradients = 0;  // vectors that the owner sends; gradients that the owner receives
+  int32_t vectors = 0, gradients = 0;  // vectors: sent by the owner; gradients: received by the owner
   int32_t listed = 0;                  // total number of rows that are summed into the vectors
 
   HCTR_HD bool operator==(const HostMessageSizes& other) const {

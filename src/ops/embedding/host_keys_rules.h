@@ -177,7 +177,7 @@ HCTR_HD inline void write_bag(const HostMessages& all, const HostKeys& keys, std
   const BagForm form(column, plan.occurrences);
   const int32_t each = place_bytes(plan.keys, plan.occurrences), before = keys.offsets[bag.column * all.bags];
   if (form.length_bits == 1) {
-    if (bag.number % 8 == 0) {  // with one bit per length, one byte has the lengths of eight bags
+    if (bag.number % 8 == 0) {  // with one bit per length, the first of eight bags writes the byte of all eight
       uint32_t bits = 0;
       for (int32_t k = 0; k < 8 && bag.number + k < column.bags; ++k)
         bits |= static_cast<uint32_t>(keys.offsets[i + k + 1] > keys.offsets[i + k]) << k;

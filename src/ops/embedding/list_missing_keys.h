@@ -1,4 +1,4 @@
-// Lists the keys of a batch that have no row: the host can then look up these keys elsewhere.
+// Lists the keys of a batch that have no row, so that the host can look up these keys elsewhere.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ __global__ void mark_batch_kernel(RowGroups groups, int32_t* marks) {
   for (int64_t run = thread_index(); run < runs; run += thread_count()) marks[groups.rows[groups.run_begin[run]]] = 1;
 }
 
-/// marks[0] is 0, so that sums[rows] + marks[rows] is the number of marked rows.
+/// Requires marks[0] = 0, so that the number of marked rows is sums[rows] + marks[rows].
 __global__ void group_marked_kernel(const int32_t* marks, const int32_t* sums, int64_t rows, RowGroups groups) {
   const int32_t marked = sums[rows] + marks[rows];
   const int64_t padding = rows - marked;

@@ -12,8 +12,8 @@ template <size_t Bytes>
 using Word = std::conditional_t<Bytes == 2, uint16_t,
                                 std::conditional_t<Bytes == 4, uint32_t, std::conditional_t<Bytes == 8, uint2, uint4>>>;
 
-/// Like store_fragment(), but with explicit wide stores: the compiler splits a conditional store in a loop into one
-/// store per element, which is four times slower.
+/// Like store_fragment(), but with explicit wide stores, because the compiler splits a conditional store in a loop into
+/// one store per element, which is four times slower.
 inline __device__ void store_word(void* to, uint16_t word) { *static_cast<uint16_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint32_t word) { *static_cast<uint32_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint2 word) {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreadsToFar)
       }
     }
   }
-  if (search.found && !all_fit) *search.found = 1;  // a benign race: every thread writes the same value
+  if (search.found && !all_fit) *search.found = 1;  // a benign race, because every thread writes the same value
 }
 
 /// Calls body.operator()<Width>(lanes) with the widest access that messages and y allow, up to 16 bytes of the wider

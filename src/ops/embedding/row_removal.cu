@@ -98,8 +98,8 @@ struct HasFate {
   __device__ bool operator()(int32_t row) const { return (fates[row] == Fate::leaves) == leaves; }
 };
 
-/// Selects the rows of [first, first + count) in ascending order: the rows with the fate `leaves`, or the other rows if
-/// `leaves` is false.
+/// Selects rows of [first, first + count) in ascending order: the rows with Fate::leaves if the argument `leaves` is
+/// true, otherwise all other rows.
 void select_rows(cudaStream_t stream, void* temporary, size_t& bytes, const Fate* fates, bool leaves, int64_t first,
                  int64_t count, int32_t* out, uint32_t* selected) {
   HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(static_cast<int32_t>(first)),

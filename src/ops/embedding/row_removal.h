@@ -17,7 +17,7 @@ enum class Fate : uint8_t { open, stays, leaves };
 /// Whether `step` is not before `other`; both are modulo 2^32.
 HCTR_HD inline bool not_before(uint32_t step, uint32_t other) { return step - other < 1u << 31; }
 
-/// unit * log2(1 + count), interpolated linearly between powers of two: the same integer on every device.
+/// unit * log2(1 + count), interpolated linearly between powers of two. Every device computes the same integer.
 HCTR_HD inline uint64_t scaled_log2(uint32_t count, uint32_t unit) {
   const uint64_t value = uint64_t{count} + 1;
   int whole = 0;

@@ -75,7 +75,8 @@ __device__ int32_t first_of_bag(const int32_t* bags, int32_t begin, int32_t end,
 /// Bag i, counted over all messages: by rank, then column, then sample.
 struct ReceivedBag {
   int32_t rank, bag;
-  int64_t merged, vector;  // bag number in the merged batch; index of the bag's vector in [ranks * samples, columns]
+  // merged: bag number in the merged batch; vector: index of the bag's vector in [ranks * samples, columns]
+  int64_t merged, vector;
 
   __device__ ReceivedBag(const MergeShape& shape, int64_t i) {
     const auto samples = static_cast<uint32_t>(shape.samples), of_rank = static_cast<uint32_t>(shape.columns) * samples;

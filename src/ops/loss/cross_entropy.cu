@@ -113,7 +113,7 @@ void launch_forward(Context& ctx, const char* name, const Terms& terms, double f
                     const Tensor& probability, const Gradients& gradients = {}) {
   const View<float, 2> of_rows = probability.matrix<float>();
   const int64_t count = (probability.rows() * terms.per_row() + kPartTerms - 1) / kPartTerms;
-  const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // belongs to the compute stream
+  const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // only for kernels on the compute stream
   const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   if (count <= 4 || !is_free || static_cast<size_t>(count) * sizeof(double) > memory.bytes())
     return cuda::launch(ctx, name, cuda::early({1, kLossThreads, 0}), cross_entropy_kernel<Terms, Gradients>,

@@ -48,8 +48,8 @@ HCTR_OP(void two_class_cross_entropy_backward(Context&, Tensor logits, Tensor la
                                               const TermWeights& = {}))
 
 /// loss[0] = 1 / (global_samples * labels) * sum over valid rows and labels j of t[j] * c(z, y); probability = 1 / (1 +
-/// exp(-z)). A label below -0.5 is missing: it adds 0, and the divisor still counts it. Shapes: logits, label and
-/// probability [batch, labels], t has one weight per label, loss [1].
+/// exp(-z)). A label below -0.5 is missing. A missing label adds 0, and the divisor still counts it. Shapes: logits,
+/// label and probability [batch, labels], t has one weight per label, loss [1].
 HCTR_OP(void multi_cross_entropy(Context&, Tensor logits, Tensor label, const std::vector<float>& t, Tensor loss,
                                  Tensor probability, const TermWeights& = {}))
 /// d_logits = weight * loss_scale * t[j] * (probability - y) / (global_samples * labels); 0 for a missing label.

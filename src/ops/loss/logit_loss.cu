@@ -28,8 +28,8 @@ int64_t packs_of_row(const LogitLayer& layer) {
   return packs;
 }
 
-/// Whether the fused kernel supports the layer. logit_loss() and logit_loss_backward() get the same arguments, hence
-/// the same result.
+/// Whether the fused kernel supports the layer. The result is the same in logit_loss() and logit_loss_backward(),
+/// because both get the same arguments.
 bool fits_one_kernel(const LogitLayer& layer, const std::optional<LogitSum>& sum) {
   bool fits = layer.y.rows() > 0 && (!sum || sum->terms.size() <= kMostTerms);
   dispatch_float(layer.y.dtype(), [&]<class T>() {

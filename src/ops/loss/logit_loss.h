@@ -39,7 +39,7 @@ struct LogitTarget {
 /// Scratch memory of a layer with inputs of these widths. Also suffices for concat_linear_backward().
 TensorSpec logit_loss_scratch(int64_t rows, const std::vector<int64_t>& widths);
 
-/// Computes the layer, the sum (none: the logits are y), the loss and all gradients. Equals this sequence:
+/// Computes the layer, the sum, the loss and all gradients. Without a sum, the logits are y. Equals this sequence:
 /// concat_linear(), or linear() for one input; add(); binary_cross_entropy() with its gradient, copied to d_terms;
 /// concat_linear_backward(). logit_loss() completes y, the logits, the loss, the probability and the gradient of the
 /// logits. logit_loss_backward() completes all other results; its arguments must be those of logit_loss(), unchanged.

@@ -42,7 +42,7 @@ template <class T>
 struct LogitPass {
   LogitInput<T> inputs[kMostConcatParts];
   int first_pack[kMostConcatParts + 1];  // first pack of each input, among the packs of a row
-  int count, lane_bits;                  // number of inputs; log2 of the threads per group
+  int count, lane_bits;                  // count: number of inputs; lane_bits: log2 of the threads per group
   const T* bias;
   LogitColumn<T> y, logits, d_logits;
   LogitColumn<const T> terms[kMostTerms];  // terms[of_layer] is y

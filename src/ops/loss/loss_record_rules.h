@@ -18,7 +18,8 @@ HCTR_HD inline void add_to_record(float loss, const StepState& state, bool spoil
     total.skipped_in_row = scale->skipped > total.skipped ? total.skipped_in_row + 1 : 0;
     total.skipped = scale->skipped;
   }
-  // The update of the preceding step set the flag. The number of that step plus 1 is state.step.
+  // The update of the preceding step, state.step - 1, set the flag. total.spoiled stores the number of that step plus
+  // 1.
   if (spoiled && finite && total.stopped == 0 && total.spoiled == 0) total.spoiled = state.step;
   if (!stop) return;
   if (!finite && total.stopped == 0 && total.spoiled == 0) total.stopped = state.step + 1;

@@ -18,7 +18,7 @@ __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepSta
 /// Records an update whose result is infinite or NaN. To be called after each updated vector. A flag kept until the end
 /// would cost registers, and thus occupancy, in kernels bound by memory latency.
 __device__ inline void report_spoiled(bool finite, const StepState* state) {
-  if (!finite && state->spoiled) *state->spoiled = 1;  // a benign race: every thread writes the same value
+  if (!finite && state->spoiled) *state->spoiled = 1;  // a benign race, because every thread writes the same value
 }
 
 }  // namespace hctr::ops

@@ -178,7 +178,7 @@ struct FtrlRule : RuleDefaults {
   static float start(const Optimizer& o, int state) { return state == 0 ? o.initial : 0; }
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
-    // uses |g|, a lower bound of sqrt(n'), because g^2 may underflow to 0
+    // at least |g|, a lower bound of sqrt(n'), because g^2 may underflow to 0
     const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;
     const float threshold = s.rate * o.lambda1 / q;
     const bool at_zero = w == 0;

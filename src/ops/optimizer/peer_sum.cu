@@ -58,7 +58,7 @@ __global__ void sum_half_kernel(float* mine, float* theirs, int64_t begin, int64
     single = max(whole * 4, begin);
   }
   all_fit = add_peer_words(mine, theirs, single, end, search.largest) && all_fit;
-  if (search.found && !all_fit) *search.found = 1;  // a benign race: every thread writes the same value
+  if (search.found && !all_fit) *search.found = 1;  // a benign race, because every thread writes the same value
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(ConcurrentRows, ReadersSeeWholeRowsWhileAWriterAddsChangesAndRemoves) {
   ConcurrentRows map(kWords, 0);
   std::atomic<bool> done{false};
   std::atomic<int64_t> torn{0}, lost{0}, backwards{0};
-  for (int64_t key = 0; key < kKeys; key += 2) map.put(key, row_of(kWords, 1).data());  // those stay
+  for (int64_t key = 0; key < kKeys; key += 2) map.put(key, row_of(kWords, 1).data());  // the even keys stay
   const auto read = [&](uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<uint32_t> last(kKeys), rows(100 * kWords);

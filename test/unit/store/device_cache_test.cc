@@ -54,7 +54,7 @@ class ChangingRows {
   /// Sets the number of all keys; keys selected by `goes` lose their rows.
   uint64_t set_all(int number, const std::function<bool(int64_t)>& goes = [](int64_t) { return false; }) {
     const std::lock_guard lock(mutex_);
-    ++updates_;  // an odd count: a change is in progress; no cache has this count
+    ++updates_;  // an odd count says that a change is in progress; no cache has this count
     for (auto& table : numbers_)
       for (size_t key = 0; key < table.size(); ++key) table[key] = goes(static_cast<int64_t>(key)) ? 0 : number;
     return ++updates_;
@@ -376,7 +376,7 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
     stream.ref().synchronize();
     return std::pair(have[0], have[kSmall]);
   };
-  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // all rows of the previous update: no key was missing
+  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // all rows of the previous update, because no key was missing
   EXPECT_EQ(ask(0), std::pair(200004.0f, 0.5f));
   EXPECT_EQ(cache.statistics().bypassed, 1);
   cache.update(AllChanges(source).updates, update);
@@ -395,7 +395,7 @@ TEST_P(DeviceCacheTest, AnErrorOfTheSourceIsThrownByTheLookUp) {
   const std::vector<int64_t> keys = {4};
   const CacheRequest request{.keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
   const auto ask = [&] { cache.lookup({&request, 1}, stream.ref(), CacheMisses::answered); };
-  for (int i = 0; i < 40; ++i)  // more lookups than sessions: each failed lookup must free its session
+  for (int i = 0; i < 40; ++i)  // more lookups than sessions, because each failed lookup must free its session
     EXPECT_NE(message_of(Kind::io, ask).find("no answer"), std::string::npos);
 }
 

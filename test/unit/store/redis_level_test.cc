@@ -226,7 +226,7 @@ TEST_F(RedisLevels, WhatIsLostBelowIsAnErrorAndNoDefaultRow) {
   const auto table = level.table("m/t/0", 3, 0);
   const LevelRows plain = put_keys(*table, 100, 1);
   servers.kill(0);
-  servers.start(0);  // empty
+  servers.start(0);  // the restarted server has no rows
   EXPECT_NE(message_of(Kind::io, [&] { count_right(*table, 100, plain); }).find("has lost rows"), std::string::npos);
   servers.kill(0);
   options.timeout_ms = 50;
@@ -330,7 +330,7 @@ TEST_F(RedisLevels, ReadsAndWritesTheHashesOfTheOriginal) {
                               hash),
               "1");
   }
-  EXPECT_EQ(servers.cli(0, "dbsize"), "8");  // they stay
+  EXPECT_EQ(servers.cli(0, "dbsize"), "8");  // the rows stay
   RedisLevel level(options, true);
   const auto table = level.adopt("wdl/deep/7", 3);
   EXPECT_EQ(table->size(), 100);

@@ -162,7 +162,7 @@ TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
   for (int number = 0; number < kills; ++number) {
     int pipe[2];
     ASSERT_EQ(::pipe(pipe), 0);
-    // The writer runs in a new program: threads of RocksDB do not survive fork().
+    // The writer runs in a new program, because threads of RocksDB do not survive fork().
     const std::string folder = options.folder.string(), descriptor = std::to_string(pipe[1]);
     // with gtest's shard variables, the child could skip its test
     for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(share);

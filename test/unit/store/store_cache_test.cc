@@ -134,7 +134,7 @@ TEST_P(StoreCacheTest, AnswersAreThoseOfTheStoreThroughUpdatesAndVersions) {
   EXPECT_GT(statistics.misses, 0);
   EXPECT_LT(statistics.misses, statistics.asked / 2);
   EXPECT_GT(statistics.updated, 0);
-  cache.activate("1");  // back again
+  cache.activate("1");  // returns to version 1
   Request request(random);
   request.ask(cache, GetParam(), stream);
   EXPECT_TRUE(request.equals(StoreReading(store.view("ctr"))));

@@ -73,7 +73,7 @@ TEST(DeltaAssembler, GivesEachDeltaOnceAndInOrderHoweverMessagesCome) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 200; ++round) {
     Messages messages;
-    std::vector<std::pair<int32_t, std::string>> all;  // with partitions
+    std::vector<std::pair<int32_t, std::string>> all;  // messages with the partitions that carry them
     for (int64_t i = 1; i <= 6; ++i)
       for (const std::string& message : messages.delta(i * 10, i * 10 - 10)) {
         all.emplace_back(static_cast<int32_t>(random() % 3), message);

@@ -138,7 +138,7 @@ TEST(ProfileReport, ProductsInFp8AreHeldAgainstTheirOwnRate) {
 }
 
 TEST(ProfileReport, SharesOfACeilingAreThoseOfTheSlowerOne) {
-  // 2 ms of GEMMs and 6 ms of memory traffic: memory bandwidth is the limit.
+  // 2 ms of GEMMs and 6 ms of memory traffic, so memory bandwidth is the limit.
   const std::string sentence = bottleneck_of({.flops = 0.2e9, .bytes = 60e6});
   EXPECT_NE(sentence.find("at 75 % of the speed of a copy"), std::string::npos) << sentence;
 }

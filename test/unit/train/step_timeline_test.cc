@@ -31,8 +31,8 @@ std::vector<True> step_of_short_parts() {
     if (i == 3) parts.push_back({Span::On::exchange, "lookup", 18 * us, parts.size() - 2});
     if (i == 20) parts.push_back({Span::On::exchange, "update", 30 * us, parts.size() - 1});
     True part{Span::On::compute, "layer" + std::to_string(i), (2 + 0.4 * (i * 7 % 11)) * us};
-    if (i == 5) part.waits_for = 5;    // the lookup
-    if (i == 22) part.waits_for = 23;  // the update
+    if (i == 5) part.waits_for = 5;    // waits for the lookup
+    if (i == 22) part.waits_for = 23;  // waits for the update
     parts.push_back(part);
   }
   return parts;
@@ -76,7 +76,8 @@ class Gpu {
     double end = 0;
     for (const auto& [on, at] : clock)
       if (on != Span::On::prepare) end = std::max(end, at);
-    // The period is the time between two begin events. Both have the same delay, so it needs no correction.
+    // The period is the time between two begin events. Both begin events have the same delay, so the period needs no
+    // correction.
     sample.period = end + kTail;
     for (Span& span : sample.recorded) {
       span.begin -= *origin;

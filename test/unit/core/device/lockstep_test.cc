@@ -1,4 +1,4 @@
-// Lockstep launches: every queue keeps its order, and launches are merged where the order allows it.
+// In lockstep launches, every queue keeps its order, and launches are merged where the order allows it.
 #include "core/device/lockstep.h"
 
 #include <gtest/gtest.h>

@@ -76,7 +76,7 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
       program.run();
     };
     EXPECT_EQ(message_of(Kind::config, run), "mine");
-    stream.synchronize();  // must not throw: the stream is still usable
+    stream.synchronize();  // must not throw, because the stream is still usable
   }
 }
 
@@ -125,8 +125,9 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // First runs numbers[1] += 2 * numbers[0] and numbers[2] += numbers[1]. Then a recorded program runs numbers[2]
-      // += 10 * numbers[0] before numbers[3] += 2 * numbers[2], and an unrecorded program runs it afterwards.
+      // First add() runs numbers[1] += 2 * numbers[0] and numbers[2] += numbers[1]. Then come numbers[2] += 10 *
+      // numbers[0] ("second") and numbers[3] += 2 * numbers[2] ("outside"): "second" runs before "outside" in a
+      // recorded program, and after "outside" in an unrecorded program.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);

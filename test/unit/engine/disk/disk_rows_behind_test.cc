@@ -45,7 +45,7 @@ void expect_versions(const DiskRows& disk, const std::map<int64_t, int64_t>& ver
   }
 }
 
-/// Limits the file size of this process during its lifetime: writes beyond the limit fail.
+/// Limits the file size of this process during its lifetime, so that writes beyond the limit fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -75,7 +75,7 @@ RowMemoryLimits behind_limits(const TemporaryFolder& folder, int64_t rows) {
 /// Readahead runs while rows are evicted, fetched, and evicted again with another version.
 TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   const TemporaryFolder folder;
-  // With little free space (2500), rows are written to scattered free records, and rows are compacted.
+  // With little free space (2500), rows are written to scattered free records, and are compacted.
   for (const int64_t room : {2500, 20000}) {
     SCOPED_TRACE(room);
     RowMemory budget(Device{}, behind_limits(folder, room));

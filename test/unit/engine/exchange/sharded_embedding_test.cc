@@ -165,7 +165,7 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
       const ShardedOutcome straight = run_sharded(ranks, run);
       EXPECT_EQ(straight.straight, possible);
       for (const VectorsGo go : {VectorsGo::to_parts, VectorsGo::sent, VectorsGo::to_hosts, VectorsGo::to_ranks}) {
-        if (go == VectorsGo::to_hosts && ranks == 2) continue;  // one host
+        if (go == VectorsGo::to_hosts && ranks == 2) continue;  // both ranks are on one host
         run.go = go;
         const ShardedOutcome outcome = run_sharded(ranks, run);
         expect_equal(straight, outcome);

@@ -81,7 +81,7 @@ class ThreadComm : public HostComm {
 struct ShardedRun {
   PlacementRule kind = PlacementRule::localized;
   TableSpec spec;
-  int most_keys = 3;                  ///< per bag
+  int most_keys = 3;                  ///< maximum number of keys per bag
   std::vector<int64_t> slot_sizes{};  ///< sizes of slots with direct keys
   std::vector<Bags> batches{};
   /// Gradients [step] of [samples, columns, dim]. If empty, gradients are computed from the vectors, so that a
@@ -280,7 +280,7 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
         throw;
       }
     });
-  } catch (const Error&) {  // may be a follow-up error of another rank: throws the original error
+  } catch (const Error&) {  // may be a follow-up error of another rank, so throw the original error
     throw Error(group.failure()->error);
   }
   return outcome;

@@ -44,7 +44,7 @@ using UniqueExchangeOnDevice = OnDevice;
 
 struct ExpectedBytes {
   int64_t unique = 0;       // bytes of unique keys and their vectors
-  int64_t occurrences = 0;  // bytes without deduplication: each occurrence of a key, and a vector per bag
+  int64_t occurrences = 0;  // bytes if every occurrence of a key were sent, and a vector per bag
 };
 
 /// Computes the bytes from the data. `per_host`: ranks per host. `sums`: hosts sum gradients by key before sending.

@@ -98,7 +98,8 @@ TEST(PlanTest, ASlotThatOutweighsTheRestIsSpreadWhereThatIsAllowed) {
 
 constexpr MachineSpeeds kSlowLink{.link = 1e9, .rows = 100e9};
 
-TEST(PlanTest, ASlotWithOneKeyIsNotSpreadOverASlowLink) {  // because each rank would have to send vectors of the slot
+// If the slot were sharded, each rank would have to send vectors of the slot.
+TEST(PlanTest, ASlotWithOneKeyIsNotSpreadOverASlowLink) {
   EXPECT_EQ(owners(problem(4, {table(slots_with({1}), PlacementRule::automatic)}, kSlowLink)), Owners({0}));
 }
 

@@ -50,7 +50,7 @@ class PlainTable {
   struct Row {
     std::vector<PlainWeight> elements;
     int64_t last = 1;                               // for lazy updates: the last step that updated the row
-    double sum = 0;                                 // row-wise AdaGrad
+    double sum = 0;                                 // the state of row-wise AdaGrad
     std::vector<double> numbers(int which) const {  // `which`: 0 for the vector, 1 or 2 for a state
       std::vector<double> out;
       for (const PlainWeight& x : elements) out.push_back(which == 0 ? x.w : x.state[which - 1]);

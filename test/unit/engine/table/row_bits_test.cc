@@ -1,4 +1,4 @@
-// The number of bits for sorting by row number: a recorded sort must cover rows that are added later.
+// The number of bits for sorting by row number. A recorded sort must cover rows that are added later.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -149,7 +149,7 @@ TEST_F(TableDiskLaterTest, WithoutMemoryForThemTheyAreReadAtOnceAndTheReasonIsSa
   }
 }
 
-/// With several ranks a step fails instead of waiting: other ranks would run into a timeout.
+/// With several ranks a step fails instead of waiting, because other ranks would run into a timeout.
 TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
   TableSpec spec = this->spec();
   spec.ranks = 2;

@@ -190,7 +190,7 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
 }
 
 /// The rows in the budget, together with those of batches in progress, fill the index to its maximum load. The index
-/// holds no more: when rows are fetched, the rows evicted for them leave the index first.
+/// holds no more, because the rows that are evicted for fetched rows leave the index first.
 TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   TableSpec spec = disk_spec();
   spec.dim = 512;
@@ -206,7 +206,7 @@ TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   EXPECT_GT(split.table->disk_use().read, 200);
 }
 
-/// Many short rows: the map of rows on disk exceeds the host budget.
+/// With many short rows, the map of rows on disk exceeds the host budget.
 TEST_F(TableDiskTest, AMapThatOutgrowsTheHostGoesOnOnTheDisk) {
   TableSpec spec = disk_spec();
   spec.dim = 4;
@@ -441,7 +441,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   spec.ranks = 2;
   TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   std::mt19937_64 random(3);
-  for (int t = 0; t < 10; ++t) {  // separate statements: the evaluation order of arguments is unspecified
+  for (int t = 0; t < 10; ++t) {  // separate statements, because the evaluation order of arguments is unspecified
     const auto gradients = random_floats(spec.samples * spec.columns() * spec.dim, random);
     rig.step(random_bags(spec, spec.samples, 3, 4000, random), gradients);
   }

@@ -203,7 +203,7 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     const Manifest last = read_manifest(folder / "iteration_000003");
     const StateArray* vectors = last.files.at(0).find("vectors");
     ASSERT_TRUE(vectors && vectors->from_base);
-    if (GetParam() == kCpu) {  // not on a GPU: its granules hold so many rows that all rows may have moved
+    if (GetParam() == kCpu) {  // not on a GPU, whose granules hold so many rows that all rows may have moved
       EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
     }
   }

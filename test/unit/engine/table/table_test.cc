@@ -86,7 +86,7 @@ TEST_P(TableTest, TheHostLearnsWhichKeysHaveRows) {
 }
 
 TEST_P(TableTest, AKeyThatFillsTheBatchIsSummedRight) {
-  // 20000 occurrences of one key: the reduction has three levels.
+  // With 20000 occurrences of one key, the reduction has three levels.
   TableSpec spec = small_spec(7, 1, 20000, 20016);
   spec.optimizer.kind = ops::Optimizer::Kind::sgd;
   TableRig rig(GetParam(), spec);

@@ -1,4 +1,4 @@
-// Rows on a device, in host memory and on disk. These tests use no table and train nothing: they only assign rows to
+// Rows on a device, in host memory and on disk. These tests use no table and train nothing; they only assign rows to
 // batches.
 #include "engine/tiers/row_tiers.h"
 

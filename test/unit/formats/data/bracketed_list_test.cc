@@ -86,7 +86,7 @@ TEST(BracketedList, WhatIsNoListOfValuesIsRefusedWithTheReason) {
   for (const char* cell : {"{'a': 1}", "{1: 0.5, 2: 3}", "{\"a\" : 1}"})
     EXPECT_EQ(problem_of(cell), "the value is a map; expected a list") << cell;
   EXPECT_EQ(problem_of("[0 1 2 ... 97 98 99]"), "NumPy abbreviated the list with '...'");
-  // incomplete at any position: must not crash
+  // a text that ends too early must not crash the parser
   for (const char* cell : {"[np.int64(", "np.(", "b'", "['", "'", "[,'", "{:"}) {
     BracketedList list;
     list.read(cell, 0);

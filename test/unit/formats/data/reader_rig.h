@@ -17,7 +17,7 @@ struct ReadBatch {
   std::vector<float> label, dense;
   std::vector<std::vector<int32_t>> offsets;
   std::vector<std::vector<int64_t>> keys;
-  std::vector<PackedKeys> packed;  // as stored
+  std::vector<PackedKeys> packed;  // the keys as stored in the batch
 };
 
 /// The reader under test with its memory.

@@ -277,7 +277,7 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
     std::string text;
     int64_t line = 0;
     for (const Row& row : random_rows(section, kRows, 3, 1000, true)) {
-      if (++line % 11 == 0) text += line % 2 ? "\n" : "\r\n";  // no rows
+      if (++line % 11 == 0) text += line % 2 ? "\n" : "\r\n";  // an empty line, which is not a row
       bool first = true;
       for (const auto* numbers : {&row.label, &row.dense})
         for (const float number : *numbers) text += cat(std::exchange(first, false) ? "" : ",", number);

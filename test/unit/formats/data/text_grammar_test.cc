@@ -78,7 +78,7 @@ TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
     const size_t length = (draw = mix64(draw)) % 40;
     for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab \t"[(draw = mix64(draw)) % 12];
     const size_t size = text.size();
-    // a copy of exact size: AddressSanitizer detects reads past the end
+    // a copy of exact size, so that AddressSanitizer detects reads past the end
     const std::vector<char> exact(text.begin(), text.end());
     RecordSplitter splitter(grammar);
     size_t last_end = 0;

@@ -105,7 +105,7 @@ TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
     train(next, 1, 3, 10);
     EXPECT_EQ(save(next, 3, 1), rows);
     EXPECT_TRUE(rows_in(3) == next.bytes());
-    // A loaded table cannot refer to a base that it was not loaded from: all rows are saved.
+    // A loaded table cannot refer to a base that it was not loaded from, so all rows are saved.
     save(next, 4);
     TableRig other(GetParam(), spec());
     load(other, from);

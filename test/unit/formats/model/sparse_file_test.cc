@@ -213,7 +213,7 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
                 [&](const SparseRows& some) { found.insert(found.end(), some.keys.begin(), some.keys.end()); });
     EXPECT_EQ(found, keys) << hashes;
   }
-  // Only one key width fits the size: no note is logged, whatever the config says.
+  // Only one key width fits the size, so no note is logged, whatever the config says.
   for (const int key_bytes : {0, 4, 8}) {
     write(folder / "x", wide + packed(int64_t{104}, 1.0f));
     TestLog log;

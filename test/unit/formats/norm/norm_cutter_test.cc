@@ -155,7 +155,7 @@ TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
       for (Chunk chunk; again.next(chunk);) {
         find_norm_records(*info, chunk);
         while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i])
-          ++at;  // skips ranges in which no record begins: `again` does not return them
+          ++at;  // skips ranges in which no record begins, because `again` does not return them
         ASSERT_LT(at, begins.size());
         ASSERT_EQ(chunk.begin, begins[at++]) << i;
       }

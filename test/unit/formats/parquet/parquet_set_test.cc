@@ -383,7 +383,7 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   // Skipping a row does not change the rows around it.
   DataSection skip = named(2, {input_of("a", 2, 3, 6)});
   skip.bad_records = BadRecordPolicy::skip;
-  skip.slot_size_array = {0, 0};  // zero sizes: no key offsets, but negative keys are invalid
+  skip.slot_size_array = {0, 0};  // with zero sizes, keys have no offsets, but negative keys are invalid
   auto rows = random_rows(skip, 9000, 8, 1000, true);
   auto columns = columns_of(rows, true);
   std::vector<Row> good;

@@ -55,7 +55,7 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
     for (const Integers integers : {Integers::dense, Integers::buckets, Integers::both})
       for (const int64_t buckets : {0, 1000})
         for (const int key_bytes : {4, 8}) {
-          // Sanitizers skip most variants: Integers::both covers the code of the other two.
+          // Sanitizers skip most variants, because Integers::both covers the code of the other two.
           if (kSanitized && integers != Integers::both && (integers == Integers::buckets || key_bytes == 8)) continue;
           CriteoOptions options;
           options.inputs = {(folder / "in.tsv").string()};

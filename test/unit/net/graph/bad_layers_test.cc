@@ -258,7 +258,7 @@ TEST_P(BadLayers, FieldsThatDoNotFitTheTensors) {
   }
 }
 
-/// Sanitizers run one of five cases: fields of the same kind run the same code.
+/// Sanitizers run one of five cases, because fields of the same kind run the same code.
 constexpr size_t kEach = kSanitized ? 5 : 1;
 
 TEST_P(BadLayers, EveryFieldSpoilt) {

@@ -79,7 +79,7 @@ TEST(Clipping, ALossScaleDoesNotCount) {
            {{"g", {3}, 0, 0}, {"squares", {1}, 0, 0}},
            {.loss_scale = 4}});
     for (size_t i = 0; i < 3; ++i) t.perturb("g", i, 4.0 * static_cast<double>(i));
-    t.perturb("squares", 0, 16 * 25);  // the norm is 5: squares = 5^2 * loss_scale^2
+    t.perturb("squares", 0, 16 * 25);  // the norm is 5, so squares = 5^2 * loss_scale^2
     ops::clip_to_norm(t.ctx, 2.5f, t["squares"], t["g"]);
     t.fetch();
     EXPECT_EQ(t.values("g"), (std::vector<double>{0, 2, 4}));

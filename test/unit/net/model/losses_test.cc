@@ -127,7 +127,7 @@ TEST(Losses, ATensorThatNoLayerReadsHasGradientZero) {
   ASSERT_EQ(after.size(), 2u * 3 + 2 + 3 + 1);
   EXPECT_TRUE(std::equal(after.begin(), after.begin() + 8, before.begin()));
   EXPECT_EQ(std::vector<float>(after.begin() + 8, after.end()), alone);
-  // Columns 1 and 2 of "ab" feed only the unread tensor: their weights and biases do not change.
+  // The weights and biases of columns 1 and 2 of "ab" do not change, because these columns feed only the unread tensor.
   const auto first = weights_after(plain, 0), last = weights_after(plain, 3);
   for (size_t i = 0; i < 12; ++i) EXPECT_EQ(first[i] != last[i], i % 3 == 0) << i;
 }

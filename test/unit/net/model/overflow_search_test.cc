@@ -1,4 +1,4 @@
-// A layer after an embedding checks the embedding gradient for overflow: a step is skipped even if only this gradient
+// A layer after an embedding checks the embedding gradient for overflow. A step is skipped even if only this gradient
 // overflows.
 #include <gtest/gtest.h>
 

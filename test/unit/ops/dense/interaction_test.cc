@@ -89,8 +89,8 @@ TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
       }
 }
 
-// TF32 has 10 fraction bits: operands have a relative error of at most 2^-11, and sums of 16 to 128 products an error
-// of a few times 2^-11 of the largest possible product.
+// TF32 has 10 fraction bits, so operands have a relative error of at most 2^-11, and sums of 16 to 128 products an
+// error of a few times 2^-11 of the largest possible product.
 TEST(InteractionOp, Tf32IsNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
   Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 1, .seed = 7});
@@ -153,7 +153,7 @@ OP_TEST(InteractionThroughRelu) {
   });
 }
 
-/// Only f32: sums of rounded values would differ from the reference.
+/// Only f32, because sums of rounded values would differ from the reference.
 OP_TEST(InteractionThroughReluWithSums) {
   row("dlrm", behind_relu_inputs(9, 26, 32));
   row("odd sizes", behind_relu_inputs(70, 6, 11));

@@ -130,7 +130,7 @@ void cross_gate_rows(auto& test, int layers) {
   test.rounding(Rounding::stages);
 }
 
-/// The output for the sum over all layers is t0 itself, as in the layer.
+/// The gradient of x, summed over all layers, overwrites t[0], as in the layer.
 void first_cross_gate_cases(auto& test, int layers) {
   cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {

@@ -1,4 +1,4 @@
-// Vectors written to another device's memory: the kernels use fewer threads, and each thread writes several vectors.
+// Vectors written to another device's memory. The kernels use fewer threads, and each thread writes several vectors.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -51,8 +51,9 @@ using Identity = std::pair<int64_t, int32_t>;
 /// Identity number n = 0, 1, ...: each key in two slots.
 Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), static_cast<int32_t>(n % 2)}; }
 
-/// `workers` threads look up the identities (n * 7 + worker) % distinct, each thread like the blocks of a kernel: first
-/// all searches of a block, then its new rows, then waiting for other rows. New rows are numbered from rows_before + 1.
+/// `workers` threads look up the identities (n * 7 + worker) % distinct. Each thread works like the blocks of a kernel:
+/// first all searches of a block, then its new rows, then waiting for other rows. New rows are numbered from
+/// rows_before + 1.
 std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct,
                                           const Keys& kind, uint32_t rows_before) {
   const uint64_t entries = table.size();

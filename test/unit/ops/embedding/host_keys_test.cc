@@ -373,8 +373,8 @@ TEST(HostKeys, TakeNoMoreThanTheirBytes) {
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {static_cast<int64_t>(64 * r + b)};
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 128}, 128));
-    // Long bags of few keys: the message has one vector per key. If only the owner may sum bags, it has one vector per
-    // bag.
+    // For long bags of few keys, the message has one vector per key. If only the owner may sum bags, it has one vector
+    // per bag.
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {1, 2, 3, 1, 2};
     EXPECT_EQ(sent(bags, {5}), std::pair(size_t{1 + 3 + (128 + 5 * 128) / 8}, 3));

@@ -542,7 +542,7 @@ TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
         std::vector<float> others = values;
         if (apart) std::fill_n(others.begin() + (begin - values.begin()), end - begin, NAN);
         std::vector<float> mine(begin, end);
-        mine.push_back(0);  // keeps the buffer non-empty: an owner may have no part
+        mine.push_back(0);  // keeps the buffer non-empty, because an owner may have no part
         const ValuesOnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values),
             y(device, std::vector<float>(dy_values.size(), NAN)), back(device, std::vector<float>(values.size(), NAN)),
             own_back(device, std::vector<float>(mine.size(), NAN));

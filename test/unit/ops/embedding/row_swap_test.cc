@@ -148,7 +148,7 @@ TEST_P(RowSwapTest, SwapsRowsOfAnyWidth) {
 }
 
 TEST_P(RowSwapTest, PlacesMarksAndHalves) {
-  // Rows 1 to 4, of which 1 and 3 were swapped: memory slot 1 contains row 3.
+  // Rows 1 to 4, of which 1 and 3 were swapped, so memory slot 1 contains row 3.
   const Buffer numbers = upload<int32_t>({0, 3, 2, 1, 4}), places = upload<int32_t>({0, 1, 2, 3, 4}),
                moved = upload<int32_t>({1, 3});
   ops::note_places(*ctx_, words(moved), 2, words(numbers), reinterpret_cast<int32_t*>(places.data()));

@@ -87,7 +87,7 @@ class F32ProductTest : public testing::TestWithParam<F32Param> {
   Shape result() const { return {shape().m, shape().n}; }
 };
 
-/// Runs the three GEMMs of a layer twice: the results equal the reference within rounding, and both runs are equal bit
+/// Runs the three GEMMs of a layer twice. The results equal the reference within rounding, and both runs are equal bit
 /// for bit.
 TEST_P(F32ProductTest, IsTheSumAndTheSameAgain) {
   HCTR_SKIP_WITHOUT_GPU();

@@ -43,7 +43,7 @@ OP_TEST(GradientThroughRelu) {
   });
 }
 
-/// Only f32: sums of rounded values would differ from the reference.
+/// Only f32, because sums of rounded values would differ from the reference.
 OP_TEST(GradientThroughReluWithSums) {
   relu_rows(*this);
   f32_only();

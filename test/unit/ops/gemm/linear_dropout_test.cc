@@ -122,8 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      LayerCase{"its third", 2048, 256, 128}, LayerCase{"parts of tiles", 333, 70, 72}),
                      testing::Values(DType::f16, DType::bf16, DType::f32)));
 
-/// TF32 has 10 fraction bits, and the matrix instruction truncates the others: the magnitude of operands shrinks by a
-/// relative error of at most 2^-10.
+/// TF32 has 10 fraction bits, and the matrix instruction truncates the others, so the magnitude of operands shrinks by
+/// a relative error of at most 2^-10.
 TEST(FusedProductsInTf32, AreNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
   Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 2, .seed = 7});

@@ -21,7 +21,7 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 /// The wgrad is deferred to the end of the backward pass, so a GPU computes it in the shared kernel where possible. The
 /// shapes cover the kernel's tiles of 128 x 128 (in TF32 256 x 128 or 128 x 256) and its steps of 64 samples (32 in f32
 /// and TF32). A block has at least four steps in f32, and 16 in TF32. Some results have rows that are no multiple of 16
-/// bytes: they are dense, and only d_y is padded.
+/// bytes, because they are dense, and only d_y is padded.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
   also_in_tf32();

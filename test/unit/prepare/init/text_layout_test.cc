@@ -62,7 +62,7 @@ TEST(TextLayout, NamesAboveNumbersAreNoRow) {
   EXPECT_EQ(refused("a,b,the label\n1,x,0\n2,y,1\n", "3"),
             "--label 3: the first line contains column names; name the column: --label 'the label'");
   EXPECT_NE(refused("a,b,y\n?,x,0\n2,y,\n", "3").find("name the column: --label y"), std::string::npos);
-  // Text above text, or a missing value above numbers, may be data: no header is guessed.
+  // Text above text, or a missing value above numbers, may be data, so no header is guessed.
   EXPECT_FALSE(guess_layout("x,y\nx,z\n", "2").header);
   EXPECT_FALSE(guess_layout("?,y\n3,z\n", "2").header);
 }
