@@ -62,19 +62,19 @@ struct GatedMemory {
   }
   __device__ void init_barriers() const {
     for (int s = 0; s < Tiles::kStages; ++s) {
-      init_barrier(full + s, 1);
-      init_barrier(empty + s, Tiles::kGroups);
+      mbarrier_init(full + s, 1);
+      mbarrier_init(empty + s, Tiles::kGroups);
     }
     for (int p = 0; p < 2; ++p) {
-      init_barrier(told + p, 1);
-      init_barrier(mask_used + p, Tiles::kConsumers + Tiles::kGroups);
+      mbarrier_init(told + p, 1);
+      mbarrier_init(mask_used + p, Tiles::kConsumers + Tiles::kGroups);
     }
     for (int g = 0; g < Tiles::kGroups; ++g) {
-      init_barrier(fetched + g, 1);
-      init_barrier(finished + g, 128);
-      init_barrier(summed + g, 128);
+      mbarrier_init(fetched + g, 1);
+      mbarrier_init(finished + g, 128);
+      mbarrier_init(summed + g, 128);
     }
-    fence_barrier_init();
+    fence_mbarrier_init();
   }
 };
 
@@ -96,22 +96,22 @@ __device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int
   };
   for (int turn = 0;; ++turn) {
     const int p = turn % 2;
-    wait_for(shared.told + p, parity_of(turn));
+    mbarrier_wait(shared.told + p, parity_of(turn));
     const int tile = shared.tile[p];
-    arrive(shared.mask_used + p);
+    mbarrier_arrive(shared.mask_used + p);
     if (tile < 0) return;
     const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
-    arrive_and_expect(shared.fetched + group, 2 * Tiles::kMatrixBytes);
+    mbarrier_arrive_expect_tx(shared.fetched + group, 2 * Tiles::kMatrixBytes);
     each_box([&](int which, int i, std::byte* box) {
-      load_box(box, maps.in[which], column + i * Tiles::kColumns, row, shared.fetched + group);
+      tma_load(box, maps.in[which], column + i * Tiles::kColumns, row, shared.fetched + group);
     });
-    wait_for(shared.finished + group, static_cast<uint32_t>(turn % 2));
+    mbarrier_wait(shared.finished + group, static_cast<uint32_t>(turn % 2));
     each_box([&](int which, int i, const std::byte* box) {
-      store_box(maps.out[which], column + i * Tiles::kColumns, row, box);
+      tma_store(maps.out[which], column + i * Tiles::kColumns, row, box);
     });
-    commit_stores();
-    if constexpr (kSums) wait_for(shared.summed + group, static_cast<uint32_t>(turn % 2));
-    wait_for_stores();
+    tma_store_commit_group();
+    if constexpr (kSums) mbarrier_wait(shared.summed + group, static_cast<uint32_t>(turn % 2));
+    tma_store_wait_read();
   }
 }
 
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   hctr::cuda::start_early();
 
   if (threadIdx.x < 128) {
-    give_registers<120>();
+    setmaxnreg_dec<120>();
     const int warp = static_cast<int>(threadIdx.x) / 32;
     if (threadIdx.x == 0)
       load_tiles<Tiles>(maps.operands, shape, queue, shared);
@@ -190,29 +190,29 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     return;
   }
 
-  take_registers<192>();
+  setmaxnreg_inc<192>();
   const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
   RingPosition<Tiles> at;
   for (int turn = 0;; ++turn) {
     const int p = turn % 2;
-    wait_for(shared.told + p, parity_of(turn));
+    mbarrier_wait(shared.told + p, parity_of(turn));
     const int tile = shared.tile[p];
     if (tile < 0) break;
     const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
     const ColumnBiases<Tiles, End> biases(end, column, thread);
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
-    wait_for(shared.fetched + group, static_cast<uint32_t>(turn % 2));
+    mbarrier_wait(shared.fetched + group, static_cast<uint32_t>(turn % 2));
     finish_gates<Tiles>(end, thread, biases, d, shared, group);
-    fence_for_stores();
-    arrive(shared.finished + group);
-    arrive(shared.mask_used + p);
+    fence_proxy_async();
+    mbarrier_arrive(shared.finished + group);
+    mbarrier_arrive(shared.mask_used + p);
     if constexpr (End::kSums) {
-      synchronize_group(1 + group, 128);
+      bar_sync(1 + group, 128);
       if (row < shape.m)
         sum_columns<Tiles>(shared.matrix(group, 1), thread, shape.n - column,
                            end.sums + int64_t{row / 64} * shape.n + column);
-      arrive(shared.summed + group);
+      mbarrier_arrive(shared.summed + group);
     }
   }
 }

@@ -121,15 +121,15 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
   }
   const int k = c.step++ * Tiles::kDepth;
   std::byte* const to = shared.ring + stage * Tiles::kStageBytes;
-  arrive_and_expect(shared.full + stage, Tiles::kStageBytes);
+  mbarrier_arrive_expect_tx(shared.full + stage, Tiles::kStageBytes);
   if constexpr (Tiles::kTransposedA)
-    load_box(to, p.map_a(c.tile), c.tile.m, k, shared.full + stage);
+    tma_load(to, p.map_a(c.tile), c.tile.m, k, shared.full + stage);
   else
 #pragma unroll
     for (int box = 0; box < Tiles::kDepth / Tiles::kDepthOfBox; ++box)
-      load_box(to + box * Tiles::kM * kBoxRow, p.map_a(c.tile), k + box * Tiles::kDepthOfBox, c.tile.m,
+      tma_load(to + box * Tiles::kM * kBoxRow, p.map_a(c.tile), k + box * Tiles::kDepthOfBox, c.tile.m,
                shared.full + stage);
-  load_box(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
+  tma_load(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
 }
 
 /// Offset in a stage of the first element of operand `a` that a thread reads: column first_k of row first_m + lane_m,
@@ -348,7 +348,7 @@ struct F32Product {
   __device__ const CUtensorMap& map_a(const Tile&) const { return a; }
   __device__ const CUtensorMap& map_b(const Tile&) const { return b; }
   __device__ void prefetch_maps(int thread) const {
-    if (thread == 0) prefetch_map(a), prefetch_map(b);
+    if (thread == 0) prefetch_tensormap(a), prefetch_tensormap(b);
   }
 
   template <class Tiles>
@@ -371,8 +371,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   TilePieces pieces(p.division, block, blocks);
   if (thread == 0) {
     for (int s = 0; s < Tiles::kStages; ++s)
-      init_barrier(shared.full + s, 1), init_barrier(shared.empty + s, Tiles::kWarps);
-    fence_barrier_init();
+      mbarrier_init(shared.full + s, 1), mbarrier_init(shared.empty + s, Tiles::kWarps);
+    fence_mbarrier_init();
     *shared.copies = {pieces, {}, 0, 0};
     for (int s = 0; s < Tiles::kStages; ++s) load_next_step<Tiles>(p, shared, s);
   }
@@ -391,17 +391,17 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     float sums[Tiles::kRows][Tiles::kColumns] = {};
     for (int step = piece.first; step < piece.last; ++step, ++count) {
       const int stage = count % Tiles::kStages;
-      wait_for(shared.full + stage, count / Tiles::kStages % 2);
+      mbarrier_wait(shared.full + stage, count / Tiles::kStages % 2);
       add_step<Tiles>(sums, of_a + stage * Tiles::kStageBytes, of_b + stage * Tiles::kStageBytes);
       // The TMA producer role rotates across warps to balance the load of the multiprocessor's quadrants. The stage of
       // the previous step is free once all warps have finished that step. The previous producer has then finished too.
       if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
         const int free = (count - 1) % Tiles::kStages;
-        wait_for(shared.empty + free, (count - 1) / Tiles::kStages % 2);
+        mbarrier_wait(shared.empty + free, (count - 1) / Tiles::kStages % 2);
         load_next_step<Tiles>(p, shared, free);
       }
       __syncwarp();
-      if (lane == 0) arrive(shared.empty + stage);
+      if (lane == 0) mbarrier_arrive(shared.empty + stage);
     }
 
     float own[Tiles::kOwnRows][Tiles::kColumns];

@@ -52,15 +52,15 @@ __device__ inline uint32_t parity_of(int turn) { return static_cast<uint32_t>(tu
 /// Starts the TMA copies of one step's operands.
 template <class Tiles>
 __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
-  arrive_and_expect(full, Tiles::kStageBytes);
-  load_box(to, maps.a, k, m, full);
+  mbarrier_arrive_expect_tx(full, Tiles::kStageBytes);
+  tma_load(to, maps.a, k, m, full);
   to += Tiles::kBytesA;
 #pragma unroll
   for (int i = 0; i < Tiles::kBoxesB; ++i) {
     if constexpr (Tiles::kTransposedB)
-      load_box(to + i * Tiles::kBoxBytesB, maps.b, n + i * Tiles::kColumns, k, full);
+      tma_load(to + i * Tiles::kBoxBytesB, maps.b, n + i * Tiles::kColumns, k, full);
     else
-      load_box(to, maps.b, k, n, full);
+      tma_load(to, maps.b, k, n, full);
   }
 }
 
@@ -69,7 +69,7 @@ template <class Tiles, class Memory, class Loaded>
 __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& shape, int m, int n, const Memory& shared,
                                  RingPosition<Tiles>& at, Loaded loaded) {
   for (int k = 0, step = 0; k < shape.k; k += Tiles::kDepth, ++step, at.advance()) {
-    wait_for(shared.empty + at.stage, at.parity ^ 1);
+    mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
     load_step<Tiles>(maps, m, n, k, shared.ring + at.stage * Tiles::kStageBytes, shared.full + at.stage);
     loaded(step);
   }
@@ -83,9 +83,9 @@ __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& s
                                   const Memory& shared) {
   const auto tell = [&](int turn, int tile) {
     const int p = turn % 2;
-    wait_for(shared.mask_used + p, parity_of(turn) ^ 1);
+    mbarrier_wait(shared.mask_used + p, parity_of(turn) ^ 1);
     shared.tile[p] = tile;
-    arrive(shared.told + p);
+    mbarrier_arrive(shared.told + p);
   };
   RingPosition<Tiles> at;
   int tile = queue.take();
@@ -105,17 +105,17 @@ __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& s
 template <class Tiles>
 __device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte* at, int group, bool first_step) {
   using T = typename Tiles::T;
-  uint64_t a = describe_matrix(at + group * kBoxBytes);
+  uint64_t a = matrix_descriptor(at + group * kBoxBytes);
   const std::byte* at_b = at + Tiles::kBytesA;
-  uint64_t b = Tiles::kTransposedB ? describe_transposed(at_b, kBoxBytes) : describe_matrix(at_b);
-  begin_products();
+  uint64_t b = Tiles::kTransposedB ? transposed_matrix_descriptor(at_b, kBoxBytes) : matrix_descriptor(at_b);
+  wgmma_fence();
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    multiply<T, Tiles::kN, false, Tiles::kTransposedB>(d, a, b, !first_step || k > 0);
+    wgmma<T, Tiles::kN, false, Tiles::kTransposedB>(d, a, b, !first_step || k > 0);
     a += 32 >> 4;
     b += (Tiles::kTransposedB ? 16 * kBoxRowBytes : 32) >> 4;
   }
-  commit_products();
+  wgmma_commit_group();
 }
 
 /// Computes a group's 64 rows of a tile. `at`: the pipeline position; advanced to the next tile's first stage.
@@ -125,14 +125,14 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const M
                                               RingPosition<Tiles>& at) {
   int before = -1;
   for (int k = 0; k < shape.k; k += Tiles::kDepth, at.advance()) {
-    wait_for(shared.full + at.stage, at.parity);
+    mbarrier_wait(shared.full + at.stage, at.parity);
     multiply_step<Tiles>(d, shared.ring + at.stage * Tiles::kStageBytes, group, k == 0);
-    wait_for_products<1>();
-    if (before >= 0 && thread == 0) arrive(shared.empty + before);
+    wgmma_wait_group<1>();
+    if (before >= 0 && thread == 0) mbarrier_arrive(shared.empty + before);
     before = at.stage;
   }
-  wait_for_products<0>();
-  if (thread == 0) arrive(shared.empty + before);
+  wgmma_wait_group<0>();
+  if (thread == 0) mbarrier_arrive(shared.empty + before);
 }
 
 /// Epilogue of a group's part of a tile; starts the TMA store of the result. `mask`, `biases`: the mask bits and the
@@ -144,8 +144,8 @@ __device__ __forceinline__ void finish_tile(const ProductMaps& maps, const Produ
                                             std::byte* result, Done finished) {
   finish_products<Tiles>(end, mask, biases, group, thread, d, result);
   finished();
-  fence_for_stores();
-  synchronize_group(1 + group, 128);
+  fence_proxy_async();
+  bar_sync(1 + group, 128);
   const int row = tile_m * Tiles::kM + 64 * group, column = tile_n * Tiles::kN;
   if (thread == 0) store_result<Tiles>(maps.result, maps.last, row, column, result);
   if constexpr (End::kSums)
@@ -163,43 +163,43 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   hctr::cuda::start_early();
 
   if (threadIdx.x < 128) {
-    if constexpr (Tiles::kGroups == 2) give_registers<120>();
+    if constexpr (Tiles::kGroups == 2) setmaxnreg_dec<120>();
     if (threadIdx.x == 0) {
       load_tiles<Tiles>(maps.operands, shape, queue, shared);
     } else if (threadIdx.x >= 32) {
       for (int turn = 0;; ++turn) {
         const int p = turn % 2;
-        wait_for(shared.told + p, parity_of(turn));
+        mbarrier_wait(shared.told + p, parity_of(turn));
         const int tile = shared.tile[p];
         if (tile < 0) return;
         end.template prepare<Tiles>(shape, tile / queue.columns, tile % queue.columns,
                                     static_cast<int>(threadIdx.x) - 32, shared.masks + p * Tiles::kMaskBytes,
                                     shared.biases + p * Tiles::kN);
-        arrive(shared.mask_ready + p);
+        mbarrier_arrive(shared.mask_ready + p);
       }
     }
     return;
   }
 
-  if constexpr (Tiles::kGroups == 2) take_registers<192>();
+  if constexpr (Tiles::kGroups == 2) setmaxnreg_inc<192>();
   const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
   std::byte* const result = shared.results + group * Tiles::kResultBytes;
   RingPosition<Tiles> at;
   for (int turn = 0;; ++turn) {
     const int p = turn % 2;
-    wait_for(shared.told + p, parity_of(turn));
+    mbarrier_wait(shared.told + p, parity_of(turn));
     const int tile = shared.tile[p];
     if (tile < 0) break;
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
-    if (thread == 0) wait_for_stores();  // the previous tile's stores have read `result`
-    wait_for(shared.mask_ready + p, parity_of(turn));
-    synchronize_group(1 + group, 128);
+    if (thread == 0) tma_store_wait_read();  // the previous tile's stores have read `result`
+    mbarrier_wait(shared.mask_ready + p, parity_of(turn));
+    bar_sync(1 + group, 128);
     finish_tile<Tiles>(maps, shape, end, tile / queue.columns, tile % queue.columns, group, thread, d,
                        shared.masks + p * Tiles::kMaskBytes, shared.biases + p * Tiles::kN, result,
-                       [&] { arrive(shared.mask_used + p); });
+                       [&] { mbarrier_arrive(shared.mask_used + p); });
   }
-  if (thread == 0) wait_for_stores();
+  if (thread == 0) tma_store_wait_read();
 }
 
 /// Single-tile variant without the tile scheduler: block i computes tile i. `columns`: tiles per row. The scheduler
@@ -210,9 +210,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   extern __shared__ std::byte dynamic_of_product[];
   const TileMemory<Tiles> shared(dynamic_of_product);
   if (threadIdx.x == 0) {
-    prefetch_map(maps.operands.a);
-    prefetch_map(maps.operands.b);
-    prefetch_map(maps.result);
+    prefetch_tensormap(maps.operands.a);
+    prefetch_tensormap(maps.operands.b);
+    prefetch_tensormap(maps.result);
     shared.init_barriers();
   }
   __syncthreads();
@@ -221,25 +221,25 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const int tile_m = static_cast<int>(blockIdx.x) / columns, tile_n = static_cast<int>(blockIdx.x) % columns;
   RingPosition<Tiles> at;
   if (threadIdx.x < 128) {
-    if constexpr (Tiles::kGroups == 2) give_registers<120>();
+    if constexpr (Tiles::kGroups == 2) setmaxnreg_dec<120>();
     if (threadIdx.x == 0) {
       load_tile<Tiles>(maps.operands, shape, tile_m * Tiles::kM, tile_n * Tiles::kN, shared, at, [](int) {});
     } else if (threadIdx.x >= 32) {
       end.template prepare<Tiles>(shape, tile_m, tile_n, static_cast<int>(threadIdx.x) - 32, shared.masks,
                                   shared.biases);
-      arrive(shared.mask_ready);
+      mbarrier_arrive(shared.mask_ready);
     }
     return;
   }
 
-  if constexpr (Tiles::kGroups == 2) take_registers<192>();
+  if constexpr (Tiles::kGroups == 2) setmaxnreg_inc<192>();
   const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
   float d[Tiles::kN / 2];
   multiply_tile<Tiles>(d, shared, shape, group, thread, at);
-  wait_for(shared.mask_ready, 0);
+  mbarrier_wait(shared.mask_ready, 0);
   finish_tile<Tiles>(maps, shape, end, tile_m, tile_n, group, thread, d, shared.masks, shared.biases,
                      shared.results + group * Tiles::kResultBytes, [] {});
-  if (thread == 0) wait_for_stores();
+  if (thread == 0) tma_store_wait_read();
 }
 
 /// The number of multiprocessors that a GEMM may use.

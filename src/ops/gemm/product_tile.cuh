@@ -75,15 +75,15 @@ struct TileMemory {
   }
   __device__ void init_barriers() const {
     for (int s = 0; s < Tiles::kStages; ++s) {
-      init_barrier(full + s, 1);
-      init_barrier(empty + s, Tiles::kGroups);
+      mbarrier_init(full + s, 1);
+      mbarrier_init(empty + s, Tiles::kGroups);
     }
     for (int p = 0; p < 2; ++p) {
-      init_barrier(told + p, 1);
-      init_barrier(mask_ready + p, kHelpers);
-      init_barrier(mask_used + p, Tiles::kConsumers);
+      mbarrier_init(told + p, 1);
+      mbarrier_init(mask_ready + p, kHelpers);
+      mbarrier_init(mask_used + p, Tiles::kConsumers);
     }
-    fence_barrier_init();
+    fence_mbarrier_init();
   }
 };
 
@@ -127,9 +127,8 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
 #pragma unroll
         for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
         const int of_lane = lane / 8;  // the matrix whose row address this lane passes
-        store_matrices(
-            result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
-            two);
+        stmatrix(result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
+                 two);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -146,10 +145,10 @@ template <class Tiles>
 __device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,
                                     const std::byte* result) {
 #pragma unroll
-  for (int i = 0; i < Tiles::kFullBoxes; ++i) store_box(to, column + i * Tiles::kColumns, row, result + i * kBoxBytes);
+  for (int i = 0; i < Tiles::kFullBoxes; ++i) tma_store(to, column + i * Tiles::kColumns, row, result + i * kBoxBytes);
   if constexpr (Tiles::kLast > 0)
-    store_box(last, column + Tiles::kFullBoxes * Tiles::kColumns, row, result + Tiles::kFullBoxes * kBoxBytes);
-  commit_stores();
+    tma_store(last, column + Tiles::kFullBoxes * Tiles::kColumns, row, result + Tiles::kFullBoxes * kBoxBytes);
+  tma_store_commit_group();
 }
 
 template <class T>

@@ -31,7 +31,7 @@ struct F32WeightProducts : DividedWeightProducts {
   __device__ const CUtensorMap& map_b(const Tile& tile) const { return list.jobs[tile.product].d_y; }
 
   __device__ void prefetch_maps(int thread) const {
-    if (thread < list.count) prefetch_map(list.jobs[thread].x), prefetch_map(list.jobs[thread].d_y);
+    if (thread < list.count) prefetch_tensormap(list.jobs[thread].x), prefetch_tensormap(list.jobs[thread].d_y);
   }
 
   template <class Tiles>

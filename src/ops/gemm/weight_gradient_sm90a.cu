@@ -72,10 +72,10 @@ struct TwoByteRing {
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Tiles::kStages; ++s) {
-        init_barrier(full + s, 1);
-        init_barrier(empty + s, kWeightGroups);
+        mbarrier_init(full + s, 1);
+        mbarrier_init(empty + s, kWeightGroups);
       }
-      fence_barrier_init();
+      fence_mbarrier_init();
     }
     __syncthreads();
   }
@@ -87,14 +87,14 @@ struct TwoByteRing {
     const int steps = Tiles::steps(tile);
     for (int step = 0; step < steps; ++step, place.advance()) {
       const int sample = step * Tiles::kSamples;
-      wait_for(empty + place.stage, place.parity ^ 1);
+      mbarrier_wait(empty + place.stage, place.parity ^ 1);
       std::byte* at = boxes + place.stage * Tiles::kStageBytes;
       uint64_t* const copied = full + place.stage;
-      arrive_and_expect(copied, Tiles::kStageBytes);
+      mbarrier_arrive_expect_tx(copied, Tiles::kStageBytes);
       for (int i = 0; i < Tiles::kBoxesOfRows; ++i, at += Tiles::kBoxBytes)
-        load_box(at, of_rows, tile.row + kBox * i, sample, copied);
+        tma_load(at, of_rows, tile.row + kBox * i, sample, copied);
       for (int i = 0; i < Tiles::kBoxesOfColumns; ++i, at += Tiles::kBoxBytes)
-        load_box(at, of_columns, tile.column + kBox * i, sample, copied);
+        tma_load(at, of_columns, tile.column + kBox * i, sample, copied);
     }
   }
 };
@@ -111,26 +111,26 @@ __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByt
   uint64_t* before = nullptr;
 #pragma unroll 1
   for (int step = 0; step < steps; ++step, place.advance()) {
-    wait_for(ring.full + place.stage, place.parity);
+    mbarrier_wait(ring.full + place.stage, place.parity);
     const std::byte* at = ring.boxes + place.stage * Tiles::kStageBytes;
-    uint64_t first = describe_transposed(at + first_at, kBoxBytes);
-    uint64_t second = describe_transposed(at + second_at, kBoxBytes);
-    begin_products();
+    uint64_t first = transposed_matrix_descriptor(at + first_at, kBoxBytes);
+    uint64_t second = transposed_matrix_descriptor(at + second_at, kBoxBytes);
+    wgmma_fence();
 #pragma unroll
     for (int k = 0; k < Tiles::kSamples / 16; ++k) {
 #pragma unroll
       for (int i = 0; i < Tiles::kInstructions; ++i)
-        multiply<T, Tiles::kWidth, true>(sums.d[i], first + i * (kBoxBytes >> 4), second, step > 0 || k > 0);
+        wgmma<T, Tiles::kWidth, true>(sums.d[i], first + i * (kBoxBytes >> 4), second, step > 0 || k > 0);
       first += 16 * 128 >> 4;  // 16 samples
       second += 16 * 128 >> 4;
     }
-    commit_products();
-    wait_for_products<1>();
-    if (before && thread_of_group() == 0) arrive(before);
+    wgmma_commit_group();
+    wgmma_wait_group<1>();
+    if (before && thread_of_group() == 0) mbarrier_arrive(before);
     before = ring.empty + place.stage;
   }
-  wait_for_products<0>();
-  if (thread_of_group() == 0) arrive(before);
+  wgmma_wait_group<0>();
+  if (thread_of_group() == 0) mbarrier_arrive(before);
 }
 
 /// A lane has two adjacent columns in each of two groups of eight columns. The lane exchanges one pair with its
@@ -183,8 +183,8 @@ __global__ void __launch_bounds__(kWeightThreads, 1)
   const bool copies = threadIdx.x == 128 * kWeightGroups;
   if (copies) {
     const WeightProduct& product = list.jobs[product_of(list, own)];
-    prefetch_map(product.x);
-    prefetch_map(product.d_y);
+    prefetch_tensormap(product.x);
+    prefetch_tensormap(product.d_y);
   }
   ring.init_barriers();
 

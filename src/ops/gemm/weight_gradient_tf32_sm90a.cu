@@ -63,11 +63,11 @@ struct Tf32Ring {
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Tf32Tiles::kStages; ++s) {
-        init_barrier(full + s, Tf32Tiles::kCopiers);
-        init_barrier(turned + s, Tf32Tiles::kTransposers);
-        init_barrier(empty + s, Tf32Tiles::kWarps);
+        mbarrier_init(full + s, Tf32Tiles::kCopiers);
+        mbarrier_init(turned + s, Tf32Tiles::kTransposers);
+        mbarrier_init(empty + s, Tf32Tiles::kWarps);
       }
-      fence_barrier_init();
+      fence_mbarrier_init();
     }
     __syncthreads();
   }
@@ -101,8 +101,8 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
     const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
     const int row = tile.row + Tf32Tiles::kBoxColumns * first;
     const int column = tile.column + Tf32Tiles::kBoxColumns * first_of_columns;
-    prefetch_map(of_rows);
-    prefetch_map(of_columns);
+    prefetch_tensormap(of_rows);
+    prefetch_tensormap(of_columns);
     if (!started) hctr::cuda::start_early();
     started = true;
 #pragma unroll 1
@@ -112,14 +112,14 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
       std::byte* const boxes = ring.boxes + stage.stage * Tf32Tiles::kStageBytes;
       std::byte* const rows = boxes + first * Tf32Tiles::kBoxBytes;
       std::byte* const columns = boxes + (Tf32Tiles::kBoxesOfRows + first_of_columns) * Tf32Tiles::kBoxBytes;
-      wait_for(ring.empty + stage.stage, stage.parity ^ 1);
-      arrive_and_expect(full, (kOfRows + kOfColumns) * Tf32Tiles::kBoxBytes);
+      mbarrier_wait(ring.empty + stage.stage, stage.parity ^ 1);
+      mbarrier_arrive_expect_tx(full, (kOfRows + kOfColumns) * Tf32Tiles::kBoxBytes);
 #pragma unroll
       for (int i = 0; i < kOfRows; ++i)
-        load_box(rows + i * Tf32Tiles::kBoxBytes, of_rows, row + Tf32Tiles::kBoxColumns * i, sample, full);
+        tma_load(rows + i * Tf32Tiles::kBoxBytes, of_rows, row + Tf32Tiles::kBoxColumns * i, sample, full);
 #pragma unroll
       for (int i = 0; i < kOfColumns; ++i)
-        load_box(columns + i * Tf32Tiles::kBoxBytes, of_columns, column + Tf32Tiles::kBoxColumns * i, sample, full);
+        tma_load(columns + i * Tf32Tiles::kBoxBytes, of_columns, column + Tf32Tiles::kBoxColumns * i, sample, full);
     }
   }
 }
@@ -165,11 +165,11 @@ __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp
   const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
   RingPosition<Tf32Tiles> stage;
   for (; steps > 0; --steps, stage.advance()) {
-    wait_for(ring.full + stage.stage, stage.parity);
+    mbarrier_wait(ring.full + stage.stage, stage.parity);
     transpose_box(boxes + stage.stage * Tf32Tiles::kStageBytes, place);
-    fence_for_stores();
+    fence_proxy_async();
     __syncwarp();
-    if (lane == 0) arrive(ring.turned + stage.stage);
+    if (lane == 0) mbarrier_arrive(ring.turned + stage.stage);
   }
 }
 
@@ -193,7 +193,7 @@ struct Tf32Sums {
 struct Tf32Team {
   static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
-  __device__ static void synchronize() { synchronize_group(1, kThreads); }
+  __device__ static void synchronize() { bar_sync(1, kThreads); }
 };
 
 /// Loads a thread's operands of two MMA instructions for eight samples: four adjacent columns of the samples 2 j and 2
@@ -214,27 +214,27 @@ __device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ri
   for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
     const uint32_t at = rows + stage.stage * Tf32Tiles::kStageBytes;
     uint32_t a[2][2][4];
-    wait_for(ring.full + stage.stage, stage.parity);
+    mbarrier_wait(ring.full + stage.stage, stage.parity);
     read_rows(at, a[0]);
-    uint64_t b = describe_matrix(ring.boxes + stage.stage * Tf32Tiles::kStageBytes +
-                                 Tf32Tiles::kBoxesOfRows * Tf32Tiles::kBoxBytes);
-    wait_for(ring.turned + stage.stage, stage.parity);
+    uint64_t b = matrix_descriptor(ring.boxes + stage.stage * Tf32Tiles::kStageBytes +
+                                   Tf32Tiles::kBoxesOfRows * Tf32Tiles::kBoxBytes);
+    mbarrier_wait(ring.turned + stage.stage, stage.parity);
 #pragma unroll
     for (int k = 0; k < Tf32Tiles::kSamples / 8; ++k) {
       const int accumulate = step > piece.first || k > 0;
-      begin_products();
-      multiply_registers(sums.d[0], a[k % 2][0], b, accumulate);
-      multiply_registers(sums.d[1], a[k % 2][1], b, accumulate);
-      commit_products();
+      wgmma_fence();
+      wgmma_registers(sums.d[0], a[k % 2][0], b, accumulate);
+      wgmma_registers(sums.d[1], a[k % 2][1], b, accumulate);
+      wgmma_commit_group();
       b += 8 * sizeof(float) >> 4;
-      wait_for_products<1>();
-      if (k == 0 && before && first_lane) arrive(before);
+      wgmma_wait_group<1>();
+      if (k == 0 && before && first_lane) mbarrier_arrive(before);
       if (k + 1 < Tf32Tiles::kSamples / 8) read_rows(at + (k + 1) * 1024, a[(k + 1) % 2]);
     }
     before = ring.empty + stage.stage;
   }
-  wait_for_products<0>();
-  if (first_lane) arrive(before);
+  wgmma_wait_group<0>();
+  if (first_lane) mbarrier_arrive(before);
 }
 
 template <bool kTransposed, bool kFours>
@@ -296,13 +296,13 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
   constexpr int kFirstTransposer = Tf32Tiles::kWarps, kFirstCopier = kFirstTransposer + Tf32Tiles::kTransposers;
   if (warp < kFirstCopier) hctr::cuda::start_early();  // producer warps call start_early() later
   if (warp >= kFirstCopier) {
-    give_registers<40>();
+    setmaxnreg_dec<40>();
     if (lane == 0) copy_pieces(p, ring, warp - kFirstCopier);
   } else if (warp >= kFirstTransposer) {
-    give_registers<72>();
+    setmaxnreg_dec<72>();
     transpose_steps(p.steps_of_block(), ring, warp - kFirstTransposer, lane);
   } else {
-    take_registers<200>();
+    setmaxnreg_inc<200>();
     multiply_pieces(p, ring);
   }
 }
