@@ -28,50 +28,27 @@ struct GatedTiling {
   static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;
   static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;
   static constexpr int kStageBytes = kBytesA + kBoxesB * kBoxBytesB;
-  static constexpr int kMatrixBytes = kFullBoxes * kBoxBytes;
-  static constexpr int kStages = 3, kBarriers = 2 * kStages + 4 + 3 * kGroups;
-  static constexpr int kOtherBytes = 2 * kGroups * kMatrixBytes + kBarriers * 8 + 2 * 4 + 1024;
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
-  static_assert(sizeof(T) == 2 && kN % kColumns == kLast && kStageBytes % 1024 == 0 &&
-                kSharedBytes <= kMostSharedBytes);
+  static constexpr int kMatrixBytes = kFullBoxes * kBoxBytes, kStages = 3;
+  static_assert(sizeof(T) == 2 && kN % kColumns == kLast && kStageBytes % kBoxAlignment == 0);
 };
 
-/// Shared memory of a block. load_tiles() requires `mask_used`: a barrier that counts the readers of `tile`.
+/// Shared memory of a block. `matrices`: the two matrices of a group's 64 rows, loaded by TMA, then overwritten with
+/// the results by the consumers, which releases them for the TMA store. `summed`: their columns are summed.
 template <class Tiles>
-struct GatedMemory {
-  std::byte* ring;      ///< [kStages]: pipeline stages of the operands
-  std::byte* matrices;  ///< [kGroups][2]: boxes of 64 rows of the two matrices
-  uint64_t *full, *empty, *told, *mask_used;
-  uint64_t *fetched, *finished, *summed;  ///< [kGroups]
-  int* tile;                              ///< [2]
-  __device__ explicit GatedMemory(std::byte* dynamic) {
-    const uint32_t misaligned = shared_address(dynamic) % 1024;
-    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
-    matrices = ring + Tiles::kStages * Tiles::kStageBytes;
-    full = reinterpret_cast<uint64_t*>(matrices + 2 * Tiles::kGroups * Tiles::kMatrixBytes);
-    empty = full + Tiles::kStages;
-    told = empty + Tiles::kStages;
-    mask_used = told + 2;
-    fetched = mask_used + 2;
-    finished = fetched + Tiles::kGroups;
-    summed = finished + Tiles::kGroups;
-    tile = reinterpret_cast<int*>(summed + Tiles::kGroups);
-  }
-  __device__ std::byte* matrix(int group, int which) const {
-    return matrices + (2 * group + which) * Tiles::kMatrixBytes;
-  }
-  __device__ void init_barriers() const {
-    for (int s = 0; s < Tiles::kStages; ++s) {
-      mbarrier_init(full + s, 1);
-      mbarrier_init(empty + s, Tiles::kGroups);
-    }
-    for (int p = 0; p < 2; ++p) {
-      mbarrier_init(told + p, 1);
-      mbarrier_init(mask_used + p, Tiles::kConsumers + Tiles::kGroups);
-    }
+struct GatedStorage {
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< operands
+  std::byte boxes[Tiles::kGroups][2][Tiles::kMatrixBytes];
+  Pipeline<Tiles::kStages> operands;
+  Pipeline<2> tiles;
+  Pipeline<1> matrices[Tiles::kGroups];
+  uint64_t summed[Tiles::kGroups];
+  int tile[2];  ///< numbers of tiles
+
+  __device__ void init_barriers() {
+    operands.init(1, Tiles::kGroups);
+    tiles.init(1, Tiles::kConsumers + Tiles::kGroups);
     for (int g = 0; g < Tiles::kGroups; ++g) {
-      mbarrier_init(fetched + g, 1);
-      mbarrier_init(finished + g, 128);
+      matrices[g].init(1, 128);
       mbarrier_init(summed + g, 128);
     }
     fence_mbarrier_init();
@@ -86,31 +63,32 @@ struct GatedMaps {
 
 /// Loads both matrices of a group's 64 rows of each tile, and stores both results. Called by one thread per group.
 template <class Tiles, bool kSums>
-__device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group,
-                              const GatedMemory<Tiles>& shared) {
+__device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group, GatedStorage<Tiles>& shared) {
+  Pipeline<1>& matrices = shared.matrices[group];
   const auto each_box = [&](const auto& body) {
 #pragma unroll
     for (int which = 0; which < 2; ++which)
 #pragma unroll
-      for (int i = 0; i < Tiles::kFullBoxes; ++i) body(which, i, shared.matrix(group, which) + i * kBoxBytes);
+      for (int i = 0; i < Tiles::kFullBoxes; ++i) body(which, i, shared.boxes[group][which] + i * kBoxBytes);
   };
   for (int turn = 0;; ++turn) {
-    const int p = turn % 2;
-    mbarrier_wait(shared.told + p, parity_of(turn));
-    const int tile = shared.tile[p];
-    mbarrier_arrive(shared.mask_used + p);
+    const auto place = PipelineState<2>::after(turn);
+    shared.tiles.consumer_wait(place);
+    const int tile = shared.tile[place.stage];
+    shared.tiles.consumer_release(place.stage);
     if (tile < 0) return;
     const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
-    mbarrier_arrive_expect_tx(shared.fetched + group, 2 * Tiles::kMatrixBytes);
+    const auto use = PipelineState<1>::after(turn);
+    matrices.producer_expect_tx(use.stage, 2 * Tiles::kMatrixBytes);
     each_box([&](int which, int i, std::byte* box) {
-      tma_load(box, maps.in[which], column + i * Tiles::kColumns, row, shared.fetched + group);
+      tma_load(box, maps.in[which], column + i * Tiles::kColumns, row, matrices.producer_barrier(use.stage));
     });
-    mbarrier_wait(shared.finished + group, static_cast<uint32_t>(turn % 2));
+    matrices.producer_wait_released(use);
     each_box([&](int which, int i, const std::byte* box) {
       tma_store(maps.out[which], column + i * Tiles::kColumns, row, box);
     });
     tma_store_commit_group();
-    if constexpr (kSums) mbarrier_wait(shared.summed + group, static_cast<uint32_t>(turn % 2));
+    if constexpr (kSums) mbarrier_wait(shared.summed + group, use.parity);
     tma_store_wait_read();
   }
 }
@@ -139,12 +117,12 @@ struct ColumnBiases {
 /// shared memory with the results. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ __forceinline__ void finish_gates(const End& end, int thread, const ColumnBiases<Tiles, End>& biases,
-                                             const float (&d)[Tiles::kN / 2], const GatedMemory<Tiles>& shared,
-                                             int group) {
+                                             const float (&d)[Tiles::kN / 2],
+                                             std::byte (&matrices)[2][Tiles::kMatrixBytes]) {
   constexpr int kAtOnce = 4;  // pairs of columns whose loads overlap
   const int lane = thread % 32, row = 16 * (thread / 32) + lane / 4;
-  std::byte* const first = shared.matrix(group, 0) + row * kBoxRowBytes + 4 * (lane % 4);
-  std::byte* const second = shared.matrix(group, 1) + row * kBoxRowBytes + 4 * (lane % 4);
+  std::byte* const first = matrices[0] + row * kBoxRowBytes + 4 * (lane % 4);
+  std::byte* const second = matrices[1] + row * kBoxRowBytes + 4 * (lane % 4);
 #pragma unroll
   for (int begin = 0; begin < Tiles::kN / 8; begin += kAtOnce) {
     uint32_t a[kAtOnce][2], b[kAtOnce][2];
@@ -174,8 +152,7 @@ __device__ __forceinline__ void finish_gates(const End& end, int thread, const C
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     gated_product_kernel(const __grid_constant__ GatedMaps maps, ProductShape shape, TileQueue queue, End end) {
-  extern __shared__ std::byte dynamic_of_gates[];
-  const GatedMemory<Tiles> shared(dynamic_of_gates);
+  auto& shared = shared_storage<GatedStorage<Tiles>>();
   if (threadIdx.x == 0) shared.init_barriers();
   __syncthreads();
   hctr::cuda::start_early();
@@ -192,25 +169,26 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 
   setmaxnreg_inc<192>();
   const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
-  RingPosition<Tiles> at;
+  PipelineState<Tiles::kStages> at;
   for (int turn = 0;; ++turn) {
-    const int p = turn % 2;
-    mbarrier_wait(shared.told + p, parity_of(turn));
-    const int tile = shared.tile[p];
+    const auto place = PipelineState<2>::after(turn);
+    const auto use = PipelineState<1>::after(turn);
+    shared.tiles.consumer_wait(place);
+    const int tile = shared.tile[place.stage];
     if (tile < 0) break;
     const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
     const ColumnBiases<Tiles, End> biases(end, column, thread);
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
-    mbarrier_wait(shared.fetched + group, static_cast<uint32_t>(turn % 2));
-    finish_gates<Tiles>(end, thread, biases, d, shared, group);
+    shared.matrices[group].consumer_wait(use);
+    finish_gates<Tiles>(end, thread, biases, d, shared.boxes[group]);
     fence_proxy_async();
-    mbarrier_arrive(shared.finished + group);
-    mbarrier_arrive(shared.mask_used + p);
+    shared.matrices[group].consumer_release(use.stage);
+    shared.tiles.consumer_release(place.stage);
     if constexpr (End::kSums) {
       bar_sync(1 + group, 128);
       if (row < shape.m)
-        sum_columns<Tiles>(shared.matrix(group, 1), thread, shape.n - column,
+        sum_columns<Tiles>(shared.boxes[group][1], thread, shape.n - column,
                            end.sums + int64_t{row / 64} * shape.n + column);
       mbarrier_arrive(shared.summed + group);
     }
@@ -261,7 +239,8 @@ void start_gated_product(Context& ctx, const char* name, const Tensor& a, const 
   const auto map = [](const Tensor& t) { return tensor_map(t, Tiles::kColumns, 64); };
   const GatedMaps maps{operand_maps<Tiles>(a, b), {map(in[0]), map(in[1])}, {map(out[0]), map(out[1])}};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  hctr::cuda::launch(ctx, name, blocks.grid(), gated_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
+  hctr::cuda::launch(ctx, name, blocks.template grid<GatedStorage<Tiles>>(), gated_product_kernel<Tiles, End>, maps,
+                     shape, blocks.queue(ctx), end);
 }
 
 }  // namespace

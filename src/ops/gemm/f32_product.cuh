@@ -21,7 +21,8 @@
 #include "core/device/launch.cuh"
 #include "core/device/tensor_map.cuh"
 #include "ops/gemm/f32_product.h"
-#include "ops/gemm/hopper.cuh"
+#include "ops/gemm/pipeline.cuh"
+#include "ops/gemm/shared_storage.cuh"
 #include "ops/gemm/tile_division.cuh"
 
 namespace hctr::ops::hopper {
@@ -46,10 +47,7 @@ struct F32Tiling {
   static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;
   static constexpr int kColumnSums = kGroups * kWarpsM * kN;
   static constexpr int kRingBytes = 144 * 1024, kStages = kRingBytes / kStageBytes;
-  static constexpr size_t kControlBytes = 256;  ///< barriers, and F32Copies
-  static constexpr size_t kSharedBytes =
-      kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + kControlBytes + 1024;
-  static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 <= kTileBytes);
+  static_assert(kM * kN * 4 <= kTileBytes && kStageBytes % kBoxAlignment == 0);
   static_assert(kGroups * kWarpsOfGroup == kWarps && kDepth % kDepthOfBox == 0 && kDepthOfBox % kGroupDepth == 0);
 };
 
@@ -88,31 +86,19 @@ __device__ inline float4 load_four(uint32_t shared) {
 
 /// Shared memory of a block.
 template <class Tiles, class Tile>
-struct F32Memory {
-  std::byte* ring;     ///< [kStages]: pipeline stages, each with a box of operand a, then one of operand b
-  float4* others;      ///< buffer for the reduction over groups
-  float* column_sums;  ///< [kGroups kWarpsM][kN]
-  uint64_t *full, *empty;
-  F32Copies<Tile>* copies;
-  static_assert(2 * Tiles::kStages * sizeof(uint64_t) + sizeof *copies <= Tiles::kControlBytes);
-  __device__ explicit F32Memory(std::byte* dynamic) {
-    const uint32_t misaligned = shared_address(dynamic) % 1024;
-    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
-    others = reinterpret_cast<float4*>(ring + Tiles::kStages * Tiles::kStageBytes);
-    std::byte* at = reinterpret_cast<std::byte*>(others) + Tiles::kExchangeBytes;
-    column_sums = reinterpret_cast<float*>(at);
-    full = reinterpret_cast<uint64_t*>(column_sums + Tiles::kColumnSums);
-    empty = full + Tiles::kStages;
-    copies = reinterpret_cast<F32Copies<Tile>*>(empty + Tiles::kStages);
-  }
+struct F32Storage {
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< each a box of operand a, then one of operand b
+  float4 others[Tiles::kExchangeBytes / sizeof(float4)];  ///< for the reduction over groups
+  float column_sums[Tiles::kColumnSums];                  ///< [kGroups kWarpsM][kN]
+  Pipeline<Tiles::kStages> operands;
+  F32Copies<Tile> copies;
 };
 
 /// Producer, one thread: starts the TMA copies of the next step into the free stage `stage`; does nothing after the
 /// last step.
 template <class Tiles, class Product>
-__device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, typename Product::Tile>& shared,
-                                      int stage) {
-  auto& c = *shared.copies;
+__device__ inline void load_next_step(const Product& p, F32Storage<Tiles, typename Product::Tile>& shared, int stage) {
+  auto& c = shared.copies;
   if (c.step == c.last) {
     TilePiece piece;
     if (!c.pieces.next(p.division, piece)) return;
@@ -120,16 +106,16 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
     c.step = piece.first, c.last = piece.last;
   }
   const int k = c.step++ * Tiles::kDepth;
-  std::byte* const to = shared.ring + stage * Tiles::kStageBytes;
-  mbarrier_arrive_expect_tx(shared.full + stage, Tiles::kStageBytes);
+  std::byte* const to = shared.stages + stage * Tiles::kStageBytes;
+  uint64_t* const full = shared.operands.producer_barrier(stage);
+  shared.operands.producer_expect_tx(stage, Tiles::kStageBytes);
   if constexpr (Tiles::kTransposedA)
-    tma_load(to, p.map_a(c.tile), c.tile.m, k, shared.full + stage);
+    tma_load(to, p.map_a(c.tile), c.tile.m, k, full);
   else
 #pragma unroll
     for (int box = 0; box < Tiles::kDepth / Tiles::kDepthOfBox; ++box)
-      tma_load(to + box * Tiles::kM * kBoxRow, p.map_a(c.tile), k + box * Tiles::kDepthOfBox, c.tile.m,
-               shared.full + stage);
-  tma_load(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
+      tma_load(to + box * Tiles::kM * kBoxRow, p.map_a(c.tile), k + box * Tiles::kDepthOfBox, c.tile.m, full);
+  tma_load(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, full);
 }
 
 /// Offset in a stage of the first element of operand `a` that a thread reads: column first_k of row first_m + lane_m,
@@ -362,18 +348,16 @@ struct F32Product {
 
 template <class Tiles, class Product>
 __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const __grid_constant__ Product p) {
-  extern __shared__ std::byte dynamic_of_f32_product[];
-  const F32Memory<Tiles, typename Product::Tile> shared(dynamic_of_f32_product);
+  auto& shared = shared_storage<F32Storage<Tiles, typename Product::Tile>>();
   const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   p.prefetch_maps(thread);
   hctr::cuda::start_early();
   TilePieces pieces(p.division, block, blocks);
   if (thread == 0) {
-    for (int s = 0; s < Tiles::kStages; ++s)
-      mbarrier_init(shared.full + s, 1), mbarrier_init(shared.empty + s, Tiles::kWarps);
+    shared.operands.init(1, Tiles::kWarps);
     fence_mbarrier_init();
-    *shared.copies = {pieces, {}, 0, 0};
+    shared.copies = {pieces, {}, 0, 0};
     for (int s = 0; s < Tiles::kStages; ++s) load_next_step<Tiles>(p, shared, s);
   }
   __syncthreads();
@@ -383,25 +367,28 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   const int group = warp / Tiles::kWarpsOfGroup, warp_m = warp % Tiles::kWarpsOfGroup / Tiles::kWarpsN;
   const int first_m = warp_m * Tiles::kWarpSide, first_n = warp % Tiles::kWarpsN * Tiles::kWarpSide;
   const int first_k = group * Tiles::kGroupDepth;
-  const uint32_t of_a = shared_address(shared.ring) + offset_of_a<Tiles>(first_m, lane_m, first_k);
-  const uint32_t of_b = shared_address(shared.ring) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
+  const uint32_t of_a = shared_address(shared.stages) + offset_of_a<Tiles>(first_m, lane_m, first_k);
+  const uint32_t of_b =
+      shared_address(shared.stages) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
+  using State = PipelineState<Tiles::kStages>;
   int count = 0;  // steps so far
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     float sums[Tiles::kRows][Tiles::kColumns] = {};
     for (int step = piece.first; step < piece.last; ++step, ++count) {
-      const int stage = count % Tiles::kStages;
-      mbarrier_wait(shared.full + stage, count / Tiles::kStages % 2);
+      const auto at = State::after(count);
+      const int stage = at.stage;
+      shared.operands.consumer_wait(at);
       add_step<Tiles>(sums, of_a + stage * Tiles::kStageBytes, of_b + stage * Tiles::kStageBytes);
       // The TMA producer role rotates across warps to balance the load of the multiprocessor's quadrants. The stage of
       // the previous step is free once all warps have finished that step. The previous producer has then finished too.
       if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
-        const int free = (count - 1) % Tiles::kStages;
-        mbarrier_wait(shared.empty + free, (count - 1) / Tiles::kStages % 2);
-        load_next_step<Tiles>(p, shared, free);
+        const auto previous = State::after(count - 1);
+        shared.operands.producer_wait_released(previous);
+        load_next_step<Tiles>(p, shared, previous.stage);
       }
       __syncwarp();
-      if (lane == 0) mbarrier_arrive(shared.empty + stage);
+      if (lane == 0) shared.operands.consumer_release(stage);
     }
 
     float own[Tiles::kOwnRows][Tiles::kColumns];
@@ -427,6 +414,7 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                        const End& end) {
   using hctr::cuda::tensor_map, hctr::cuda::Swizzle;
   using Tiles = F32Tiling<kTransposedA, kTiles>;
+  using Storage = F32Storage<Tiles, F32Tile>;
   const F32Shape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)), static_cast<int>(b.dim(0))};
   const CUtensorMap map_a = kTransposedA ? tensor_map(a, Tiles::kM, Tiles::kDepth, Swizzle::none)
                                          : tensor_map(a, Tiles::kDepthOfBox, Tiles::kM);
@@ -441,7 +429,7 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                                 result.view<float, 2>(),
                                 sum_exchange(ctx),
                                 end};
-  hctr::cuda::launch(ctx, name, hctr::cuda::early({divided.blocks, Tiles::kThreads, Tiles::kSharedBytes}),
+  hctr::cuda::launch(ctx, name, hctr::cuda::early({divided.blocks, Tiles::kThreads, shared_bytes<Storage>()}),
                      f32_product_kernel<Tiles, F32Product<End>>, product);
 }
 

@@ -47,12 +47,9 @@ struct TileQueue {
   }
 };
 
-__device__ inline uint32_t parity_of(int turn) { return static_cast<uint32_t>(turn / 2 % 2); }
-
-/// Starts the TMA copies of one step's operands.
+/// Starts the TMA copies of one step's operands, which arrive at `full`.
 template <class Tiles>
 __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
-  mbarrier_arrive_expect_tx(full, Tiles::kStageBytes);
   tma_load(to, maps.a, k, m, full);
   to += Tiles::kBytesA;
 #pragma unroll
@@ -65,12 +62,14 @@ __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, s
 }
 
 /// Producer, one thread: copies the operands of all steps of the tile at (m, n). Calls loaded(step) after each step.
-template <class Tiles, class Memory, class Loaded>
-__device__ inline void load_tile(const OperandMaps& maps, const ProductShape& shape, int m, int n, const Memory& shared,
-                                 RingPosition<Tiles>& at, Loaded loaded) {
+template <class Tiles, class Storage, class Loaded>
+__device__ inline void load_tile(const OperandMaps& maps, const ProductShape& shape, int m, int n, Storage& shared,
+                                 PipelineState<Tiles::kStages>& at, Loaded loaded) {
   for (int k = 0, step = 0; k < shape.k; k += Tiles::kDepth, ++step, at.advance()) {
-    mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
-    load_step<Tiles>(maps, m, n, k, shared.ring + at.stage * Tiles::kStageBytes, shared.full + at.stage);
+    shared.operands.producer_acquire(at);
+    shared.operands.producer_expect_tx(at.stage, Tiles::kStageBytes);
+    load_step<Tiles>(maps, m, n, k, shared.stages + at.stage * Tiles::kStageBytes,
+                     shared.operands.producer_barrier(at.stage));
     loaded(step);
   }
 }
@@ -78,26 +77,26 @@ __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& sh
 /// Producer, one thread: fetches tile numbers, publishes the numbers to the other threads, and copies operands. The
 /// producer publishes the next tile during the GEMM of the current tile, as soon as a mask buffer is free. A free
 /// buffer means that all threads have started the current tile, and thus have finished the previous one.
-template <class Tiles, class Memory>
+template <class Tiles, class Storage>
 __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& shape, const TileQueue& queue,
-                                  const Memory& shared) {
-  const auto tell = [&](int turn, int tile) {
-    const int p = turn % 2;
-    mbarrier_wait(shared.mask_used + p, parity_of(turn) ^ 1);
-    shared.tile[p] = tile;
-    mbarrier_arrive(shared.told + p);
+                                  Storage& shared) {
+  const auto publish = [&](int turn, int tile) {
+    const auto place = PipelineState<2>::after(turn);
+    shared.tiles.producer_acquire(place);
+    shared.tile[place.stage] = tile;
+    shared.tiles.producer_commit(place.stage);
   };
-  RingPosition<Tiles> at;
+  PipelineState<Tiles::kStages> at;
   int tile = queue.take();
-  tell(0, tile);
+  publish(0, tile);
   for (int turn = 0; tile >= 0; ++turn) {
     const int m = tile / queue.columns * Tiles::kM, n = tile % queue.columns * Tiles::kN;
     tile = queue.take();  // the latency of the next tile number overlaps this tile
-    bool told = false;
+    bool published = false;
     load_tile<Tiles>(maps, shape, m, n, shared, at, [&](int step) {
-      if (step == Tiles::kStages) tell(turn + 1, tile), told = true;
+      if (step == Tiles::kStages) publish(turn + 1, tile), published = true;
     });
-    if (!told) tell(turn + 1, tile);
+    if (!published) publish(turn + 1, tile);
   }
 }
 
@@ -119,20 +118,13 @@ __device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte*
 }
 
 /// Computes a group's 64 rows of a tile. `at`: the pipeline position; advanced to the next tile's first stage.
-template <class Tiles, class Memory>
-__device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const Memory& shared,
-                                              const ProductShape& shape, int group, int thread,
-                                              RingPosition<Tiles>& at) {
-  int before = -1;
-  for (int k = 0; k < shape.k; k += Tiles::kDepth, at.advance()) {
-    mbarrier_wait(shared.full + at.stage, at.parity);
-    multiply_step<Tiles>(d, shared.ring + at.stage * Tiles::kStageBytes, group, k == 0);
-    wgmma_wait_group<1>();
-    if (before >= 0 && thread == 0) mbarrier_arrive(shared.empty + before);
-    before = at.stage;
-  }
-  wgmma_wait_group<0>();
-  if (thread == 0) mbarrier_arrive(shared.empty + before);
+template <class Tiles, class Storage>
+__device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], Storage& shared, const ProductShape& shape,
+                                              int group, int thread, PipelineState<Tiles::kStages>& at) {
+  const int steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
+  consume_stages<false>(shared.operands, at, steps, thread == 0, [&](int stage, int step) {
+    multiply_step<Tiles>(d, shared.stages + stage * Tiles::kStageBytes, group, step == 0);
+  });
 }
 
 /// Epilogue of a group's part of a tile; starts the TMA store of the result. `mask`, `biases`: the mask bits and the
@@ -156,8 +148,7 @@ __device__ __forceinline__ void finish_tile(const ProductMaps& maps, const Produ
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     fused_product_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, TileQueue queue, End end) {
-  extern __shared__ std::byte dynamic_of_product[];
-  const TileMemory<Tiles> shared(dynamic_of_product);
+  auto& shared = shared_storage<TileStorage<Tiles>>();
   if (threadIdx.x == 0) shared.init_barriers();
   __syncthreads();
   hctr::cuda::start_early();
@@ -168,13 +159,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
       load_tiles<Tiles>(maps.operands, shape, queue, shared);
     } else if (threadIdx.x >= 32) {
       for (int turn = 0;; ++turn) {
-        const int p = turn % 2;
-        mbarrier_wait(shared.told + p, parity_of(turn));
+        const auto place = PipelineState<2>::after(turn);
+        const int p = place.stage;
+        shared.tiles.consumer_wait(place);
         const int tile = shared.tile[p];
         if (tile < 0) return;
         end.template prepare<Tiles>(shape, tile / queue.columns, tile % queue.columns,
-                                    static_cast<int>(threadIdx.x) - 32, shared.masks + p * Tiles::kMaskBytes,
-                                    shared.biases + p * Tiles::kN);
+                                    static_cast<int>(threadIdx.x) - 32, shared.masks[p], shared.biases[p]);
         mbarrier_arrive(shared.mask_ready + p);
       }
     }
@@ -184,20 +175,20 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if constexpr (Tiles::kGroups == 2) setmaxnreg_inc<192>();
   const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
   std::byte* const result = shared.results + group * Tiles::kResultBytes;
-  RingPosition<Tiles> at;
+  PipelineState<Tiles::kStages> at;
   for (int turn = 0;; ++turn) {
-    const int p = turn % 2;
-    mbarrier_wait(shared.told + p, parity_of(turn));
+    const auto place = PipelineState<2>::after(turn);
+    const int p = place.stage;
+    shared.tiles.consumer_wait(place);
     const int tile = shared.tile[p];
     if (tile < 0) break;
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
     if (thread == 0) tma_store_wait_read();  // the previous tile's stores have read `result`
-    mbarrier_wait(shared.mask_ready + p, parity_of(turn));
+    mbarrier_wait(shared.mask_ready + p, place.parity);
     bar_sync(1 + group, 128);
-    finish_tile<Tiles>(maps, shape, end, tile / queue.columns, tile % queue.columns, group, thread, d,
-                       shared.masks + p * Tiles::kMaskBytes, shared.biases + p * Tiles::kN, result,
-                       [&] { mbarrier_arrive(shared.mask_used + p); });
+    finish_tile<Tiles>(maps, shape, end, tile / queue.columns, tile % queue.columns, group, thread, d, shared.masks[p],
+                       shared.biases[p], result, [&] { shared.tiles.consumer_release(p); });
   }
   if (thread == 0) tma_store_wait_read();
 }
@@ -207,8 +198,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, End end) {
-  extern __shared__ std::byte dynamic_of_product[];
-  const TileMemory<Tiles> shared(dynamic_of_product);
+  auto& shared = shared_storage<TileStorage<Tiles>>();
   if (threadIdx.x == 0) {
     prefetch_tensormap(maps.operands.a);
     prefetch_tensormap(maps.operands.b);
@@ -219,14 +209,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   hctr::cuda::start_early();
 
   const int tile_m = static_cast<int>(blockIdx.x) / columns, tile_n = static_cast<int>(blockIdx.x) % columns;
-  RingPosition<Tiles> at;
+  PipelineState<Tiles::kStages> at;
   if (threadIdx.x < 128) {
     if constexpr (Tiles::kGroups == 2) setmaxnreg_dec<120>();
     if (threadIdx.x == 0) {
       load_tile<Tiles>(maps.operands, shape, tile_m * Tiles::kM, tile_n * Tiles::kN, shared, at, [](int) {});
     } else if (threadIdx.x >= 32) {
-      end.template prepare<Tiles>(shape, tile_m, tile_n, static_cast<int>(threadIdx.x) - 32, shared.masks,
-                                  shared.biases);
+      end.template prepare<Tiles>(shape, tile_m, tile_n, static_cast<int>(threadIdx.x) - 32, shared.masks[0],
+                                  shared.biases[0]);
       mbarrier_arrive(shared.mask_ready);
     }
     return;
@@ -237,7 +227,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   float d[Tiles::kN / 2];
   multiply_tile<Tiles>(d, shared, shape, group, thread, at);
   mbarrier_wait(shared.mask_ready, 0);
-  finish_tile<Tiles>(maps, shape, end, tile_m, tile_n, group, thread, d, shared.masks, shared.biases,
+  finish_tile<Tiles>(maps, shape, end, tile_m, tile_n, group, thread, d, shared.masks[0], shared.biases[0],
                      shared.results + group * Tiles::kResultBytes, [] {});
   if (thread == 0) tma_store_wait_read();
 }
@@ -278,7 +268,10 @@ struct ProductBlocks {
         across((shape.n + Tiles::kN - 1) / Tiles::kN) {
     blocks = std::min(tiles, multiprocessors_for(ctx));
   }
-  hctr::cuda::Grid grid() const { return hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}); }
+  template <class Storage>
+  hctr::cuda::Grid grid() const {
+    return hctr::cuda::early({blocks, Tiles::kThreads, shared_bytes<Storage>()});
+  }
   bool one_each() const { return tiles == blocks; }
   /// The tile scheduler, needed if blocks process several tiles. Only one GEMM with a scheduler may run at a time,
   /// because there is one counter.
@@ -301,11 +294,11 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
       operand_maps<Tiles>(a, b), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
   const ProductBlocks<Tiles> blocks(ctx, shape);
+  const hctr::cuda::Grid grid = blocks.template grid<TileStorage<Tiles>>();
   if constexpr (Tiles::kN <= 128)  // wider tiles are for large GEMMs
     if (blocks.one_each())
-      return hctr::cuda::launch(ctx, name, blocks.grid(), single_tile_kernel<Tiles, End>, maps, shape, blocks.across,
-                                end);
-  hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
+      return hctr::cuda::launch(ctx, name, grid, single_tile_kernel<Tiles, End>, maps, shape, blocks.across, end);
+  hctr::cuda::launch(ctx, name, grid, fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
 }
 
 /// Like start_fused_product(), with the tile size that fits the shape. Compute stream only.

@@ -1,5 +1,5 @@
 // Wrappers of Hopper (compute capability 9.0) instructions: warp group MMA, TMA copies, and barriers that count bytes.
-// The functions have the names of the PTX instructions.
+// The functions have the names of the PTX instructions. ops/gemm/pipeline.cuh combines the barriers to pipelines.
 // Sources that include this file are compiled for sm_90a only and have names that end in _sm90a.cu. Reference: NVIDIA,
 // "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once
@@ -47,16 +47,6 @@ __device__ inline void mbarrier_wait(uint64_t* barrier, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
-
-/// A position in a pipeline of Ring::kStages stages, and the current phase parity of the stage's barriers.
-template <class Ring>
-struct RingPosition {
-  int stage = 0;
-  uint32_t parity = 0;
-  __device__ void advance() {
-    if (++stage == Ring::kStages) stage = 0, parity ^= 1;
-  }
-};
 
 /// Synchronizes `threads` threads at the named barrier `barrier`, a number from 1 to 15.
 __device__ inline void bar_sync(int barrier, int threads) {

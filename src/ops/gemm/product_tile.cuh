@@ -5,7 +5,8 @@
 
 #include "core/device/tensor.h"
 #include "ops/common/element_loops.cuh"
-#include "ops/gemm/hopper.cuh"
+#include "ops/gemm/pipeline.cuh"
+#include "ops/gemm/shared_storage.cuh"
 
 namespace hctr::ops::hopper {
 
@@ -16,7 +17,6 @@ struct ProductShape {
 
 constexpr int kBoxRowBytes = 128;             // bytes per row of a box with the widest swizzle
 constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
-constexpr int kMostSharedBytes = 227 * 1024;  // maximum shared memory of a block
 constexpr int kHelpers = 96;                  // three warps that prepare masks and biases
 
 /// Tiles of 64 kGroups x kN; each of kGroups groups of four warps computes 64 rows. kTransposedB: n is contiguous in b,
@@ -38,51 +38,31 @@ struct Tiling {
   static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;
   static constexpr int kMaskStride = (kN + 63) / 64 * 8, kMaskBytes = kM * kMaskStride;
   static constexpr int kBiasBytes = kBias ? kN * 4 : 0;
-  static constexpr int kBarrierBytes = 256;
-  // Includes 1,024 bytes to align the boxes to their swizzle atom.
-  static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + kBarrierBytes + 1024;
+  // Bytes besides the stages; 256 bytes are enough for the barriers.
+  static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + 256 + int{kBoxAlignment};
   // Small tiles use at most half of the shared memory of a multiprocessor. Blocks of the next GEMM can then start
   // early.
   static constexpr int kMostBytes = kGroups == 1 ? kMostSharedBytes / 2 - 1024 : kMostSharedBytes;
   static constexpr int kStages = std::min(8, (kMostBytes - kOtherBytes) / kStageBytes);
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
-  static_assert(kStages >= 2 && kStageBytes % 1024 == 0 && (2 * kStages + 6) * 8 + 8 <= kBarrierBytes);
+  static_assert(kStages >= 2 && kStageBytes % kBoxAlignment == 0);
 };
 
-/// Shared memory of a block.
+/// Shared memory of a block. The masks and biases of a tile are written by helper warps; `tiles` releases them.
 template <class Tiles>
-struct TileMemory {
-  std::byte* ring;     ///< [kStages]: pipeline stages of the operands
-  std::byte* results;  ///< [kGroups]: boxes of 64 rows, in the layout of the TMA store
-  uint8_t* masks;      ///< [2][kMaskBytes]: one bit per element, kMaskStride bytes per row
-  float* biases;       ///< [2][kN]
-  uint64_t *full, *empty, *told, *mask_ready, *mask_used;
-  int* tile;  ///< [2]
-  __device__ explicit TileMemory(std::byte* dynamic) {
-    const uint32_t misaligned = shared_address(dynamic) % 1024;
-    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
-    results = ring + Tiles::kStages * Tiles::kStageBytes;
-    std::byte* at = results + Tiles::kGroups * Tiles::kResultBytes;
-    masks = reinterpret_cast<uint8_t*>(at);
-    at += 2 * Tiles::kMaskBytes;
-    biases = reinterpret_cast<float*>(at);
-    full = reinterpret_cast<uint64_t*>(at + 2 * Tiles::kBiasBytes);
-    empty = full + Tiles::kStages;
-    told = empty + Tiles::kStages;
-    mask_ready = told + 2;
-    mask_used = told + 4;
-    tile = reinterpret_cast<int*>(told + 6);
-  }
-  __device__ void init_barriers() const {
-    for (int s = 0; s < Tiles::kStages; ++s) {
-      mbarrier_init(full + s, 1);
-      mbarrier_init(empty + s, Tiles::kGroups);
-    }
-    for (int p = 0; p < 2; ++p) {
-      mbarrier_init(told + p, 1);
-      mbarrier_init(mask_ready + p, kHelpers);
-      mbarrier_init(mask_used + p, Tiles::kConsumers);
-    }
+struct TileStorage {
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];    ///< operands
+  std::byte results[Tiles::kGroups * Tiles::kResultBytes];  ///< boxes of 64 rows, in the layout of the TMA store
+  uint8_t masks[2][Tiles::kMaskBytes];                      ///< one bit per element, kMaskStride bytes per row
+  float biases[2][Tiles::kBias ? Tiles::kN : 1];
+  Pipeline<Tiles::kStages> operands;
+  Pipeline<2> tiles;  ///< the numbers of the tiles
+  uint64_t mask_ready[2];
+  int tile[2];
+
+  __device__ void init_barriers() {
+    operands.init(1, Tiles::kGroups);
+    tiles.init(1, Tiles::kConsumers);
+    for (int p = 0; p < 2; ++p) mbarrier_init(mask_ready + p, kHelpers);
     fence_mbarrier_init();
   }
 };

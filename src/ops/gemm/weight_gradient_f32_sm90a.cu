@@ -62,8 +62,9 @@ void start_f32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launc
     const TileBlocks divided(kName, tiles, steps,
                              divide_f32_product(kWeightTiles, tiles, steps, hctr::cuda::multiprocessors()));
     const F32WeightProducts products{{list, divided.division, sum_exchange(ctx)}};
+    using Storage = F32Storage<F32WeightTiling, F32WeightProducts::Tile>;
     hctr::cuda::launch(ctx, kName,
-                       hctr::cuda::early({divided.blocks, F32WeightTiling::kThreads, F32WeightTiling::kSharedBytes}),
+                       hctr::cuda::early({divided.blocks, F32WeightTiling::kThreads, shared_bytes<Storage>()}),
                        f32_product_kernel<F32WeightTiling, F32WeightProducts>, products);
   });
 }
