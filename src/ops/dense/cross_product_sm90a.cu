@@ -7,6 +7,7 @@
 #include <array>
 
 #include "ops/dense/cross_product.h"
+#include "ops/gemm/epilogue.cuh"
 #include "ops/gemm/fused_product.cuh"
 
 namespace hctr::ops {
@@ -32,8 +33,9 @@ struct GatedTiling {
   static_assert(sizeof(T) == 2 && kN % kColumns == kLast && kStageBytes % kBoxAlignment == 0);
 };
 
-/// Shared memory of a block. `matrices`: the two matrices of a group's 64 rows, loaded by TMA, then overwritten with
-/// the results by the consumers, which releases them for the TMA store. `summed`: their columns are summed.
+/// Shared memory of a block. `operands` and `tiles` are those of TileStorage. `matrices`: TMA loads fill the boxes of a
+/// group's 64 rows of both input matrices. The group overwrites them with the results and releases them for the TMA
+/// store. `summed` completes a phase when the group has read the results for the column sums.
 template <class Tiles>
 struct GatedStorage {
   std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< operands
@@ -94,19 +96,19 @@ __device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int
 }
 
 /// The biases of a thread's columns of a tile, loaded before the GEMM to hide the load latency.
-template <class Tiles, class End>
+template <class Tiles, class E>
 struct ColumnBiases {
-  uint32_t two[End::kBias ? Tiles::kN / 8 : 1];
+  uint32_t two[E::kBias ? Tiles::kN / 8 : 1];
 
   /// `column`: the tile's first column. `thread`: index in the group.
-  __device__ ColumnBiases(const End& end, int column, int thread) {
-    if constexpr (End::kBias)
+  __device__ ColumnBiases(const E& epilogue, int column, int thread) {
+    if constexpr (E::kBias)
 #pragma unroll
-      for (int j = 0; j < Tiles::kN / 8; ++j) two[j] = end.biases(column + 8 * j + 2 * (thread % 4));
+      for (int j = 0; j < Tiles::kN / 8; ++j) two[j] = epilogue.biases(column + 8 * j + 2 * (thread % 4));
   }
   /// Adds the bias to element `which` (0 or 1) of column pair j.
   __device__ float add(int j, float product, int which) const {
-    if constexpr (End::kBias)
+    if constexpr (E::kBias)
       return product + unpack<typename Tiles::T>(two[j], which);
     else
       return product;
@@ -115,8 +117,8 @@ struct ColumnBiases {
 
 /// Applies the epilogue to `d`, the accumulators of one thread in its group's 64 rows. Overwrites both matrices in
 /// shared memory with the results. `thread`: index in the group.
-template <class Tiles, class End>
-__device__ __forceinline__ void finish_gates(const End& end, int thread, const ColumnBiases<Tiles, End>& biases,
+template <class Tiles, class E>
+__device__ __forceinline__ void finish_gates(const E& epilogue, int thread, const ColumnBiases<Tiles, E>& biases,
                                              const float (&d)[Tiles::kN / 2],
                                              std::byte (&matrices)[2][Tiles::kMatrixBytes]) {
   constexpr int kAtOnce = 4;  // pairs of columns whose loads overlap
@@ -141,7 +143,7 @@ __device__ __forceinline__ void finish_gates(const End& end, int thread, const C
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const float* p = d + 4 * (begin + j) + 2 * r;
-        end.finish(biases.add(begin + j, p[0], 0), biases.add(begin + j, p[1], 1), a[j][r], b[j][r]);
+        epilogue.finish(biases.add(begin + j, p[0], 0), biases.add(begin + j, p[1], 1), a[j][r], b[j][r]);
         *reinterpret_cast<uint32_t*>(first + at(j, r)) = a[j][r];
         *reinterpret_cast<uint32_t*>(second + at(j, r)) = b[j][r];
       }
@@ -149,9 +151,9 @@ __device__ __forceinline__ void finish_gates(const End& end, int thread, const C
   }
 }
 
-template <class Tiles, class End>
+template <class Tiles, class E>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    gated_product_kernel(const __grid_constant__ GatedMaps maps, ProductShape shape, TileQueue queue, End end) {
+    gated_product_kernel(const __grid_constant__ GatedMaps maps, ProductShape shape, TileQueue queue, E epilogue) {
   auto& shared = shared_storage<GatedStorage<Tiles>>();
   if (threadIdx.x == 0) shared.init_barriers();
   __syncthreads();
@@ -163,7 +165,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     if (threadIdx.x == 0)
       load_tiles<Tiles>(maps.operands, shape, queue, shared);
     else if (threadIdx.x % 32 == 0 && warp <= Tiles::kGroups)
-      move_matrices<Tiles, End::kSums>(maps, queue, warp - 1, shared);
+      move_matrices<Tiles, E::kSums>(maps, queue, warp - 1, shared);
     return;
   }
 
@@ -177,19 +179,19 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     const int tile = shared.tile[place.stage];
     if (tile < 0) break;
     const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
-    const ColumnBiases<Tiles, End> biases(end, column, thread);
+    const ColumnBiases<Tiles, E> biases(epilogue, column, thread);
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
     shared.matrices[group].consumer_wait(use);
-    finish_gates<Tiles>(end, thread, biases, d, shared.boxes[group]);
+    finish_gates<Tiles>(epilogue, thread, biases, d, shared.boxes[group]);
     fence_proxy_async();
     shared.matrices[group].consumer_release(use.stage);
     shared.tiles.consumer_release(place.stage);
-    if constexpr (End::kSums) {
+    if constexpr (E::kSums) {
       bar_sync(1 + group, 128);
       if (row < shape.m)
         sum_columns<Tiles>(shared.boxes[group][1], thread, shape.n - column,
-                           end.sums + int64_t{row / 64} * shape.n + column);
+                           epilogue.sums + int64_t{row / 64} * shape.n + column);
       mbarrier_arrive(shared.summed + group);
     }
   }
@@ -228,19 +230,30 @@ struct BackwardGate {
   }
 };
 
-/// Launches a GEMM with epilogue `end`: a b with b [k, n] if kTransposedB, else a b^T with b [n, k].
-template <class T, bool kTransposedB, class End>
+/// Epilogue of this kernel. finish(p, q, first, second) gets two adjacent elements of the GEMM and of both input
+/// matrices, and replaces the latter by the results. In addition to Epilogue:
+///   kBias    whether the epilogue has a bias
+///   biases   with kBias: returns the biases of the columns `column` and `column` + 1
+template <class E>
+concept GateEpilogue = Epilogue<E, void, float, float, uint32_t&, uint32_t&> &&
+                       std::same_as<decltype(E::kBias), const bool> && (!E::kBias || requires(const E& e, int column) {
+                         { e.biases(column) } -> std::same_as<uint32_t>;
+                       });
+
+/// Launches a GEMM with epilogue `epilogue`: a b with b [k, n] if kTransposedB, else a b^T with b [n, k].
+template <class T, bool kTransposedB, class E>
 void start_gated_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b,
-                         const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const End& end) {
+                         const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const E& epilogue) {
   using hctr::cuda::tensor_map;
   using Tiles = GatedTiling<T, kTransposedB>;
+  static_assert(GateEpilogue<E>);
   const ProductShape shape{static_cast<int>(out[0].dim(0)), static_cast<int>(out[0].dim(1)),
                            static_cast<int>(a.dim(1))};
   const auto map = [](const Tensor& t) { return tensor_map(t, Tiles::kColumns, 64); };
   const GatedMaps maps{operand_maps<Tiles>(a, b), {map(in[0]), map(in[1])}, {map(out[0]), map(out[1])}};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  hctr::cuda::launch(ctx, name, blocks.template grid<GatedStorage<Tiles>>(), gated_product_kernel<Tiles, End>, maps,
-                     shape, blocks.queue(ctx), end);
+  hctr::cuda::launch(ctx, name, blocks.template grid<GatedStorage<Tiles>>(), gated_product_kernel<Tiles, E>, maps,
+                     shape, blocks.queue(ctx), epilogue);
 }
 
 }  // namespace

@@ -6,22 +6,27 @@
 // of the next tile runs. Three helper warps concurrently prepare one mask bit per element of the tile (whether the
 // element becomes zero) and the biases of the tile's columns.
 //
-// Epilogue concept, an End:
-//   kBias, kSums                          whether the epilogue has a bias, and whether it sums columns of the result
-//   prepare<Tiles>(shape, m, n, t, mask, bias)   fills mask and bias of tile (m, n); called by thread t of kHelpers
-//   finish(product, bias, keep)           returns the element of the result
-//   sums                                  [ceil(m / 64), n] column sums, with kSums
-// Padding elements in the last 16 bytes of a row are also stored, with the value end(0). If takes_fused_product()
-// allows padding, end(0) must be zero.
+// Padding elements in the last 16 bytes of a row are also stored, with the value finish(0). If takes_fused_product()
+// allows padding, finish(0) must be zero.
 #pragma once
 
 #include "core/device/cuda_libraries.cuh"
 #include "core/device/cuda_runtime_calls.h"
 #include "core/device/launch.cuh"
 #include "core/device/tensor_map.cuh"
+#include "ops/gemm/epilogue.cuh"
 #include "ops/gemm/product_tile.cuh"
 
 namespace hctr::ops::hopper {
+
+/// Epilogue of fused_product(). finish(product, bias, keep) returns an element of the result. In addition to Epilogue:
+///   kBias     whether the epilogue has a bias
+///   prepare   fills the mask and the biases of tile (tile_m, tile_n); called by thread t of kHelpers during the GEMM
+template <class E, class Tiles>
+concept ElementEpilogue =
+    Epilogue<E, float, float, float, bool> && std::same_as<decltype(E::kBias), const bool> &&
+    requires(const E& epilogue, const ProductShape& shape, int tile_m, int tile_n, int t, uint8_t* mask,
+             float* biases) { epilogue.template prepare<Tiles>(shape, tile_m, tile_n, t, mask, biases); };
 
 struct OperandMaps {
   CUtensorMap a, b;
@@ -129,25 +134,25 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], Storage
 
 /// Epilogue of a group's part of a tile; starts the TMA store of the result. `mask`, `biases`: the mask bits and the
 /// biases of this tile.
-template <class Tiles, class End, class Done>
-__device__ __forceinline__ void finish_tile(const ProductMaps& maps, const ProductShape& shape, const End& end,
+template <class Tiles, class E, class Done>
+__device__ __forceinline__ void finish_tile(const ProductMaps& maps, const ProductShape& shape, const E& epilogue,
                                             int tile_m, int tile_n, int group, int thread,
                                             const float (&d)[Tiles::kN / 2], const uint8_t* mask, const float* biases,
                                             std::byte* result, Done finished) {
-  finish_products<Tiles>(end, mask, biases, group, thread, d, result);
+  finish_products<Tiles>(epilogue, mask, biases, group, thread, d, result);
   finished();
   fence_proxy_async();
   bar_sync(1 + group, 128);
   const int row = tile_m * Tiles::kM + 64 * group, column = tile_n * Tiles::kN;
   if (thread == 0) store_result<Tiles>(maps.result, maps.last, row, column, result);
-  if constexpr (End::kSums)
+  if constexpr (E::kSums)
     if (row < shape.m)
-      sum_columns<Tiles>(result, thread, shape.n - column, end.sums + int64_t{row / 64} * shape.n + column);
+      sum_columns<Tiles>(result, thread, shape.n - column, epilogue.sums + int64_t{row / 64} * shape.n + column);
 }
 
-template <class Tiles, class End>
+template <class Tiles, class E>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    fused_product_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, TileQueue queue, End end) {
+    fused_product_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, TileQueue queue, E epilogue) {
   auto& shared = shared_storage<TileStorage<Tiles>>();
   if (threadIdx.x == 0) shared.init_barriers();
   __syncthreads();
@@ -164,8 +169,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
         shared.tiles.consumer_wait(place);
         const int tile = shared.tile[p];
         if (tile < 0) return;
-        end.template prepare<Tiles>(shape, tile / queue.columns, tile % queue.columns,
-                                    static_cast<int>(threadIdx.x) - 32, shared.masks[p], shared.biases[p]);
+        epilogue.template prepare<Tiles>(shape, tile / queue.columns, tile % queue.columns,
+                                         static_cast<int>(threadIdx.x) - 32, shared.masks[p], shared.biases[p]);
         mbarrier_arrive(shared.mask_ready + p);
       }
     }
@@ -187,17 +192,17 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     if (thread == 0) tma_store_wait_read();  // the previous tile's stores have read `result`
     mbarrier_wait(shared.mask_ready + p, place.parity);
     bar_sync(1 + group, 128);
-    finish_tile<Tiles>(maps, shape, end, tile / queue.columns, tile % queue.columns, group, thread, d, shared.masks[p],
-                       shared.biases[p], result, [&] { shared.tiles.consumer_release(p); });
+    finish_tile<Tiles>(maps, shape, epilogue, tile / queue.columns, tile % queue.columns, group, thread, d,
+                       shared.masks[p], shared.biases[p], result, [&] { shared.tiles.consumer_release(p); });
   }
   if (thread == 0) tma_store_wait_read();
 }
 
 /// Single-tile variant without the tile scheduler: block i computes tile i. `columns`: tiles per row. The scheduler
 /// would take a tenth of the time of a small GEMM.
-template <class Tiles, class End>
+template <class Tiles, class E>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, End end) {
+    single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, E epilogue) {
   auto& shared = shared_storage<TileStorage<Tiles>>();
   if (threadIdx.x == 0) {
     prefetch_tensormap(maps.operands.a);
@@ -215,8 +220,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     if (threadIdx.x == 0) {
       load_tile<Tiles>(maps.operands, shape, tile_m * Tiles::kM, tile_n * Tiles::kN, shared, at, [](int) {});
     } else if (threadIdx.x >= 32) {
-      end.template prepare<Tiles>(shape, tile_m, tile_n, static_cast<int>(threadIdx.x) - 32, shared.masks[0],
-                                  shared.biases[0]);
+      epilogue.template prepare<Tiles>(shape, tile_m, tile_n, static_cast<int>(threadIdx.x) - 32, shared.masks[0],
+                                       shared.biases[0]);
       mbarrier_arrive(shared.mask_ready);
     }
     return;
@@ -227,7 +232,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   float d[Tiles::kN / 2];
   multiply_tile<Tiles>(d, shared, shape, group, thread, at);
   mbarrier_wait(shared.mask_ready, 0);
-  finish_tile<Tiles>(maps, shape, end, tile_m, tile_n, group, thread, d, shared.masks[0], shared.biases[0],
+  finish_tile<Tiles>(maps, shape, epilogue, tile_m, tile_n, group, thread, d, shared.masks[0], shared.biases[0],
                      shared.results + group * Tiles::kResultBytes, [] {});
   if (thread == 0) tma_store_wait_read();
 }
@@ -281,11 +286,11 @@ struct ProductBlocks {
   }
 };
 
-/// Launches result = end(a b) with b [k, n] if kTransposedB, else result = end(a b^T) with b [n, k]. Uses the tile size
-/// Tiles.
-template <class Tiles, class End>
+/// Launches result = epilogue(a b) with b [k, n] if kTransposedB, else result = epilogue(a b^T) with b [n, k]. Uses the
+/// tile size Tiles.
+template <class Tiles, class E>
 void start_fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
-                         const End& end) {
+                         const E& epilogue) {
   using hctr::cuda::tensor_map;
   const ProductShape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)),
                            static_cast<int>(a.dim(1))};
@@ -294,35 +299,36 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
       operand_maps<Tiles>(a, b), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
   const ProductBlocks<Tiles> blocks(ctx, shape);
+  static_assert(ElementEpilogue<E, Tiles> && shared_bytes<TileStorage<Tiles>>() <= Tiles::kMostBytes);
   const hctr::cuda::Grid grid = blocks.template grid<TileStorage<Tiles>>();
   if constexpr (Tiles::kN <= 128)  // wider tiles are for large GEMMs
     if (blocks.one_each())
-      return hctr::cuda::launch(ctx, name, grid, single_tile_kernel<Tiles, End>, maps, shape, blocks.across, end);
-  hctr::cuda::launch(ctx, name, grid, fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
+      return hctr::cuda::launch(ctx, name, grid, single_tile_kernel<Tiles, E>, maps, shape, blocks.across, epilogue);
+  hctr::cuda::launch(ctx, name, grid, fused_product_kernel<Tiles, E>, maps, shape, blocks.queue(ctx), epilogue);
 }
 
 /// Like start_fused_product(), with the tile size that fits the shape. Compute stream only.
-template <class T, bool kTransposedB, class End>
+template <class T, bool kTransposedB, class E>
 void fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
-                   const End& end) {
+                   const E& epilogue) {
   HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle, name,
               " must run on the compute stream, which owns the tile counter");
   const ProductShape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)),
                            static_cast<int>(a.dim(1))};
   double least = 0;
-  void (*best)(Context&, const char*, const Tensor&, const Tensor&, const Tensor&, const End&) = nullptr;
+  void (*best)(Context&, const char*, const Tensor&, const Tensor&, const Tensor&, const E&) = nullptr;
   const auto consider = [&]<class Tiles>(Tiles) {
     const double cycles = product_cycles<Tiles>(shape, multiprocessors_for(ctx));
-    if (!best || cycles < least) least = cycles, best = start_fused_product<Tiles, End>;
+    if (!best || cycles < least) least = cycles, best = start_fused_product<Tiles, E>;
   };
   if constexpr (sizeof(T) == 2) {
-    consider(Tiling<T, 2, 256, kTransposedB, End::kBias>());
-    consider(Tiling<T, 2, 208, kTransposedB, End::kBias>());
+    consider(Tiling<T, 2, 256, kTransposedB, E::kBias>());
+    consider(Tiling<T, 2, 208, kTransposedB, E::kBias>());
   }
-  consider(Tiling<T, 2, 128, kTransposedB, End::kBias>());
-  consider(Tiling<T, 2, 64, kTransposedB, End::kBias>());
-  consider(Tiling<T, 1, 64, kTransposedB, End::kBias>());
-  best(ctx, name, a, b, result, end);
+  consider(Tiling<T, 2, 128, kTransposedB, E::kBias>());
+  consider(Tiling<T, 2, 64, kTransposedB, E::kBias>());
+  consider(Tiling<T, 1, 64, kTransposedB, E::kBias>());
+  best(ctx, name, a, b, result, epilogue);
 }
 
 }  // namespace hctr::ops::hopper

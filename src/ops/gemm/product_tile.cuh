@@ -47,7 +47,9 @@ struct Tiling {
   static_assert(kStages >= 2 && kStageBytes % kBoxAlignment == 0);
 };
 
-/// Shared memory of a block. The masks and biases of a tile are written by helper warps; `tiles` releases them.
+/// Shared memory of a block. `operands`: TMA loads fill a stage, and each group releases it. `tiles`: the producer
+/// publishes the number of a tile, and the consumers release it together with the tile's mask and biases, which helper
+/// warps write (`mask_ready`).
 template <class Tiles>
 struct TileStorage {
   std::byte stages[Tiles::kStages * Tiles::kStageBytes];    ///< operands
@@ -55,7 +57,7 @@ struct TileStorage {
   uint8_t masks[2][Tiles::kMaskBytes];                      ///< one bit per element, kMaskStride bytes per row
   float biases[2][Tiles::kBias ? Tiles::kN : 1];
   Pipeline<Tiles::kStages> operands;
-  Pipeline<2> tiles;  ///< the numbers of the tiles
+  Pipeline<2> tiles;
   uint64_t mask_ready[2];
   int tile[2];
 
@@ -78,8 +80,8 @@ __device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
 
 /// Applies the epilogue to `d`, the accumulators of one thread in its group's 64 rows; writes to `result`. `mask`,
 /// `bias`: the mask bits and the biases of this tile. `thread`: index in the group.
-template <class Tiles, class End>
-__device__ inline void finish_products(const End& end, const uint8_t* mask, const float* bias, int group, int thread,
+template <class Tiles, class E>
+__device__ inline void finish_products(const E& epilogue, const uint8_t* mask, const float* bias, int group, int thread,
                                        const float* d, std::byte* result) {
   using T = typename Tiles::T;
   const int lane = thread % 32, first_row = 16 * (thread / 32), row = first_row + lane / 4, column = 2 * (lane % 4);
@@ -100,7 +102,8 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
           float2 of_columns = make_float2(0, 0);
           if constexpr (Tiles::kBias)
             of_columns = *reinterpret_cast<const float2*>(bias + 64 * q + 8 * (j + c) + column);
-          value[c][r] = make_float2(end.finish(p[0], of_columns.x, both & 1), end.finish(p[1], of_columns.y, both & 2));
+          value[c][r] =
+              make_float2(epilogue.finish(p[0], of_columns.x, both & 1), epilogue.finish(p[1], of_columns.y, both & 2));
         }
       if constexpr (sizeof(T) == 2) {
         uint32_t two[4];
