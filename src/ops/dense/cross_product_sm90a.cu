@@ -7,6 +7,7 @@
 #include <array>
 
 #include "ops/dense/cross_product.h"
+#include "ops/gemm/epilogue.cuh"
 #include "ops/gemm/fused_product.cuh"
 
 namespace hctr::ops {
@@ -28,53 +29,31 @@ struct GatedTiling {
   static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;
   static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;
   static constexpr int kStageBytes = kBytesA + kBoxesB * kBoxBytesB;
-  static constexpr int kMatrixBytes = kFullBoxes * kBoxBytes;
-  static constexpr int kStages = 3, kBarriers = 2 * kStages + 4 + 3 * kGroups;
-  static constexpr int kOtherBytes = 2 * kGroups * kMatrixBytes + kBarriers * 8 + 2 * 4 + 1024;
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
-  static_assert(sizeof(T) == 2 && kN % kColumns == kLast && kStageBytes % 1024 == 0 &&
-                kSharedBytes <= kMostSharedBytes);
+  static constexpr int kMatrixBytes = kFullBoxes * kBoxBytes, kStages = 3;
+  static_assert(sizeof(T) == 2 && kN % kColumns == kLast && kStageBytes % kBoxAlignment == 0);
 };
 
-/// Shared memory of a block. load_tiles() requires `mask_used`: a barrier that counts the readers of `tile`.
+/// Shared memory of a block. `operands` and `tiles` are those of TileStorage. `matrices`: TMA loads fill the boxes of a
+/// group's 64 rows of both input matrices. The group overwrites them with the results and releases them for the TMA
+/// store. `summed` completes a phase when the group has read the results for the column sums.
 template <class Tiles>
-struct GatedMemory {
-  std::byte* ring;      ///< [kStages]: pipeline stages of the operands
-  std::byte* matrices;  ///< [kGroups][2]: boxes of 64 rows of the two matrices
-  uint64_t *full, *empty, *told, *mask_used;
-  uint64_t *fetched, *finished, *summed;  ///< [kGroups]
-  int* tile;                              ///< [2]
-  __device__ explicit GatedMemory(std::byte* dynamic) {
-    const uint32_t misaligned = shared_address(dynamic) % 1024;
-    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
-    matrices = ring + Tiles::kStages * Tiles::kStageBytes;
-    full = reinterpret_cast<uint64_t*>(matrices + 2 * Tiles::kGroups * Tiles::kMatrixBytes);
-    empty = full + Tiles::kStages;
-    told = empty + Tiles::kStages;
-    mask_used = told + 2;
-    fetched = mask_used + 2;
-    finished = fetched + Tiles::kGroups;
-    summed = finished + Tiles::kGroups;
-    tile = reinterpret_cast<int*>(summed + Tiles::kGroups);
-  }
-  __device__ std::byte* matrix(int group, int which) const {
-    return matrices + (2 * group + which) * Tiles::kMatrixBytes;
-  }
-  __device__ void init_barriers() const {
-    for (int s = 0; s < Tiles::kStages; ++s) {
-      init_barrier(full + s, 1);
-      init_barrier(empty + s, Tiles::kGroups);
-    }
-    for (int p = 0; p < 2; ++p) {
-      init_barrier(told + p, 1);
-      init_barrier(mask_used + p, Tiles::kConsumers + Tiles::kGroups);
-    }
+struct GatedStorage {
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< operands
+  std::byte boxes[Tiles::kGroups][2][Tiles::kMatrixBytes];
+  Pipeline<Tiles::kStages> operands;
+  Pipeline<2> tiles;
+  Pipeline<1> matrices[Tiles::kGroups];
+  uint64_t summed[Tiles::kGroups];
+  int tile[2];  ///< numbers of tiles
+
+  __device__ void init_barriers() {
+    operands.init(1, Tiles::kGroups);
+    tiles.init(1, Tiles::kConsumers + Tiles::kGroups);
     for (int g = 0; g < Tiles::kGroups; ++g) {
-      init_barrier(fetched + g, 1);
-      init_barrier(finished + g, 128);
-      init_barrier(summed + g, 128);
+      matrices[g].init(1, 128);
+      mbarrier_init(summed + g, 128);
     }
-    fence_barrier_init();
+    fence_mbarrier_init();
   }
 };
 
@@ -86,49 +65,50 @@ struct GatedMaps {
 
 /// Loads both matrices of a group's 64 rows of each tile, and stores both results. Called by one thread per group.
 template <class Tiles, bool kSums>
-__device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group,
-                              const GatedMemory<Tiles>& shared) {
+__device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group, GatedStorage<Tiles>& shared) {
+  Pipeline<1>& matrices = shared.matrices[group];
   const auto each_box = [&](const auto& body) {
 #pragma unroll
     for (int which = 0; which < 2; ++which)
 #pragma unroll
-      for (int i = 0; i < Tiles::kFullBoxes; ++i) body(which, i, shared.matrix(group, which) + i * kBoxBytes);
+      for (int i = 0; i < Tiles::kFullBoxes; ++i) body(which, i, shared.boxes[group][which] + i * kBoxBytes);
   };
   for (int turn = 0;; ++turn) {
-    const int p = turn % 2;
-    wait_for(shared.told + p, parity_of(turn));
-    const int tile = shared.tile[p];
-    arrive(shared.mask_used + p);
+    const auto place = PipelineState<2>::after(turn);
+    shared.tiles.consumer_wait(place);
+    const int tile = shared.tile[place.stage];
+    shared.tiles.consumer_release(place.stage);
     if (tile < 0) return;
     const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
-    arrive_and_expect(shared.fetched + group, 2 * Tiles::kMatrixBytes);
+    const auto use = PipelineState<1>::after(turn);
+    matrices.producer_expect_tx(use.stage, 2 * Tiles::kMatrixBytes);
     each_box([&](int which, int i, std::byte* box) {
-      load_box(box, maps.in[which], column + i * Tiles::kColumns, row, shared.fetched + group);
+      tma_load(box, maps.in[which], column + i * Tiles::kColumns, row, matrices.producer_barrier(use.stage));
     });
-    wait_for(shared.finished + group, static_cast<uint32_t>(turn % 2));
+    matrices.producer_wait_released(use);
     each_box([&](int which, int i, const std::byte* box) {
-      store_box(maps.out[which], column + i * Tiles::kColumns, row, box);
+      tma_store(maps.out[which], column + i * Tiles::kColumns, row, box);
     });
-    commit_stores();
-    if constexpr (kSums) wait_for(shared.summed + group, static_cast<uint32_t>(turn % 2));
-    wait_for_stores();
+    tma_store_commit_group();
+    if constexpr (kSums) mbarrier_wait(shared.summed + group, use.parity);
+    tma_store_wait_read();
   }
 }
 
 /// The biases of a thread's columns of a tile, loaded before the GEMM to hide the load latency.
-template <class Tiles, class End>
+template <class Tiles, class E>
 struct ColumnBiases {
-  uint32_t two[End::kBias ? Tiles::kN / 8 : 1];
+  uint32_t two[E::kBias ? Tiles::kN / 8 : 1];
 
   /// `column`: the tile's first column. `thread`: index in the group.
-  __device__ ColumnBiases(const End& end, int column, int thread) {
-    if constexpr (End::kBias)
+  __device__ ColumnBiases(const E& epilogue, int column, int thread) {
+    if constexpr (E::kBias)
 #pragma unroll
-      for (int j = 0; j < Tiles::kN / 8; ++j) two[j] = end.biases(column + 8 * j + 2 * (thread % 4));
+      for (int j = 0; j < Tiles::kN / 8; ++j) two[j] = epilogue.biases(column + 8 * j + 2 * (thread % 4));
   }
   /// Adds the bias to element `which` (0 or 1) of column pair j.
   __device__ float add(int j, float product, int which) const {
-    if constexpr (End::kBias)
+    if constexpr (E::kBias)
       return product + unpack<typename Tiles::T>(two[j], which);
     else
       return product;
@@ -137,14 +117,14 @@ struct ColumnBiases {
 
 /// Applies the epilogue to `d`, the accumulators of one thread in its group's 64 rows. Overwrites both matrices in
 /// shared memory with the results. `thread`: index in the group.
-template <class Tiles, class End>
-__device__ __forceinline__ void finish_gates(const End& end, int thread, const ColumnBiases<Tiles, End>& biases,
-                                             const float (&d)[Tiles::kN / 2], const GatedMemory<Tiles>& shared,
-                                             int group) {
+template <class Tiles, class E>
+__device__ __forceinline__ void finish_gates(const E& epilogue, int thread, const ColumnBiases<Tiles, E>& biases,
+                                             const float (&d)[Tiles::kN / 2],
+                                             std::byte (&matrices)[2][Tiles::kMatrixBytes]) {
   constexpr int kAtOnce = 4;  // pairs of columns whose loads overlap
   const int lane = thread % 32, row = 16 * (thread / 32) + lane / 4;
-  std::byte* const first = shared.matrix(group, 0) + row * kBoxRowBytes + 4 * (lane % 4);
-  std::byte* const second = shared.matrix(group, 1) + row * kBoxRowBytes + 4 * (lane % 4);
+  std::byte* const first = matrices[0] + row * kBoxRowBytes + 4 * (lane % 4);
+  std::byte* const second = matrices[1] + row * kBoxRowBytes + 4 * (lane % 4);
 #pragma unroll
   for (int begin = 0; begin < Tiles::kN / 8; begin += kAtOnce) {
     uint32_t a[kAtOnce][2], b[kAtOnce][2];
@@ -163,7 +143,7 @@ __device__ __forceinline__ void finish_gates(const End& end, int thread, const C
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const float* p = d + 4 * (begin + j) + 2 * r;
-        end.finish(biases.add(begin + j, p[0], 0), biases.add(begin + j, p[1], 1), a[j][r], b[j][r]);
+        epilogue.finish(biases.add(begin + j, p[0], 0), biases.add(begin + j, p[1], 1), a[j][r], b[j][r]);
         *reinterpret_cast<uint32_t*>(first + at(j, r)) = a[j][r];
         *reinterpret_cast<uint32_t*>(second + at(j, r)) = b[j][r];
       }
@@ -171,48 +151,48 @@ __device__ __forceinline__ void finish_gates(const End& end, int thread, const C
   }
 }
 
-template <class Tiles, class End>
+template <class Tiles, class E>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    gated_product_kernel(const __grid_constant__ GatedMaps maps, ProductShape shape, TileQueue queue, End end) {
-  extern __shared__ std::byte dynamic_of_gates[];
-  const GatedMemory<Tiles> shared(dynamic_of_gates);
+    gated_product_kernel(const __grid_constant__ GatedMaps maps, ProductShape shape, TileQueue queue, E epilogue) {
+  auto& shared = shared_storage<GatedStorage<Tiles>>();
   if (threadIdx.x == 0) shared.init_barriers();
   __syncthreads();
   hctr::cuda::start_early();
 
   if (threadIdx.x < 128) {
-    give_registers<120>();
+    setmaxnreg_dec<120>();
     const int warp = static_cast<int>(threadIdx.x) / 32;
     if (threadIdx.x == 0)
       load_tiles<Tiles>(maps.operands, shape, queue, shared);
     else if (threadIdx.x % 32 == 0 && warp <= Tiles::kGroups)
-      move_matrices<Tiles, End::kSums>(maps, queue, warp - 1, shared);
+      move_matrices<Tiles, E::kSums>(maps, queue, warp - 1, shared);
     return;
   }
 
-  take_registers<192>();
+  setmaxnreg_inc<192>();
   const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
-  RingPosition<Tiles> at;
+  PipelineState<Tiles::kStages> at;
   for (int turn = 0;; ++turn) {
-    const int p = turn % 2;
-    wait_for(shared.told + p, parity_of(turn));
-    const int tile = shared.tile[p];
+    const auto place = PipelineState<2>::after(turn);
+    const auto use = PipelineState<1>::after(turn);
+    shared.tiles.consumer_wait(place);
+    const int tile = shared.tile[place.stage];
     if (tile < 0) break;
     const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
-    const ColumnBiases<Tiles, End> biases(end, column, thread);
+    const ColumnBiases<Tiles, E> biases(epilogue, column, thread);
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
-    wait_for(shared.fetched + group, static_cast<uint32_t>(turn % 2));
-    finish_gates<Tiles>(end, thread, biases, d, shared, group);
-    fence_for_stores();
-    arrive(shared.finished + group);
-    arrive(shared.mask_used + p);
-    if constexpr (End::kSums) {
-      synchronize_group(1 + group, 128);
+    shared.matrices[group].consumer_wait(use);
+    finish_gates<Tiles>(epilogue, thread, biases, d, shared.boxes[group]);
+    fence_proxy_async();
+    shared.matrices[group].consumer_release(use.stage);
+    shared.tiles.consumer_release(place.stage);
+    if constexpr (E::kSums) {
+      bar_sync(1 + group, 128);
       if (row < shape.m)
-        sum_columns<Tiles>(shared.matrix(group, 1), thread, shape.n - column,
-                           end.sums + int64_t{row / 64} * shape.n + column);
-      arrive(shared.summed + group);
+        sum_columns<Tiles>(shared.boxes[group][1], thread, shape.n - column,
+                           epilogue.sums + int64_t{row / 64} * shape.n + column);
+      mbarrier_arrive(shared.summed + group);
     }
   }
 }
@@ -250,18 +230,30 @@ struct BackwardGate {
   }
 };
 
-/// Launches a GEMM with epilogue `end`: a b with b [k, n] if kTransposedB, else a b^T with b [n, k].
-template <class T, bool kTransposedB, class End>
+/// Epilogue of this kernel. finish(p, q, first, second) gets two adjacent elements of the GEMM and of both input
+/// matrices, and replaces the latter by the results. In addition to Epilogue:
+///   kBias    whether the epilogue has a bias
+///   biases   with kBias: returns the biases of the columns `column` and `column` + 1
+template <class E>
+concept GateEpilogue = Epilogue<E, void, float, float, uint32_t&, uint32_t&> &&
+                       std::same_as<decltype(E::kBias), const bool> && (!E::kBias || requires(const E& e, int column) {
+                         { e.biases(column) } -> std::same_as<uint32_t>;
+                       });
+
+/// Launches a GEMM with epilogue `epilogue`: a b with b [k, n] if kTransposedB, else a b^T with b [n, k].
+template <class T, bool kTransposedB, class E>
 void start_gated_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b,
-                         const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const End& end) {
+                         const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const E& epilogue) {
   using hctr::cuda::tensor_map;
   using Tiles = GatedTiling<T, kTransposedB>;
+  static_assert(GateEpilogue<E>);
   const ProductShape shape{static_cast<int>(out[0].dim(0)), static_cast<int>(out[0].dim(1)),
                            static_cast<int>(a.dim(1))};
   const auto map = [](const Tensor& t) { return tensor_map(t, Tiles::kColumns, 64); };
   const GatedMaps maps{operand_maps<Tiles>(a, b), {map(in[0]), map(in[1])}, {map(out[0]), map(out[1])}};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  hctr::cuda::launch(ctx, name, blocks.grid(), gated_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
+  hctr::cuda::launch(ctx, name, blocks.template grid<GatedStorage<Tiles>>(), gated_product_kernel<Tiles, E>, maps,
+                     shape, blocks.queue(ctx), epilogue);
 }
 
 }  // namespace

@@ -130,8 +130,8 @@ void hopper::f32_linear(Context& ctx, Tensor x, Tensor w, Tensor bias, bool relu
 
 void hopper::f32_linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream,
                                      Tensor y, std::optional<F32Tiles> tiles) {
-  const F32BiasReluDropout end{{bias.data<const float>()}, DropoutRule(rate, ctx.seed(), stream), ctx.state()};
-  f32_product<false>(ctx, "f32_linear_relu_dropout", x, w, y, end, tiles);
+  const F32BiasReluDropout epilogue{{bias.data<const float>()}, DropoutRule(rate, ctx.seed(), stream), ctx.state()};
+  f32_product<false>(ctx, "f32_linear_relu_dropout", x, w, y, epilogue, tiles);
 }
 
 int64_t hopper::f32_gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,

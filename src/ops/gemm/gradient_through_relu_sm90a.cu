@@ -93,8 +93,8 @@ bool hopper::searches_beside_product(const Tensor& y) { return y.dtype() == DTyp
 void hopper::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
                                    float* sums, OverflowSearch search) {
   dispatch_float(d_z.dtype(), [&]<class T>() {
-    const ThroughRelu<T> end{y.view<const T, 2>(), factor, sums, search.found};
-    fused_product<T, false>(ctx, "gradient_through_relu", d_out, w, d_z, end);
+    const ThroughRelu<T> epilogue{y.view<const T, 2>(), factor, sums, search.found};
+    fused_product<T, false>(ctx, "gradient_through_relu", d_out, w, d_z, epilogue);
   });
 }
 

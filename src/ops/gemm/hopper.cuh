@@ -1,4 +1,5 @@
 // Wrappers of Hopper (compute capability 9.0) instructions: warp group MMA, TMA copies, and barriers that count bytes.
+// The functions have the names of the PTX instructions. ops/gemm/pipeline.cuh combines the barriers to pipelines.
 // Sources that include this file are compiled for sm_90a only and have names that end in _sm90a.cu. Reference: NVIDIA,
 // "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once
@@ -15,27 +16,27 @@ __device__ inline uint32_t shared_address(const void* at) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(at));
 }
 
-// ---- barriers in shared memory
+// ---- barriers (mbarrier objects) in shared memory
 
-__device__ inline void init_barrier(uint64_t* barrier, uint32_t arrivals) {
+__device__ inline void mbarrier_init(uint64_t* barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
 }
 
 /// Makes initialized barriers visible to the TMA.
-__device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+__device__ inline void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 /// Arrives, and adds `bytes` of TMA copies to the transactions that the current phase waits for.
-__device__ inline void arrive_and_expect(uint64_t* barrier, uint32_t bytes) {
+__device__ inline void mbarrier_arrive_expect_tx(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
 
-__device__ inline void arrive(uint64_t* barrier) {
+__device__ inline void mbarrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
 /// Waits until the phase with this parity has completed.
-__device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
+__device__ inline void mbarrier_wait(uint64_t* barrier, uint32_t parity) {
   asm volatile(
       "{\n.reg .pred done;\n"
       "AGAIN:\n"
@@ -47,30 +48,20 @@ __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
-/// A position in a pipeline of Ring::kStages stages, and the current phase parity of the stage's barriers.
-template <class Ring>
-struct RingPosition {
-  int stage = 0;
-  uint32_t parity = 0;
-  __device__ void advance() {
-    if (++stage == Ring::kStages) stage = 0, parity ^= 1;
-  }
-};
-
 /// Synchronizes `threads` threads at the named barrier `barrier`, a number from 1 to 15.
-__device__ inline void synchronize_group(int barrier, int threads) {
+__device__ inline void bar_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
 // ---- TMA copies of matrix boxes
 
 /// Prefetches a TMA map.
-__device__ inline void prefetch_map(const CUtensorMap& map) {
+__device__ inline void prefetch_tensormap(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
 /// Copies the box at (column, row) of the matrix `from` to shared memory.
-__device__ inline void load_box(void* to, const CUtensorMap& from, int column, int row, uint64_t* barrier) {
+__device__ inline void tma_load(void* to, const CUtensorMap& from, int column, int row, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
           shared_address(to)),
@@ -78,26 +69,26 @@ __device__ inline void load_box(void* to, const CUtensorMap& from, int column, i
       : "memory");
 }
 
-/// Copies a box from shared memory to (column, row) of the matrix `to`. commit_stores() groups the preceding copies of
-/// a thread.
-__device__ inline void store_box(const CUtensorMap& to, int column, int row, const void* from) {
+/// Copies a box from shared memory to (column, row) of the matrix `to`. tma_store_commit_group() groups the preceding
+/// copies of a thread.
+__device__ inline void tma_store(const CUtensorMap& to, int column, int row, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&to),
                "r"(shared_address(from)), "r"(column), "r"(row)
                : "memory");
 }
-__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ inline void tma_store_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 /// Waits until the TMA has read the sources of all stores that this thread committed.
-__device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ inline void tma_store_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 /// Makes this thread's writes to shared memory visible to the TMA and to matrix instructions.
-__device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ inline void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- matrices of 8 x 8 elements of two bytes
 
 /// Stores four 8 x 8 matrices. In two[i], lane l passes the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of matrix
 /// i. As `row`, lane l passes the address of row l % 8 of matrix l / 8.
-__device__ inline void store_matrices(void* row, const uint32_t (&two)[4]) {
+__device__ inline void stmatrix(void* row, const uint32_t (&two)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
                "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
                : "memory");
@@ -107,7 +98,7 @@ __device__ inline void store_matrices(void* row, const uint32_t (&two)[4]) {
 
 /// Descriptor of a matrix in shared memory with contiguous k. The layout is that of a 128-byte swizzled TMA copy: rows
 /// of 128 bytes, and eight rows per atom of 1,024 bytes.
-__device__ inline uint64_t describe_matrix(const void* at) {
+__device__ inline uint64_t matrix_descriptor(const void* at) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | (uint64_t{1024 >> 4} << 32) | ((shared_address(at) & 0x3FFFF) >> 4);
 }
@@ -115,23 +106,23 @@ __device__ inline uint64_t describe_matrix(const void* at) {
 /// Descriptor for a GEMM that sums over the rows of boxes in shared memory. The boxes have 64 columns and at least 16
 /// rows, and are `box_bytes` apart. 128-byte swizzled TMA copies write the boxes; eight rows form an atom of 1,024
 /// bytes.
-__device__ inline uint64_t describe_transposed(const void* at, uint32_t box_bytes) {
-  return describe_matrix(at) | (uint64_t{box_bytes >> 4} << 16);
+__device__ inline uint64_t transposed_matrix_descriptor(const void* at, uint32_t box_bytes) {
+  return matrix_descriptor(at) | (uint64_t{box_bytes >> 4} << 16);
 }
 
-__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int kPending>
-__device__ inline void wait_for_products() {
+__device__ inline void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
 template <int kRegisters>
-__device__ inline void give_registers() {
+__device__ inline void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 template <int kRegisters>
-__device__ inline void take_registers() {
+__device__ inline void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
@@ -182,12 +173,12 @@ __device__ inline void take_registers() {
   } while (false)
 
 /// d = a b, plus d if `accumulate`. a is [64, k] and b is [k, kN], where k is 32 bytes: 16 two-byte elements, or 8 f32
-/// values with the upper 19 bits used (TF32). An operand has contiguous k (describe_matrix()); a two-byte operand may
-/// also be transposed (describe_transposed()). d is distributed over four warps. With r = 16 w + l / 4 and c = 8 j + 2
-/// (l % 4), lane l of warp w has d[r, c] and d[r, c + 1] in elements 4 j and 4 j + 1, and d[r + 8, c] and d[r + 8, c +
-/// 1] in elements 4 j + 2 and 4 j + 3.
+/// values with the upper 19 bits used (TF32). An operand has contiguous k (matrix_descriptor()); a two-byte operand may
+/// also be transposed (transposed_matrix_descriptor()). d is distributed over four warps. With r = 16 w + l / 4 and c =
+/// 8 j + 2 (l % 4), lane l of warp w has d[r, c] and d[r, c + 1] in elements 4 j and 4 j + 1, and d[r + 8, c] and d[r +
+/// 8, c + 1] in elements 4 j + 2 and 4 j + 3.
 template <class T, int kN, bool kTransposedA = false, bool kTransposedB = kTransposedA>
-__device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
+__device__ inline void wgmma(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 208 || kN == 256);
   static_assert(sizeof(T) == 2 || !(kTransposedA || kTransposedB));
   if constexpr (kN == 64)
@@ -203,10 +194,10 @@ __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int 
 }
 
 /// d = a b, plus d if `accumulate`, for TF32 operands: a [64, 8] in the registers of four warps, and b [8, 128] with
-/// contiguous k (describe_matrix()). With i = lane / 4 and j = lane % 4, a lane of warp w has the elements (16 w + i,
+/// contiguous k (matrix_descriptor()). With i = lane / 4 and j = lane % 4, a lane of warp w has the elements (16 w + i,
 /// j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4) of a. The registers of a must not change until
-/// the MMA has completed. d is distributed as in multiply().
-__device__ inline void multiply_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int accumulate) {
+/// the MMA has completed. d is distributed as in wgmma().
+__device__ inline void wgmma_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int accumulate) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {" HCTR_R64 "}, {%64, %65, %66, %67}, %68, p, 1, 1;\n}\n"

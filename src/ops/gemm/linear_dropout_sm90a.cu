@@ -98,8 +98,8 @@ struct BiasReluDropout {
 
 void hopper::linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y) {
   dispatch_float(y.dtype(), [&]<class T>() {
-    const BiasReluDropout<T> end{bias.data<const T>(), DropoutRule(rate, ctx.seed(), stream), ctx.state()};
-    fused_product<T, sizeof(T) == 2>(ctx, "linear_relu_dropout", x, w, y, end);
+    const BiasReluDropout<T> epilogue{bias.data<const T>(), DropoutRule(rate, ctx.seed(), stream), ctx.state()};
+    fused_product<T, sizeof(T) == 2>(ctx, "linear_relu_dropout", x, w, y, epilogue);
   });
 }
 

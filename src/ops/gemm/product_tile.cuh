@@ -5,7 +5,8 @@
 
 #include "core/device/tensor.h"
 #include "ops/common/element_loops.cuh"
-#include "ops/gemm/hopper.cuh"
+#include "ops/gemm/pipeline.cuh"
+#include "ops/gemm/shared_storage.cuh"
 
 namespace hctr::ops::hopper {
 
@@ -16,7 +17,6 @@ struct ProductShape {
 
 constexpr int kBoxRowBytes = 128;             // bytes per row of a box with the widest swizzle
 constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
-constexpr int kMostSharedBytes = 227 * 1024;  // maximum shared memory of a block
 constexpr int kHelpers = 96;                  // three warps that prepare masks and biases
 
 /// Tiles of 64 kGroups x kN; each of kGroups groups of four warps computes 64 rows. kTransposedB: n is contiguous in b,
@@ -38,52 +38,34 @@ struct Tiling {
   static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;
   static constexpr int kMaskStride = (kN + 63) / 64 * 8, kMaskBytes = kM * kMaskStride;
   static constexpr int kBiasBytes = kBias ? kN * 4 : 0;
-  static constexpr int kBarrierBytes = 256;
-  // Includes 1,024 bytes to align the boxes to their swizzle atom.
-  static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + kBarrierBytes + 1024;
+  // Bytes besides the stages; 256 bytes are enough for the barriers.
+  static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + 256 + int{kBoxAlignment};
   // Small tiles use at most half of the shared memory of a multiprocessor. Blocks of the next GEMM can then start
   // early.
   static constexpr int kMostBytes = kGroups == 1 ? kMostSharedBytes / 2 - 1024 : kMostSharedBytes;
   static constexpr int kStages = std::min(8, (kMostBytes - kOtherBytes) / kStageBytes);
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
-  static_assert(kStages >= 2 && kStageBytes % 1024 == 0 && (2 * kStages + 6) * 8 + 8 <= kBarrierBytes);
+  static_assert(kStages >= 2 && kStageBytes % kBoxAlignment == 0);
 };
 
-/// Shared memory of a block.
+/// Shared memory of a block. `operands`: TMA loads fill a stage, and each group releases it. `tiles`: the producer
+/// publishes the number of a tile, and the consumers release it together with the tile's mask and biases, which helper
+/// warps write (`mask_ready`).
 template <class Tiles>
-struct TileMemory {
-  std::byte* ring;     ///< [kStages]: pipeline stages of the operands
-  std::byte* results;  ///< [kGroups]: boxes of 64 rows, in the layout of the TMA store
-  uint8_t* masks;      ///< [2][kMaskBytes]: one bit per element, kMaskStride bytes per row
-  float* biases;       ///< [2][kN]
-  uint64_t *full, *empty, *told, *mask_ready, *mask_used;
-  int* tile;  ///< [2]
-  __device__ explicit TileMemory(std::byte* dynamic) {
-    const uint32_t misaligned = shared_address(dynamic) % 1024;
-    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
-    results = ring + Tiles::kStages * Tiles::kStageBytes;
-    std::byte* at = results + Tiles::kGroups * Tiles::kResultBytes;
-    masks = reinterpret_cast<uint8_t*>(at);
-    at += 2 * Tiles::kMaskBytes;
-    biases = reinterpret_cast<float*>(at);
-    full = reinterpret_cast<uint64_t*>(at + 2 * Tiles::kBiasBytes);
-    empty = full + Tiles::kStages;
-    told = empty + Tiles::kStages;
-    mask_ready = told + 2;
-    mask_used = told + 4;
-    tile = reinterpret_cast<int*>(told + 6);
-  }
-  __device__ void init_barriers() const {
-    for (int s = 0; s < Tiles::kStages; ++s) {
-      init_barrier(full + s, 1);
-      init_barrier(empty + s, Tiles::kGroups);
-    }
-    for (int p = 0; p < 2; ++p) {
-      init_barrier(told + p, 1);
-      init_barrier(mask_ready + p, kHelpers);
-      init_barrier(mask_used + p, Tiles::kConsumers);
-    }
-    fence_barrier_init();
+struct TileStorage {
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];    ///< operands
+  std::byte results[Tiles::kGroups * Tiles::kResultBytes];  ///< boxes of 64 rows, in the layout of the TMA store
+  uint8_t masks[2][Tiles::kMaskBytes];                      ///< one bit per element, kMaskStride bytes per row
+  float biases[2][Tiles::kBias ? Tiles::kN : 1];
+  Pipeline<Tiles::kStages> operands;
+  Pipeline<2> tiles;
+  uint64_t mask_ready[2];
+  int tile[2];
+
+  __device__ void init_barriers() {
+    operands.init(1, Tiles::kGroups);
+    tiles.init(1, Tiles::kConsumers);
+    for (int p = 0; p < 2; ++p) mbarrier_init(mask_ready + p, kHelpers);
+    fence_mbarrier_init();
   }
 };
 
@@ -98,8 +80,8 @@ __device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
 
 /// Applies the epilogue to `d`, the accumulators of one thread in its group's 64 rows; writes to `result`. `mask`,
 /// `bias`: the mask bits and the biases of this tile. `thread`: index in the group.
-template <class Tiles, class End>
-__device__ inline void finish_products(const End& end, const uint8_t* mask, const float* bias, int group, int thread,
+template <class Tiles, class E>
+__device__ inline void finish_products(const E& epilogue, const uint8_t* mask, const float* bias, int group, int thread,
                                        const float* d, std::byte* result) {
   using T = typename Tiles::T;
   const int lane = thread % 32, first_row = 16 * (thread / 32), row = first_row + lane / 4, column = 2 * (lane % 4);
@@ -120,16 +102,16 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
           float2 of_columns = make_float2(0, 0);
           if constexpr (Tiles::kBias)
             of_columns = *reinterpret_cast<const float2*>(bias + 64 * q + 8 * (j + c) + column);
-          value[c][r] = make_float2(end.finish(p[0], of_columns.x, both & 1), end.finish(p[1], of_columns.y, both & 2));
+          value[c][r] =
+              make_float2(epilogue.finish(p[0], of_columns.x, both & 1), epilogue.finish(p[1], of_columns.y, both & 2));
         }
       if constexpr (sizeof(T) == 2) {
         uint32_t two[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
         const int of_lane = lane / 8;  // the matrix whose row address this lane passes
-        store_matrices(
-            result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
-            two);
+        stmatrix(result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
+                 two);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -146,10 +128,10 @@ template <class Tiles>
 __device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,
                                     const std::byte* result) {
 #pragma unroll
-  for (int i = 0; i < Tiles::kFullBoxes; ++i) store_box(to, column + i * Tiles::kColumns, row, result + i * kBoxBytes);
+  for (int i = 0; i < Tiles::kFullBoxes; ++i) tma_store(to, column + i * Tiles::kColumns, row, result + i * kBoxBytes);
   if constexpr (Tiles::kLast > 0)
-    store_box(last, column + Tiles::kFullBoxes * Tiles::kColumns, row, result + Tiles::kFullBoxes * kBoxBytes);
-  commit_stores();
+    tma_store(last, column + Tiles::kFullBoxes * Tiles::kColumns, row, result + Tiles::kFullBoxes * kBoxBytes);
+  tma_store_commit_group();
 }
 
 template <class T>

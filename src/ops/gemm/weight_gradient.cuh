@@ -9,7 +9,8 @@
 
 #include "core/device/launch.cuh"
 #include "core/device/tensor_map.cuh"
-#include "ops/gemm/hopper.cuh"
+#include "ops/gemm/pipeline.cuh"
+#include "ops/gemm/shared_storage.cuh"
 #include "ops/gemm/tile_division.cuh"
 #include "ops/gemm/weight_gradient.h"
 

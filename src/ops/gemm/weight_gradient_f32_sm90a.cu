@@ -31,7 +31,7 @@ struct F32WeightProducts : DividedWeightProducts {
   __device__ const CUtensorMap& map_b(const Tile& tile) const { return list.jobs[tile.product].d_y; }
 
   __device__ void prefetch_maps(int thread) const {
-    if (thread < list.count) prefetch_map(list.jobs[thread].x), prefetch_map(list.jobs[thread].d_y);
+    if (thread < list.count) prefetch_tensormap(list.jobs[thread].x), prefetch_tensormap(list.jobs[thread].d_y);
   }
 
   template <class Tiles>
@@ -62,8 +62,9 @@ void start_f32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launc
     const TileBlocks divided(kName, tiles, steps,
                              divide_f32_product(kWeightTiles, tiles, steps, hctr::cuda::multiprocessors()));
     const F32WeightProducts products{{list, divided.division, sum_exchange(ctx)}};
+    using Storage = F32Storage<F32WeightTiling, F32WeightProducts::Tile>;
     hctr::cuda::launch(ctx, kName,
-                       hctr::cuda::early({divided.blocks, F32WeightTiling::kThreads, F32WeightTiling::kSharedBytes}),
+                       hctr::cuda::early({divided.blocks, F32WeightTiling::kThreads, shared_bytes<Storage>()}),
                        f32_product_kernel<F32WeightTiling, F32WeightProducts>, products);
   });
 }

@@ -36,8 +36,6 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static constexpr int kBoxesOfGroup = kRowsOfGroup / kBoxColumns, kBoxesOfRows = kBoxesOfGroup * kWeightGroups;
   static constexpr int kBoxesOfColumns = kWidth / kBoxColumns, kBoxes = kBoxesOfRows + kBoxesOfColumns;
   static constexpr int kStageBytes = kBoxes * kBoxBytes, kStages = 192 * 1024 / kStageBytes;
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
-  static_assert(kSharedBytes <= 227 * 1024);
   static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never transposed
 
   /// A thread's accumulators for its group's part of a tile, in the layout of the MMA instructions.
@@ -54,83 +52,65 @@ using LargeWeightTiles = TwoByteTiles<2>;
 __device__ inline int group() { return static_cast<int>(threadIdx.x) / 128; }
 __device__ inline int thread_of_group() { return static_cast<int>(threadIdx.x) % 128; }
 
-/// The pipeline stages of a block. Barrier `full` of a stage completes when the copies to the stage have completed;
-/// barrier `empty` completes when both groups have read the stage.
+/// Shared memory of a block.
 template <class Tiles>
-struct TwoByteRing {
-  std::byte* boxes;
-  uint64_t *full, *empty;
-
-  __device__ explicit TwoByteRing(std::byte* dynamic_shared) {
-    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
-    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
-    full = reinterpret_cast<uint64_t*>(boxes + Tiles::kStages * Tiles::kStageBytes);
-    empty = full + Tiles::kStages;
-  }
+struct TwoByteStorage {
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];
+  Pipeline<Tiles::kStages> operands;
 
   /// To be called from all threads of the block.
-  __device__ void init_barriers() const {
+  __device__ void init_barriers() {
     if (threadIdx.x == 0) {
-      for (int s = 0; s < Tiles::kStages; ++s) {
-        init_barrier(full + s, 1);
-        init_barrier(empty + s, kWeightGroups);
-      }
-      fence_barrier_init();
+      operands.init(1, kWeightGroups);
+      fence_mbarrier_init();
     }
     __syncthreads();
   }
-
-  /// Producer, one thread: copies both operands of a tile, step by step, from stage `place` on.
-  __device__ void load(const WeightTile& tile, RingPosition<Tiles>& place) const {
-    constexpr int kBox = Tiles::kBoxColumns;
-    const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
-    const int steps = Tiles::steps(tile);
-    for (int step = 0; step < steps; ++step, place.advance()) {
-      const int sample = step * Tiles::kSamples;
-      wait_for(empty + place.stage, place.parity ^ 1);
-      std::byte* at = boxes + place.stage * Tiles::kStageBytes;
-      uint64_t* const copied = full + place.stage;
-      arrive_and_expect(copied, Tiles::kStageBytes);
-      for (int i = 0; i < Tiles::kBoxesOfRows; ++i, at += Tiles::kBoxBytes)
-        load_box(at, of_rows, tile.row + kBox * i, sample, copied);
-      for (int i = 0; i < Tiles::kBoxesOfColumns; ++i, at += Tiles::kBoxBytes)
-        load_box(at, of_columns, tile.column + kBox * i, sample, copied);
-    }
-  }
 };
+
+/// Producer, one thread: copies both operands of a tile, step by step, from the pipeline position `at` on.
+template <class Tiles>
+__device__ inline void load_weight_tile(const WeightTile& tile, TwoByteStorage<Tiles>& shared,
+                                        PipelineState<Tiles::kStages>& at) {
+  constexpr int kBox = Tiles::kBoxColumns;
+  const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
+  const int steps = Tiles::steps(tile);
+  for (int step = 0; step < steps; ++step, at.advance()) {
+    const int sample = step * Tiles::kSamples;
+    shared.operands.producer_acquire(at);
+    std::byte* to = shared.stages + at.stage * Tiles::kStageBytes;
+    uint64_t* const full = shared.operands.producer_barrier(at.stage);
+    shared.operands.producer_expect_tx(at.stage, Tiles::kStageBytes);
+    for (int i = 0; i < Tiles::kBoxesOfRows; ++i, to += Tiles::kBoxBytes)
+      tma_load(to, of_rows, tile.row + kBox * i, sample, full);
+    for (int i = 0; i < Tiles::kBoxesOfColumns; ++i, to += Tiles::kBoxBytes)
+      tma_load(to, of_columns, tile.column + kBox * i, sample, full);
+  }
+}
 
 /// Computes a group's part of a tile. The first MMA operand always has the rows of the result. In a transposed tile,
 /// the rows of the result are the tile's columns, which both groups read.
 template <class T, class Tiles>
-__device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByteRing<Tiles>& ring,
-                                            RingPosition<Tiles>& place, typename Tiles::Sums& sums) {
+__device__ inline void multiply_weight_tile(const WeightTile& tile, TwoByteStorage<Tiles>& shared,
+                                            PipelineState<Tiles::kStages>& at, typename Tiles::Sums& sums) {
   constexpr int kBoxBytes = Tiles::kBoxBytes;
   const int own = group() * Tiles::kBoxesOfGroup * kBoxBytes, of_both = Tiles::kBoxesOfRows * kBoxBytes;
   const int first_at = tile.transposed ? of_both : own, second_at = tile.transposed ? own : of_both;
-  const int steps = Tiles::steps(tile);
-  uint64_t* before = nullptr;
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step, place.advance()) {
-    wait_for(ring.full + place.stage, place.parity);
-    const std::byte* at = ring.boxes + place.stage * Tiles::kStageBytes;
-    uint64_t first = describe_transposed(at + first_at, kBoxBytes);
-    uint64_t second = describe_transposed(at + second_at, kBoxBytes);
-    begin_products();
+  consume_stages<true>(shared.operands, at, Tiles::steps(tile), thread_of_group() == 0, [&](int stage, int step) {
+    const std::byte* const boxes = shared.stages + stage * Tiles::kStageBytes;
+    uint64_t first = transposed_matrix_descriptor(boxes + first_at, kBoxBytes);
+    uint64_t second = transposed_matrix_descriptor(boxes + second_at, kBoxBytes);
+    wgmma_fence();
 #pragma unroll
     for (int k = 0; k < Tiles::kSamples / 16; ++k) {
 #pragma unroll
       for (int i = 0; i < Tiles::kInstructions; ++i)
-        multiply<T, Tiles::kWidth, true>(sums.d[i], first + i * (kBoxBytes >> 4), second, step > 0 || k > 0);
+        wgmma<T, Tiles::kWidth, true>(sums.d[i], first + i * (kBoxBytes >> 4), second, step > 0 || k > 0);
       first += 16 * 128 >> 4;  // 16 samples
       second += 16 * 128 >> 4;
     }
-    commit_products();
-    wait_for_products<1>();
-    if (before && thread_of_group() == 0) arrive(before);
-    before = ring.empty + place.stage;
-  }
-  wait_for_products<0>();
-  if (thread_of_group() == 0) arrive(before);
+    wgmma_commit_group();
+  });
 }
 
 /// A lane has two adjacent columns in each of two groups of eight columns. The lane exchanges one pair with its
@@ -177,26 +157,25 @@ __device__ inline void store_weight_gradient(const WeightTile& tile, const typen
 template <class T, class Tiles>
 __global__ void __launch_bounds__(kWeightThreads, 1)
     weight_gradient_kernel(const __grid_constant__ WeightProducts list) {
-  extern __shared__ std::byte dynamic_of_weights[];
-  const TwoByteRing<Tiles> ring(dynamic_of_weights);
+  auto& shared = shared_storage<TwoByteStorage<Tiles>>();
   const int own = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const bool copies = threadIdx.x == 128 * kWeightGroups;
   if (copies) {
     const WeightProduct& product = list.jobs[product_of(list, own)];
-    prefetch_map(product.x);
-    prefetch_map(product.d_y);
+    prefetch_tensormap(product.x);
+    prefetch_tensormap(product.d_y);
   }
-  ring.init_barriers();
+  shared.init_barriers();
 
-  RingPosition<Tiles> place;
+  PipelineState<Tiles::kStages> at;
   const int tiles = list.first_block[list.count];
   if (copies) {
-    for (int number = own; number < tiles; number += blocks) ring.load(Tiles::tile(list, number), place);
+    for (int number = own; number < tiles; number += blocks) load_weight_tile(Tiles::tile(list, number), shared, at);
   } else if (threadIdx.x < 128 * kWeightGroups) {
     for (int number = own; number < tiles; number += blocks) {
       const WeightTile tile = Tiles::tile(list, number);
       typename Tiles::Sums sums;
-      multiply_weight_tile<T, Tiles>(tile, ring, place, sums);
+      multiply_weight_tile<T, Tiles>(tile, shared, at, sums);
       store_weight_gradient<Tiles>(tile, sums);
     }
   }
@@ -223,7 +202,7 @@ void start_weight_tiles(Context& ctx, WeightProducts& list) {
   set_first_blocks<Tiles>(list);
   const int64_t tiles = list.first_block[list.count], rounds = weight_rounds(list);
   // No early start: waiting blocks would occupy multiprocessors that embedding tables need.
-  const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, Tiles::kSharedBytes};
+  const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, shared_bytes<TwoByteStorage<Tiles>>()};
   hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_kernel<T, Tiles>, list);
 }
 

@@ -32,9 +32,8 @@ struct Tf32Tiles : TurnedWeightTiles<256, 128> {
   static constexpr int kStages = 4, kStageBytes = kBoxes * kBoxBytes;
   static constexpr int kWarps = kBoxesOfRows, kMultipliers = 32 * kWarps, kThreads = kMultipliers + 2 * 128;
   static constexpr int kTransposers = kBoxes - kBoxesOfRows, kCopiers = 4;  ///< numbers of warps
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + 3 * kStages * sizeof(uint64_t) + 1024;
   static constexpr int kSumBytes = kRows * kColumns * static_cast<int>(sizeof(float));
-  static_assert(kTransposers == 4 && kBoxes % kCopiers == 0 && kSharedBytes <= 227 * 1024);
+  static_assert(kTransposers == 4 && kBoxes % kCopiers == 0);
 };
 
 struct Tf32WeightProducts : DividedWeightProducts {
@@ -46,28 +45,20 @@ struct Tf32WeightProducts : DividedWeightProducts {
   __device__ WeightTile tile(int number) const { return Tf32Tiles::tile(list, number); }
 };
 
-/// The pipeline stages of a block. A stage has the boxes of a tile's rows, then of its columns. Barrier `full` of a
-/// stage completes when the stage is copied, `turned` when the columns are transposed, `empty` when the stage is read.
-struct Tf32Ring {
-  std::byte* boxes;
-  uint64_t *full, *turned, *empty;
+using Tf32State = PipelineState<Tf32Tiles::kStages>;
 
-  __device__ explicit Tf32Ring(std::byte* dynamic_shared) {
-    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
-    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
-    asm("" : "+l"(boxes));  // prevents the compiler from recomputing the address in each step
-    full = reinterpret_cast<uint64_t*>(boxes + Tf32Tiles::kStages * Tf32Tiles::kStageBytes);
-    turned = full + Tf32Tiles::kStages;
-    empty = turned + Tf32Tiles::kStages;
-  }
-  __device__ void init_barriers() const {
+/// Shared memory of a block. A stage has the boxes of a tile's rows, then of its columns. `transposed` of a stage
+/// completes a phase when the columns of a full stage are transposed.
+struct Tf32Storage {
+  std::byte stages[Tf32Tiles::kStages * Tf32Tiles::kStageBytes];
+  Pipeline<Tf32Tiles::kStages> operands;
+  uint64_t transposed[Tf32Tiles::kStages];
+
+  __device__ void init_barriers() {
     if (threadIdx.x == 0) {
-      for (int s = 0; s < Tf32Tiles::kStages; ++s) {
-        init_barrier(full + s, Tf32Tiles::kCopiers);
-        init_barrier(turned + s, Tf32Tiles::kTransposers);
-        init_barrier(empty + s, Tf32Tiles::kWarps);
-      }
-      fence_barrier_init();
+      operands.init(Tf32Tiles::kCopiers, Tf32Tiles::kWarps);
+      for (uint64_t& barrier : transposed) mbarrier_init(&barrier, Tf32Tiles::kTransposers);
+      fence_mbarrier_init();
     }
     __syncthreads();
   }
@@ -88,12 +79,12 @@ __device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint3
 /// Producer, one thread of warp `warp`: copies the warp's boxes of both operands for all pieces, step by step. The
 /// producer warps start the copies of a step concurrently. The producer computes the arguments of the first copies
 /// before the preceding kernel has ended.
-__device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring, int warp) {
+__device__ inline void copy_pieces(const Tf32WeightProducts& p, Tf32Storage& shared, int warp) {
   constexpr int kOfRows = Tf32Tiles::kBoxesOfRows / Tf32Tiles::kCopiers;
   constexpr int kOfColumns = Tf32Tiles::kTransposers / Tf32Tiles::kCopiers;
   const int first = warp * kOfRows, first_of_columns = warp * kOfColumns;
   TilePieces pieces = p.pieces();
-  RingPosition<Tf32Tiles> stage;
+  Tf32State at;
   TilePiece piece;
   bool started = false;
   while (pieces.next(p.division, piece)) {
@@ -101,25 +92,25 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
     const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
     const int row = tile.row + Tf32Tiles::kBoxColumns * first;
     const int column = tile.column + Tf32Tiles::kBoxColumns * first_of_columns;
-    prefetch_map(of_rows);
-    prefetch_map(of_columns);
+    prefetch_tensormap(of_rows);
+    prefetch_tensormap(of_columns);
     if (!started) hctr::cuda::start_early();
     started = true;
 #pragma unroll 1
-    for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
+    for (int step = piece.first; step < piece.last; ++step, at.advance()) {
       const int sample = step * Tf32Tiles::kSamples;
-      uint64_t* const full = ring.full + stage.stage;
-      std::byte* const boxes = ring.boxes + stage.stage * Tf32Tiles::kStageBytes;
+      uint64_t* const full = shared.operands.producer_barrier(at.stage);
+      std::byte* const boxes = shared.stages + at.stage * Tf32Tiles::kStageBytes;
       std::byte* const rows = boxes + first * Tf32Tiles::kBoxBytes;
       std::byte* const columns = boxes + (Tf32Tiles::kBoxesOfRows + first_of_columns) * Tf32Tiles::kBoxBytes;
-      wait_for(ring.empty + stage.stage, stage.parity ^ 1);
-      arrive_and_expect(full, (kOfRows + kOfColumns) * Tf32Tiles::kBoxBytes);
+      shared.operands.producer_acquire(at);
+      shared.operands.producer_expect_tx(at.stage, (kOfRows + kOfColumns) * Tf32Tiles::kBoxBytes);
 #pragma unroll
       for (int i = 0; i < kOfRows; ++i)
-        load_box(rows + i * Tf32Tiles::kBoxBytes, of_rows, row + Tf32Tiles::kBoxColumns * i, sample, full);
+        tma_load(rows + i * Tf32Tiles::kBoxBytes, of_rows, row + Tf32Tiles::kBoxColumns * i, sample, full);
 #pragma unroll
       for (int i = 0; i < kOfColumns; ++i)
-        load_box(columns + i * Tf32Tiles::kBoxBytes, of_columns, column + Tf32Tiles::kBoxColumns * i, sample, full);
+        tma_load(columns + i * Tf32Tiles::kBoxBytes, of_columns, column + Tf32Tiles::kBoxColumns * i, sample, full);
     }
   }
 }
@@ -160,16 +151,16 @@ __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place)
 }
 
 /// Transposer warp `warp`: in each of `steps` steps, transposes its box.
-__device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
+__device__ inline void transpose_steps(int steps, Tf32Storage& shared, int warp, int lane) {
   const TransposedPlace place(static_cast<uint32_t>(lane));
-  const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
-  RingPosition<Tf32Tiles> stage;
-  for (; steps > 0; --steps, stage.advance()) {
-    wait_for(ring.full + stage.stage, stage.parity);
-    transpose_box(boxes + stage.stage * Tf32Tiles::kStageBytes, place);
-    fence_for_stores();
+  const uint32_t boxes = shared_address(shared.stages) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
+  Tf32State at;
+  for (; steps > 0; --steps, at.advance()) {
+    shared.operands.consumer_wait(at);
+    transpose_box(boxes + at.stage * Tf32Tiles::kStageBytes, place);
+    fence_proxy_async();
     __syncwarp();
-    if (lane == 0) arrive(ring.turned + stage.stage);
+    if (lane == 0) mbarrier_arrive(shared.transposed + at.stage);
   }
 }
 
@@ -193,7 +184,7 @@ struct Tf32Sums {
 struct Tf32Team {
   static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
-  __device__ static void synchronize() { synchronize_group(1, kThreads); }
+  __device__ static void synchronize() { bar_sync(1, kThreads); }
 };
 
 /// Loads a thread's operands of two MMA instructions for eight samples: four adjacent columns of the samples 2 j and 2
@@ -206,35 +197,35 @@ __device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
 
 /// Accumulates a piece. Loads the rows of the next eight samples during the MMAs of the previous eight. `rows`: address
 /// of this thread's first rows in stage 0.
-__device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows,
-                                      RingPosition<Tf32Tiles>& stage, Tf32Sums& sums) {
-  const bool first_lane = threadIdx.x % 32 == 0;
-  uint64_t* before = nullptr;
+__device__ inline void multiply_piece(const TilePiece& piece, Tf32Storage& shared, uint32_t rows, Tf32State& at,
+                                      Tf32Sums& sums) {
+  const bool releases = threadIdx.x % 32 == 0;
+  int before = -1;
 #pragma unroll 1
-  for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
-    const uint32_t at = rows + stage.stage * Tf32Tiles::kStageBytes;
+  for (int step = piece.first; step < piece.last; ++step, at.advance()) {
+    const uint32_t from = rows + at.stage * Tf32Tiles::kStageBytes;
     uint32_t a[2][2][4];
-    wait_for(ring.full + stage.stage, stage.parity);
-    read_rows(at, a[0]);
-    uint64_t b = describe_matrix(ring.boxes + stage.stage * Tf32Tiles::kStageBytes +
-                                 Tf32Tiles::kBoxesOfRows * Tf32Tiles::kBoxBytes);
-    wait_for(ring.turned + stage.stage, stage.parity);
+    shared.operands.consumer_wait(at);
+    read_rows(from, a[0]);
+    uint64_t b = matrix_descriptor(shared.stages + at.stage * Tf32Tiles::kStageBytes +
+                                   Tf32Tiles::kBoxesOfRows * Tf32Tiles::kBoxBytes);
+    mbarrier_wait(shared.transposed + at.stage, at.parity);
 #pragma unroll
     for (int k = 0; k < Tf32Tiles::kSamples / 8; ++k) {
       const int accumulate = step > piece.first || k > 0;
-      begin_products();
-      multiply_registers(sums.d[0], a[k % 2][0], b, accumulate);
-      multiply_registers(sums.d[1], a[k % 2][1], b, accumulate);
-      commit_products();
+      wgmma_fence();
+      wgmma_registers(sums.d[0], a[k % 2][0], b, accumulate);
+      wgmma_registers(sums.d[1], a[k % 2][1], b, accumulate);
+      wgmma_commit_group();
       b += 8 * sizeof(float) >> 4;
-      wait_for_products<1>();
-      if (k == 0 && before && first_lane) arrive(before);
-      if (k + 1 < Tf32Tiles::kSamples / 8) read_rows(at + (k + 1) * 1024, a[(k + 1) % 2]);
+      wgmma_wait_group<1>();
+      if (k == 0 && before >= 0 && releases) shared.operands.consumer_release(before);
+      if (k + 1 < Tf32Tiles::kSamples / 8) read_rows(from + (k + 1) * 1024, a[(k + 1) % 2]);
     }
-    before = ring.empty + stage.stage;
+    before = at.stage;
   }
-  wait_for_products<0>();
-  if (first_lane) arrive(before);
+  wgmma_wait_group<0>();
+  if (releases) shared.operands.consumer_release(before);
 }
 
 template <bool kTransposed, bool kFours>
@@ -265,16 +256,16 @@ __device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
 }
 
 /// Multiplying threads: compute all pieces of the block.
-__device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
+__device__ inline void multiply_pieces(const Tf32WeightProducts& p, Tf32Storage& shared) {
   TilePieces pieces = p.pieces();
   const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;
   const uint32_t rows =
-      shared_address(ring.boxes) + threadIdx.x / 32 * Tf32Tiles::kBoxBytes + 2 * j * 128 + (eight ^ 2 * j) * 16;
-  RingPosition<Tf32Tiles> stage;
+      shared_address(shared.stages) + threadIdx.x / 32 * Tf32Tiles::kBoxBytes + 2 * j * 128 + (eight ^ 2 * j) * 16;
+  Tf32State at;
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     Tf32Sums sums;
-    multiply_piece(piece, ring, rows, stage, sums);
+    multiply_piece(piece, shared, rows, at, sums);
     if (piece.last < p.division.steps) {
       give_sums<Tf32Team>(p.exchange, [&](int i) { return sums.row(i % 4, i / 4); });
       continue;
@@ -288,22 +279,23 @@ __device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ri
 
 __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
     weight_gradient_tf32_kernel(const __grid_constant__ Tf32WeightProducts p) {
-  extern __shared__ std::byte dynamic_of_weights[];
-  const Tf32Ring ring(dynamic_of_weights);
-  ring.init_barriers();
+  Tf32Storage* storage = &shared_storage<Tf32Storage>();
+  asm("" : "+l"(storage));  // prevents the compiler from recomputing the address in each step
+  Tf32Storage& shared = *storage;
+  shared.init_barriers();
 
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   constexpr int kFirstTransposer = Tf32Tiles::kWarps, kFirstCopier = kFirstTransposer + Tf32Tiles::kTransposers;
   if (warp < kFirstCopier) hctr::cuda::start_early();  // producer warps call start_early() later
   if (warp >= kFirstCopier) {
-    give_registers<40>();
-    if (lane == 0) copy_pieces(p, ring, warp - kFirstCopier);
+    setmaxnreg_dec<40>();
+    if (lane == 0) copy_pieces(p, shared, warp - kFirstCopier);
   } else if (warp >= kFirstTransposer) {
-    give_registers<72>();
-    transpose_steps(p.steps_of_block(), ring, warp - kFirstTransposer, lane);
+    setmaxnreg_dec<72>();
+    transpose_steps(p.steps_of_block(), shared, warp - kFirstTransposer, lane);
   } else {
-    take_registers<200>();
-    multiply_pieces(p, ring);
+    setmaxnreg_inc<200>();
+    multiply_pieces(p, shared);
   }
 }
 
@@ -330,7 +322,8 @@ void start_tf32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Laun
     count_flops(ctx, flops_of(list));
     const int tiles = list.first_block[list.count], steps = tf32_steps(list.jobs[0]);
     const TileBlocks divided(kName, tiles, steps, divide_tf32_tiles(tiles, steps));
-    hctr::cuda::launch(ctx, kName, hctr::cuda::early({divided.blocks, Tf32Tiles::kThreads, Tf32Tiles::kSharedBytes}),
+    hctr::cuda::launch(ctx, kName,
+                       hctr::cuda::early({divided.blocks, Tf32Tiles::kThreads, shared_bytes<Tf32Storage>()}),
                        weight_gradient_tf32_kernel, Tf32WeightProducts{{list, divided.division, sum_exchange(ctx)}});
   });
 }

@@ -1,0 +1,34 @@
+// Dynamic shared memory of a block. A kernel declares a struct, its storage: the boxes of pipeline stages first, then
+// other arrays and the barriers. The struct is the layout on the device, and shared_bytes() of it the size at launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/gemm/hopper.cuh"
+
+namespace hctr::ops::hopper {
+
+constexpr size_t kMostSharedBytes = 227 * 1024;  ///< maximum shared memory of a block
+/// Alignment of boxes with a 128-byte swizzle. shared_storage() aligns the first member; the sizes of the boxes before
+/// a box must be multiples.
+constexpr uint32_t kBoxAlignment = 1024;
+
+/// The dynamic shared memory of a kernel that calls shared_storage<Storage>(), with the bytes to align it.
+template <class Storage>
+constexpr size_t shared_bytes() {
+  constexpr size_t kBytes = sizeof(Storage) + kBoxAlignment;
+  static_assert(kBytes <= kMostSharedBytes);
+  return kBytes;
+}
+
+/// The storage of this block.
+template <class Storage>
+__device__ inline Storage& shared_storage() {
+  extern __shared__ std::byte dynamic_shared_memory[];
+  const uint32_t misaligned = shared_address(dynamic_shared_memory) % kBoxAlignment;
+  std::byte* const aligned = dynamic_shared_memory + (misaligned ? kBoxAlignment - misaligned : 0);
+  return *reinterpret_cast<Storage*>(aligned);
+}
+
+}  // namespace hctr::ops::hopper
