@@ -146,7 +146,8 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   lookup.pools = reinterpret_cast<const ops::CachePool*>(pool_list_.data());
   lookup.parts = reinterpret_cast<const ops::CachePart*>(there);
   lookup.part_count = static_cast<int32_t>(requests.size());
-  lookup.places = lists_misses ? reinterpret_cast<int32_t*>(session.places.data()) : nullptr;
+  lookup.keys = static_cast<int64_t>(keys);
+  lookup.places = lookup.has_bags ? reinterpret_cast<int32_t*>(session.places.data()) : nullptr;
   lookup.misses = elements_of<ops::CacheMiss>(*session.misses);
   lookup.state = reinterpret_cast<ops::CacheState*>(state_.data());
   lookup.session = session.number;

@@ -157,7 +157,7 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
       }
       if (!entry && !pool.whole) ++answer.misses;
       if (place == kPlaceDefault) ++answer.defaults;
-      if (lookup.places && part.offsets) lookup.places[at] = place;
+      if (part.offsets) lookup.places[at] = place;
       places.push_back(place);
     }
     write_bag(lookup, part, bag, item, places.data(), nullptr);

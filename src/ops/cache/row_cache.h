@@ -117,8 +117,9 @@ struct CacheLookup {
   bool only_f32 = false;  // all of `pools` store f32
   bool has_bags = false;  // a part has offsets
   int64_t items = 0;      // number of vectors of all parts
-  /// [keys of all parts] place of each key of the pooled parts: a row number or a kPlace constant. Read by
-  /// cache_fill(). Null if misses are not listed.
+  int64_t keys = 0;       // number of keys of all parts
+  /// [keys of all parts] place of each key: a row number or a kPlace constant. Written if a part has offsets, and read
+  /// by cache_fill(). Null if no part has offsets.
   int32_t* places = nullptr;
   CacheMiss* misses = nullptr;  // [keys of all parts]; may be in page-locked host memory
   CacheState* state = nullptr;

@@ -192,9 +192,9 @@ class CacheTwin {
     }
   }
 
-  /// Runs a lookup of three parts: one requests rows, one sums and one means. `lists`: whether missing keys are
-  /// requested from the owner.
-  void check_lookup(int64_t keys_of_part, bool lists, int64_t vocabulary) {
+  /// Runs a lookup of three parts: one requests rows, one sums and one means; without bags, all request rows. `lists`:
+  /// whether missing keys are requested from the owner.
+  void check_lookup(int64_t keys_of_part, bool lists, int64_t vocabulary, bool has_bags = true) {
     const int64_t dim = memory_.pool.dim, stride = dim + 3;
     struct Part {
       int32_t space;
@@ -206,10 +206,12 @@ class CacheTwin {
       Part part{.space = p == 0 ? 1 : static_cast<int32_t>(random() % 3), .keys = {}, .offsets = {}};
       while (static_cast<int64_t>(part.keys.size()) < keys_of_part)
         part.keys.push_back(static_cast<int64_t>(random() % vocabulary) * 7919 - 50);
-      if (p > 0) {
-        part.offsets = {0};
-        while (part.offsets.back() < keys_of_part)
-          part.offsets.push_back(std::min<int64_t>(keys_of_part, part.offsets.back() + random() % 9));
+      if (has_bags && p > 0) {  // the last part has a key before its first bag, and one after its last bag
+        const int64_t most = keys_of_part - (p == 2);
+        const int64_t longest = random() % 4 == 0 ? keys_of_part : 9;
+        part.offsets = {p == 2};
+        while (part.offsets.back() < most)
+          part.offsets.push_back(std::min<int64_t>(most, part.offsets.back() + random() % longest));
       }
       parts.push_back(std::move(part));
     }
@@ -247,8 +249,10 @@ class CacheTwin {
                                   .part_count = static_cast<int32_t>(parts.size()),
                                   .most_dim = memory_.pool.dim,
                                   .only_f32 = memory_.pool.type == CachedType::f32,
+                                  .has_bags = has_bags,
                                   .items = item,
-                                  .places = lists ? places.data() : nullptr,
+                                  .keys = static_cast<int64_t>(keys.size()),
+                                  .places = has_bags ? places.data() : nullptr,
                                   .misses = misses.data(),
                                   .state = state_.data(),
                                   .session = 5,
@@ -360,6 +364,7 @@ TEST_P(RowCache, RandomChangesAndLookUpsGiveTheRowsOfAPlainMap) {
         twin.check_content();
         twin.check_lookup(70, true, 200);
         twin.check_lookup(33, false, 200);
+        twin.check_lookup(45, round % 2 == 0, 200, false);
       }
     }
 }
@@ -370,6 +375,7 @@ TEST_P(RowCache, AWholePoolKeepsEveryKeyHoweverFullItsSetsAre) {
     twin.change(60, round % 3 == 2, false, 80);  // at most 240 keys in a cache of 256 entries
     twin.check_content();
     twin.check_lookup(200, round % 2 == 0, 90);
+    twin.check_lookup(100, round % 2 == 0, 90, false);
   }
 }
 
@@ -417,29 +423,41 @@ TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
     for (int i = 2; i < 60; ++i) update(static_cast<float>(i));
   });
   const OnDevice<float> out(kGpu, kKeys * kDim);
-  const OnDevice<ops::CachePart> parts(look_ups.ref(),
-                                       {ops::CachePart{.keys = device_keys.data(), .out = out.data(), .stride = kDim}});
+  std::vector<int64_t> offsets;
+  for (int64_t at = 0; at <= kKeys; at += 2) offsets.push_back(at);
+  const OnDevice<int64_t> device_offsets(look_ups.ref(), offsets);
+  const OnDevice<int32_t> places(kGpu, kKeys);
+  const ops::CachePart rows{.keys = device_keys.data(), .out = out.data(), .stride = kDim};
+  ops::CachePart bags = rows;
+  bags.offsets = device_offsets.data();
+  const OnDevice<ops::CachePart> parts(look_ups.ref(), {rows, bags});
   const OnDevice<ops::CacheAnswer> answer(kGpu, 1);
-  int whole = 0, mixed = 0;
-  for (int i = 0; i < 400; ++i) {
+  int whole[2] = {}, mixed = 0;
+  for (int i = 0; i < 800; ++i) {
+    const bool has_bags = i % 2 != 0;
+    const int64_t items = has_bags ? kKeys / 2 : kKeys;
     ops::cache_lookup(reader, {.pools = pools.data(),
-                               .parts = parts.data(),
+                               .parts = parts.data() + has_bags,
                                .part_count = 1,
                                .most_dim = kDim,
                                .only_f32 = true,
-                               .items = kKeys,
+                               .has_bags = has_bags,
+                               .items = items,
+                               .keys = kKeys,
+                               .places = places.data(),
                                .state = state.data(),
                                .answer = answer.data()});
     const std::vector<float> have = out.host(look_ups.ref());
     const ops::CacheAnswer said = answer.host(look_ups.ref())[0];
     EXPECT_EQ(said.defaults, 0u);
-    for (int64_t k = 0; k < kKeys; ++k)
+    for (int64_t k = 0; k < items; ++k)
       for (int64_t d = 0; d < kDim; ++d)
         ASSERT_EQ(have[static_cast<size_t>(k * kDim + d)], have[static_cast<size_t>(said.mixed ? k * kDim : 0)]);
-    ++(said.mixed ? mixed : whole);
+    ++(said.mixed ? mixed : whole[has_bags]);
   }
   other.join();
-  EXPECT_GT(whole, 0);
+  EXPECT_GT(whole[0], 0);
+  EXPECT_GT(whole[1], 0);
   RecordProperty("mixed", mixed);
 }
 

@@ -1,0 +1,90 @@
+// Device functions that open and close the session of a lookup.
+#pragma once
+
+#include "ops/cache/row_cache_search.cuh"
+
+namespace hctr::ops {
+
+/// A thread's counts of misses and defaults.
+struct LookupCounts {
+  uint32_t misses = 0, defaults = 0;
+};
+
+/// Returns the row of a key, or kPlaceDefault or kPlaceMissing.
+__device__ inline int32_t place_of(const CacheLookup& lookup, bool whole, const FoundEntry& found) {
+  if (found.way >= 0) return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;
+  return whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
+}
+
+/// Opens the session. Each block calls begin_session() before its first read of an entry.
+__device__ inline void begin_session(const CacheLookup& lookup) {
+  if (threadIdx.x == 0) {
+    CacheState& state = *lookup.state;
+    CacheSession& session = state.sessions[lookup.session];
+    atomicCAS(&session.epoch, 0ull, volatile_load(&state.epoch));
+    // After this fence, one of two cases holds: an update sees this epoch in the session, or this block reads the
+    // entries that the update has set.
+    full_fence();
+    const uint32_t generation = volatile_load(&state.generation);
+    const uint32_t seen = atomicCAS(&session.generation, 0u, generation + 1);
+    if (generation % 2 != 0 || (seen != 0 && seen != generation + 1)) session.mixed = 1;
+  }
+  __syncthreads();
+}
+
+/// Counts the blocks of a kernel that have ended. Returns true in the first thread of the last block. Each block calls
+/// last_block_ends() after its last read of entries or rows.
+__device__ inline bool last_block_ends(CacheSession& session) {
+  full_fence();
+  if (atomicAdd(&session.blocks, 1u) + 1 < gridDim.x) return false;
+  full_fence();
+  session.blocks = 0;
+  return true;
+}
+
+/// Adds the counts of a block, and writes the answer in the last block. Each block calls write_answer() after its last
+/// read of an entry. `rows_follow`: a later kernel reads the rows, and ends the session by end_rows(). Otherwise the
+/// session of a lookup without listed misses ends here.
+__device__ inline void write_answer(const CacheLookup& lookup, LookupCounts counts, bool rows_follow) {
+  __shared__ uint32_t misses, defaults;
+  if (threadIdx.x == 0) misses = defaults = 0;
+  __syncthreads();
+  if (counts.misses) atomicAdd(&misses, counts.misses);
+  if (counts.defaults) atomicAdd(&defaults, counts.defaults);
+  __threadfence();  // publishes the vectors and the listed misses
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  CacheState& state = *lookup.state;
+  CacheSession& session = state.sessions[lookup.session];
+  if (!lookup.lists_misses && misses) atomicAdd(&session.misses, misses);
+  if (defaults) atomicAdd(&session.defaults, defaults);
+  if (!last_block_ends(session)) return;
+  const uint32_t all_misses = volatile_load(&session.misses);
+  CacheAnswer& answer = *lookup.answer;
+  answer.misses = all_misses;
+  answer.defaults = volatile_load(&session.defaults);
+  answer.mixed = volatile_load(&session.mixed) |
+                 static_cast<uint32_t>(volatile_load(&state.generation) + 1 != volatile_load(&session.generation));
+  session.generation = session.mixed = session.defaults = 0;
+  if (!rows_follow) {
+    session.misses = 0;
+    full_fence();
+    if (all_misses == 0 || !lookup.lists_misses) *static_cast<volatile unsigned long long*>(&session.epoch) = 0;
+  }
+  __threadfence_system();
+  *static_cast<volatile uint32_t*>(&answer.ticket) = lookup.ticket;
+}
+
+/// Ends the session of a lookup without listed misses. Each block calls end_rows() after its last read of a row.
+__device__ inline void end_rows(const CacheLookup& lookup) {
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  CacheSession& session = lookup.state->sessions[lookup.session];
+  if (!last_block_ends(session)) return;
+  const bool ends = volatile_load(&session.misses) == 0 || !lookup.lists_misses;
+  session.misses = 0;
+  full_fence();
+  if (ends) *static_cast<volatile unsigned long long*>(&session.epoch) = 0;
+}
+
+}  // namespace hctr::ops
