@@ -128,8 +128,7 @@ class Join(s.Sized):
         ("silence_seconds", c.c_int32),
         ("environment", c.c_void_p),
         ("environment_user", c.c_void_p),
-        ("log", s.LOG),
-        ("log_user", c.c_void_p),
+        *s.LOGGING,
     ]
 
 

@@ -95,7 +95,7 @@ class CTREstimator(BaseEstimator):
                 raise ValueError("every sample_weight is zero: there is nothing to learn from")
             table[_WEIGHT] = weights
         columns = Columns.of(table, _LABEL, weight=_WEIGHT if sample_weight is not None else None, **options)
-        held_out = self._eval_table(eval_set, sample_weight is not None)
+        held_out = self._eval_table(eval_set)
         sizes = presets.Sizes(
             embedding_dim=self.embedding_dim,
             hidden=tuple(self.hidden),
@@ -150,10 +150,21 @@ class CTREstimator(BaseEstimator):
             return int(self.random_state)
         return int(self.random_state.randint(0, 2**31 - 1))
 
+    def _table_and_target(self, X: Any, y: Any) -> tuple[dict, np.ndarray]:
+        """The columns of X by name, and y as an array [rows]."""
+        table = self._table(X, reset=True)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        y = column_or_1d(np.asarray(y), warn=True)
+        shape = getattr(X, "shape", ())
+        if len(shape) == 2 and shape[0] != len(y):
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[shape[0], len(y)]}")
+        return table, y
+
     def _table(self, X: Any, reset: bool) -> dict:
         """The columns of X by name. Frames keep their types; arrays are checked by scikit-learn's rules."""
         if (isinstance(X, Mapping) and not hasattr(X, "nnz")) or hasattr(X, "get_column") or hasattr(X, "column_names"):
-            names, rows, _ = _reader(X if isinstance(X, dict) else X)
+            names, _, _ = _reader(X)
             if reset:
                 self.feature_names_in_, self.n_features_in_ = np.array(names, object), len(names)
             return {name: X[name] for name in names}
@@ -175,7 +186,7 @@ class CTREstimator(BaseEstimator):
         self._check_feature_names(X, reset=reset)
         self._check_n_features(X, reset=reset)
 
-    def _eval_table(self, eval_set: Any, weighted: bool) -> Optional[dict]:
+    def _eval_table(self, eval_set: Any) -> Optional[dict]:
         if eval_set is None or len(eval_set) == 0:
             return None
         pair = eval_set if isinstance(eval_set, tuple) and len(eval_set) == 2 else eval_set[-1]
@@ -218,17 +229,6 @@ class CTREstimator(BaseEstimator):
 def _of_column(name: str) -> tuple[str, ...]:
     """The names that features of this column can have."""
     return name, f"{name} (number)", f"{name} (category)"
-
-
-def rows_of(X: Any) -> Optional[int]:
-    shape = getattr(X, "shape", None)
-    return shape[0] if shape is not None and len(shape) == 2 else None
-
-
-def given_target(y: Any) -> Any:
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    return y
 
 
 def _takes_skip() -> bool:

@@ -101,6 +101,8 @@ _PROTOTYPES = {
     "hctr_store_update_from": [_handle, c.c_char_p, c.c_char_p, c.POINTER(c.c_int64)],
     "hctr_store_apply_delta": [_handle, c.c_char_p, c.c_char_p, c.POINTER(c.c_int64)],
     "hctr_store_apply": [_handle, c.c_char_p, c.c_int64, c.c_void_p, c.c_size_t, c.POINTER(c.c_int64)],
+    "hctr_store_refresh": [_handle, c.POINTER(c.c_int32)],
+    "hctr_store_writable": [_handle, c.POINTER(c.c_int32)],
     "hctr_store_models": [_handle, s.STORE_MODELS, c.c_void_p],
     "hctr_store_levels": [_handle, s.STORE_LEVELS, c.c_void_p],
     "hctr_store_verify": [_handle, c.POINTER(c.c_int64)],

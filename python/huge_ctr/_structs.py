@@ -16,6 +16,13 @@ FILE = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
 IMPORTANCE = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_double, c.c_double)
 
 
+# fields that option structs share
+CHANGES = [("changes", c.POINTER(c.c_char_p)), ("change_count", c.c_size_t)]
+DEVICE = [("device", c.c_int32), ("threads", c.c_int32)]
+LOGGING = [("log", LOG), ("log_user", c.c_void_p)]
+ENVIRONMENT = [("getenv", c.c_void_p), ("setenv", c.c_void_p)]
+
+
 class Array(c.Structure):
     _fields_ = [
         ("data", c.c_void_p),
@@ -39,15 +46,11 @@ class ModelOptions(Sized):
         ("size", c.c_size_t),
         ("model", c.c_char_p),
         ("config", c.c_char_p),
-        ("changes", c.POINTER(c.c_char_p)),
-        ("change_count", c.c_size_t),
-        ("device", c.c_int32),
-        ("threads", c.c_int32),
+        *CHANGES,
+        *DEVICE,
         ("most_samples", c.c_int64),
-        ("log", LOG),
-        ("log_user", c.c_void_p),
-        ("getenv", c.c_void_p),
-        ("setenv", c.c_void_p),
+        *LOGGING,
+        *ENVIRONMENT,
         ("tables", c.c_void_p),
     ]
 
@@ -79,16 +82,12 @@ class UseOptions(Sized):
         ("size", c.c_size_t),
         ("model", c.c_char_p),
         ("config", c.c_char_p),
-        ("changes", c.POINTER(c.c_char_p)),
-        ("change_count", c.c_size_t),
+        *CHANGES,
         ("data", c.c_char_p),
-        ("device", c.c_int32),
-        ("threads", c.c_int32),
+        *DEVICE,
         ("allow_unmatched", c.c_int32),
-        ("log", LOG),
-        ("log_user", c.c_void_p),
-        ("getenv", c.c_void_p),
-        ("setenv", c.c_void_p),
+        *LOGGING,
+        *ENVIRONMENT,
         ("stop", c.c_void_p),
     ]
 
@@ -108,17 +107,13 @@ class TrainerOptions(Sized):
         ("size", c.c_size_t),
         ("config", c.c_char_p),
         ("config_text", c.c_char_p),
-        ("changes", c.POINTER(c.c_char_p)),
-        ("change_count", c.c_size_t),
+        *CHANGES,
         ("run_folder", c.c_char_p),
         ("resume", c.c_char_p),
-        ("device", c.c_int32),
-        ("threads", c.c_int32),
-        ("log", LOG),
-        ("log_user", c.c_void_p),
+        *DEVICE,
+        *LOGGING,
         ("allow_unmatched", c.c_int32),
-        ("getenv", c.c_void_p),
-        ("setenv", c.c_void_p),
+        *ENVIRONMENT,
     ]
 
 
@@ -173,10 +168,8 @@ class StoreOptions(Sized):
         ("config", c.c_char_p),
         ("config_text", c.c_char_p),
         ("loads", c.c_int32),
-        ("log", LOG),
-        ("log_user", c.c_void_p),
-        ("getenv", c.c_void_p),
-        ("setenv", c.c_void_p),
+        *LOGGING,
+        *ENVIRONMENT,
     ]
 
 

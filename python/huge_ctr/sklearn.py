@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from ._estimator import CTREstimator, given_target, rows_of
+from ._estimator import CTREstimator
 
 
 class CTRClassifier(ClassifierMixin, CTREstimator):
@@ -50,12 +50,8 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
 
         eval_set: (X, y), or a list whose last pair is used.
         """
-        rows = rows_of(X)
-        table = self._table(X, reset=True)
-        y = column_or_1d(np.asarray(given_target(y)), warn=True)
+        table, y = self._table_and_target(X, y)
         check_classification_targets(y)
-        if rows is not None and rows != len(y):
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[rows, len(y)]}")
         kind = type_of_target(y, input_name="y")
         self.classes_ = np.unique(y)
         if len(self.classes_) > 2:
@@ -110,15 +106,11 @@ class CTRRegressor(RegressorMixin, CTREstimator):
         callbacks: Sequence[Any] = (),
     ) -> "CTRRegressor":
         """X, sample_weight, eval_set: as for CTRClassifier. y: finite numbers [rows]."""
-        rows = rows_of(X)
-        table = self._table(X, reset=True)
-        y = column_or_1d(np.asarray(given_target(y)), warn=True)
+        table, y = self._table_and_target(X, y)
         if y.dtype.kind not in "biuf":
             y = y.astype(np.float64)
         if not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity")
-        if rows is not None and rows != len(y):
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[rows, len(y)]}")
         low, high = (float(y.min()), float(y.max())) if len(y) else (0.0, 1.0)
         self.target_range_ = (low, high if high > low else low + 1)
         return self._fit(table, self._labels(y), eval_set, sample_weight, categorical_feature, callbacks)

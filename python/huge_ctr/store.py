@@ -260,6 +260,20 @@ class Store:
         pointer = c.cast(updates, c.c_void_p)
         return bool(self._count("hctr_store_apply", name.encode(), iteration, pointer, len(names)))
 
+    def refresh(self) -> bool:
+        """Adopts the commits of the process that updates this store: for "shared_memory", or RocksDB with "open":
+        "follow". Returns whether there were any.
+
+        Existing views change to the new rows. If the process that updates shared memory has ended, this process takes
+        over: `writable` becomes True. In other stores, refresh() changes nothing and returns False.
+        """
+        return self._flag("hctr_store_refresh")
+
+    @property
+    def writable(self) -> bool:
+        """Whether this process may load and update. False: another process does so, or the store is open read-only."""
+        return self._flag("hctr_store_writable")
+
     def follow(
         self,
         name: str,
@@ -334,6 +348,11 @@ class Store:
         count = c.c_int64()
         _library.call(function, self._handle.pointer, *arguments, c.byref(count))
         return count.value
+
+    def _flag(self, function: str) -> bool:
+        flag = c.c_int32()
+        _library.call(function, self._handle.pointer, c.byref(flag))
+        return bool(flag.value)
 
     def _states(self, function: str, callback: Any, struct: Any) -> list[dict[str, Any]]:
         states: list[dict[str, Any]] = []

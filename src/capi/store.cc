@@ -156,6 +156,20 @@ hctr_status hctr_store_apply(hctr_store* store, const char* model, int64_t itera
   });
 }
 
+hctr_status hctr_store_refresh(hctr_store* store, int32_t* changed) {
+  return hctr::capi::call([&] {
+    const bool found = hctr::capi::store_at(store).refresh();
+    if (changed) *changed = found;
+  });
+}
+
+hctr_status hctr_store_writable(hctr_store* store, int32_t* writable) {
+  return hctr::capi::call([&] {
+    hctr::capi::expect_given(writable, "hctr_store_writable(): the pointer to the result");
+    *writable = hctr::capi::store_at(store).writable();
+  });
+}
+
 hctr_status hctr_store_models(hctr_store* store, hctr_store_models_sink sink, void* user) {
   return hctr::capi::call([&] {
     if (!sink) throw hctr::Error(hctr::Kind::usage, "hctr_store_models(): the callback is NULL");

@@ -1,5 +1,6 @@
 """huge_ctr.store: lookups, updates, models with tables in a store, and the API of HugeCTR's parameter server."""
 
+import os
 import unittest
 from pathlib import Path
 
@@ -45,6 +46,45 @@ class Tables(unittest.TestCase):
                 call()
         with self.assertRaisesRegex(huge_ctr.ConfigError, "most_rows"):
             hps.Store({"most_row": 5})
+
+
+class Shared(unittest.TestCase):
+    """Two stores of one name share rows, as in two processes: locks of shared memory belong to an open store."""
+
+    def setUp(self):
+        config = {"shared_memory": f"test_store_{os.getpid()}"}
+        self.first, self.second = hps.Store(config), hps.Store(config)
+        self.addCleanup(self.first.close)
+        self.addCleanup(self.second.close)
+
+    def test_refresh_adopts_the_commits_of_the_updating_process(self):
+        self.first.load("m", tables={"t": ([1, 2], [[1, 1], [2, 2]])})
+        self.assertTrue(self.second.refresh())
+        view = self.second.view("m")
+        self.first.apply("m", 5, {"t": ([2], [[7, 7]])})
+        self.assertEqual(view.get("t", [1, 2]).tolist(), [[1, 1], [2, 2]])
+        self.assertTrue(self.second.refresh())
+        self.assertEqual(view.get("t", [1, 2]).tolist(), [[1, 1], [7, 7]])
+        self.assertFalse(self.second.refresh(), "there is no newer commit")
+
+    def test_refresh_takes_over_when_the_updating_process_has_ended(self):
+        self.first.load("m", tables={"t": ([1], [[1, 1]])})
+        self.second.refresh()
+        self.assertEqual((self.first.writable, self.second.writable), (True, False))
+        with self.assertRaisesRegex(huge_ctr.UsageError, str(os.getpid())):
+            self.second.apply("m", 5, {"t": ([1], [[3, 3]])})
+        self.first.close()
+        self.second.refresh()
+        self.assertTrue(self.second.writable)
+        self.assertTrue(self.second.apply("m", 5, {"t": ([1], [[3, 3]])}))
+        self.assertEqual(self.second.view("m").get("t", [1]).tolist(), [[3, 3]])
+
+    def test_a_store_of_one_process_has_nothing_to_refresh(self):
+        store = hps.Store()
+        self.assertEqual((store.refresh(), store.writable), (False, True))
+        store.close()
+        with self.assertRaisesRegex(huge_ctr.UsageError, "closed"):
+            store.refresh()
 
 
 class Cached(unittest.TestCase):

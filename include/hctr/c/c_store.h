@@ -104,6 +104,13 @@ HCTR_API hctr_status hctr_store_apply_delta(hctr_store* store, const char* model
 HCTR_API hctr_status hctr_store_apply(hctr_store* store, const char* model, int64_t iteration,
                                       const hctr_store_update* updates, size_t count, int64_t* applied);
 
+/* For a store that another process updates (shared memory, or RocksDB with "open": "follow"): adopts the commits of
+ * that process, in existing views too. If the process that updates shared memory has ended, this process takes over.
+ * changed: receives whether there were new commits, 0 or 1; may be NULL. Other stores have no new commits. */
+HCTR_API hctr_status hctr_store_refresh(hctr_store* store, int32_t* changed);
+/* Whether this process may load and update. 0: another process does so, or the store is open read-only. */
+HCTR_API hctr_status hctr_store_writable(hctr_store* store, int32_t* writable);
+
 /* Texts are valid during the callback. */
 typedef void (*hctr_store_models_sink)(void* user, const hctr_store_model_state* state);
 HCTR_API hctr_status hctr_store_models(hctr_store* store, hctr_store_models_sink sink, void* user);

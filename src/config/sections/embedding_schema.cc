@@ -42,10 +42,9 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "MiB",
            Range{.low = 0, .high = 1LL << 30, .low_open = true})
       .opt("slot_size_array", &H::slot_size_array,
-           "number of keys of each slot. Keys are numbered across all slots of all sparse inputs: the keys of the "
-           "first slot start at 0, the keys of each further slot follow those of the previous slot. Every key then has "
-           "a row from the start (see index). If rows are identified by slot and key, the slot's initial values are "
-           "bounded by sqrt(1 / size)",
+           "number of keys of each slot. Keys are numbered across the slots of all sparse inputs: the first slot's "
+           "keys start at 0, and each further slot's keys follow those of the previous slot. Every key then has a row "
+           "from the start (see index). If slot and key identify a row, sqrt(1 / size) bounds its initial values",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than the stated number are an error")
       .opt("index", &H::index,
@@ -189,9 +188,9 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
       .part("table_memory", &E::table_memory, own_table_memory_schema(),
             "a memory budget for this table only; omitted fields use the solver's budget, which all tables share")
       .opt("placement", &E::placement,
-           cat("with several ranks, how rows are placed. localized: all rows of a slot on one rank; distributed: "
-               "the rows of every slot sharded by key; data_parallel: all rows on every rank; hybrid: rows of hot "
-               "keys on every rank, all other rows on one rank each; auto: the placement plan chooses. Default: ",
+           cat("placement of rows on several ranks. localized: all rows of a slot on one rank; distributed: rows of "
+               "each slot sharded by key; data_parallel: all rows on every rank; hybrid: rows of hot keys on every "
+               "rank, each other row on one rank; auto: by the placement plan. Default: ",
                type == kDistributedEmbedding ? "distributed"
                : type == kHybridEmbedding    ? "hybrid, or auto for tables with eviction or admission"
                                              : "localized",

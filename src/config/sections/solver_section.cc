@@ -225,10 +225,9 @@ Schema<SolverSection> solver_schema() {
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; default: batchsize",
            between(1, 1 << 30))
       .opt("gpu", &S::gpu,
-           "GPUs to train on, one rank per GPU: [0, 1] for one process, [[0, 1], [0, 1]] for two processes started by "
-           "mpirun. With several processes, a flat list names the GPUs of each host, which are divided equally among "
-           "its processes. \"all\": all GPUs for a single process, or one GPU for each process of a host. On the CPU "
-           "each listed GPU stands for a rank, which is a thread; \"all\" means one rank")
+           "GPUs to train on, one rank per GPU: [0, 1] for one process, [[0, 1], [0, 1]] for two processes of mpirun. "
+           "The processes of a host divide a flat list equally. \"all\": all GPUs for one process, or one GPU per "
+           "process of a host. On the CPU each GPU stands for a rank, which is a thread; \"all\" means one rank")
       .alias("vvgpu")
       .opt("dense_model_file", &S::dense_model_file, "file of the dense weights to start from")
       .alias("dense model_file")
