@@ -193,8 +193,8 @@ struct Device;
 StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
 
 /// Thread-safe. Look-ups take no locks that updates hold, and each look-up reads one state of its version: before or
-/// after an update, never a part of it. Updates run one after another. While an update waits because of
-/// update_rows_per_second, other threads can load and activate versions.
+/// after an update, never a part of it. Updates run one after another. While an update waits for look-ups or because of
+/// update_rows_per_second, other threads can load and activate versions, except in shared memory.
 class HCTR_API Store {
  public:
   /// With a disk level: opens the existing versions, including their updates. Errors: Error(config), Error(io),

@@ -53,14 +53,23 @@ class ReadCopies {
 
   // For the writer only.
   const T& get() const { return values_[current_.load()]; }
-  /// Makes `next` the current value for new readers. Returns when no reader uses the previous value.
-  void replace(T next) {
-    const uint32_t before = current_.load(), after = 1 - before;
+  /// Makes `next` the current value for new readers. First waits for readers of the value before the current one.
+  void set(T next) {
+    wait();
+    const uint32_t after = 1 - current_.load();
     values_[after] = std::move(next);
     current_.store(after);
-    for (int tries = 0; has_readers(before); ++tries)
+    destroy_unused();
+  }
+  /// Returns when no reader uses a previous value. Other threads may call get() meanwhile.
+  void wait() {
+    for (int tries = 0; !destroy_unused(); ++tries)
       tries < 64 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(50));
-    values_[before] = T();
+  }
+  /// set(), and then wait().
+  void replace(T next) {
+    set(std::move(next));
+    wait();
   }
 
  private:
@@ -68,6 +77,13 @@ class ReadCopies {
   struct alignas(64) Counter {
     std::atomic<int64_t> count{0};
   };
+  /// Destroys the previous value if no reader uses it. Returns whether no previous value remains.
+  bool destroy_unused() {
+    const uint32_t before = 1 - current_.load();
+    if (has_readers(before)) return false;
+    values_[before] = T();
+    return true;
+  }
   bool has_readers(uint32_t place) const {
     for (const Counter& stripe : readers_[place])
       if (stripe.count.load() != 0) return true;

@@ -204,6 +204,11 @@ void RocksLevel::drop(const std::string& space) {
   members_.erase(found);
 }
 
+void RocksLevel::set_held(const std::string& space, bool held) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = members_.find(space); found != members_.end()) found->second.held = held;
+}
+
 std::string RocksLevel::note() const {
   const std::lock_guard lock(mutex_);
   return note_;
@@ -215,14 +220,20 @@ void RocksLevel::commit(const std::string& note) {
   std::vector<std::pair<RocksTable*, std::optional<int64_t>>> changed;
   for (const auto& [key, text] : values_from(*database_, kRocksTables, options_.folder)) batch.remove(key);
   for (auto& [space, member] : members_) {
-    member.rows->finish();
-    if (member.rows->fresh()) batch.remove(cat(kRocksUnfinished, member.column));
-    changed.emplace_back(member.rows.get(), member.rows->collect(batch.changes));
+    std::optional<int64_t> rows = member.rows->known_rows();
+    if (member.held) {
+      if (member.rows->fresh()) continue;
+    } else {
+      member.rows->finish();
+      if (member.rows->fresh()) batch.remove(cat(kRocksUnfinished, member.column));
+      rows = member.rows->collect(batch.changes);
+      changed.emplace_back(member.rows.get(), rows);
+    }
     Json json;
     json.set("namespace", space);
     json.set("dim", member.rows->dim());
     // With HugeCTR's names, other programs may change the table, so its number of rows is unknown.
-    json.set("rows", options_.names == StoreNames::hugectr ? int64_t{-1} : changed.back().second.value_or(-1));
+    json.set("rows", options_.names == StoreNames::hugectr ? int64_t{-1} : rows.value_or(-1));
     json.set("adopted", member.adopted);
     batch.put(cat(kRocksTables, member.column), json.text());
   }

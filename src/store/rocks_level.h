@@ -29,6 +29,9 @@ class RocksLevel : public StoreLevel {
   std::vector<std::string> namespaces() const override;
   void drop(const std::string& space) override;
   bool persistent() const override { return true; }
+  bool holds() const override { return true; }
+  void hold(const std::string& space) override { set_held(space, true); }
+  void release(const std::string& space) override { set_held(space, false); }
   bool writable() const override { return options_.opening == StoreRocksOptions::Opening::update; }
   std::string note() const override;
   void commit(const std::string& note) override;
@@ -42,6 +45,7 @@ class RocksLevel : public StoreLevel {
   struct Member {
     std::string column;
     bool adopted = false;
+    bool held = false;  // commits exclude its changes
     std::shared_ptr<class RocksTable> rows{};
   };
   struct Dropped {
@@ -52,6 +56,7 @@ class RocksLevel : public StoreLevel {
   void read_catalog();
   std::shared_ptr<RocksColumn> open_column(const std::string& name, bool create);
   void check(const char* problem) const;
+  void set_held(const std::string& space, bool held);
   Member& add(const std::string& space, int64_t dim, bool adopted);
 
   StoreRocksOptions options_;

@@ -41,6 +41,8 @@ class RocksTable : public LevelTable {
   const std::shared_ptr<RocksColumn>& column() const { return column_; }
   bool fresh() const { return fresh_; }
   void set_rows(std::optional<int64_t> rows) { rows_ = rows.value_or(-1); }
+  /// The number of committed rows; none: not counted yet.
+  std::optional<int64_t> known_rows() const { return rows_ < 0 ? std::nullopt : std::optional<int64_t>(rows_); }
   /// Loads the rows that were put into a new table.
   void finish() const;
   /// Whether there are changes for the next commit.

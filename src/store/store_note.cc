@@ -48,6 +48,19 @@ Json to_json_note(const StoreTable& table) {
 
 }  // namespace
 
+Json Store::State::note_of(const Version& version) {
+  Json note, tables(Json::Array{});
+  note.set("name", version.name);
+  note.set("run", version.run);
+  note.set("iteration", version.progress->iteration.load());
+  note.set("newest", version.progress->newest.load());
+  note.set("position", version.progress->position);
+  note.set("on_miss_error", version.on_miss == OnMiss::error);
+  for (const auto& table : version.tables()) tables.add(to_json_note(*table));
+  note.set("tables", std::move(tables));
+  return note;
+}
+
 std::string Store::State::note() const {
   Json note, models(Json::Array{});
   note.set("next", next_space_);
@@ -56,18 +69,8 @@ std::string Store::State::note() const {
     Json of_model, versions(Json::Array{});
     of_model.set("name", name);
     of_model.set("active", model.active);
-    for (const auto& [version_name, version] : model.versions) {
-      Json of_version, tables(Json::Array{});
-      of_version.set("name", version_name);
-      of_version.set("run", version->run);
-      of_version.set("iteration", version->progress->iteration.load());
-      of_version.set("newest", version->progress->newest.load());
-      of_version.set("position", version->progress->position);
-      of_version.set("on_miss_error", version->on_miss == OnMiss::error);
-      for (const auto& table : version->tables()) tables.add(to_json_note(*table));
-      of_version.set("tables", std::move(tables));
-      versions.add(std::move(of_version));
-    }
+    for (const auto& [version_name, version] : model.versions)
+      versions.add(version->noted ? *version->noted : note_of(*version));
     of_model.set("versions", std::move(versions));
     models.add(std::move(of_model));
   }

@@ -48,7 +48,8 @@ struct Store::State {
   };
   static constexpr int64_t kNoIteration = -2;  ///< an update without an iteration: the version keeps its iteration
 
-  /// Under `updating`.
+  /// Under `updating`. Releases `changing` while it waits for look-ups or for the rate limit, if the lowest level can
+  /// hold changes.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
              const std::vector<int64_t>& rows_after, double written, const Streamed* = nullptr);
 
@@ -80,6 +81,7 @@ struct Store::State {
   /// Removes a version that could not be committed, and was not active before.
   void forget(const std::string& model, const std::string& version);
   std::string note() const;
+  static Json note_of(const Version&);
   /// For refresh() of a level whose tables are snapshots: versions of `next` that exist already keep their identity,
   /// and look-ups through their views change to the new content.
   void keep_versions(Models& next);

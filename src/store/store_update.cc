@@ -3,6 +3,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "config/json.h"
 #include "core/base/expect.h"
 #include "store/store_state.h"
 
@@ -27,11 +28,13 @@ void count_changes(StoreView::Version::Progress& progress, const std::vector<Cha
   progress.updates += 1;
 }
 
-/// The tables that an update changes, from its begin to its end. Levels exclude their changes from other commits, and
-/// look-ups copy none of their rows to upper levels.
+/// The tables that an update changes, from its begin to its end. Other commits exclude their changes and describe the
+/// version as it was before, and look-ups copy none of their rows to upper levels.
 class Store::State::Update {
  public:
-  explicit Update(const std::vector<StoreLevel*>& levels) : levels_(levels) {}
+  Update(const std::vector<StoreLevel*>& levels, const Version& version) : levels_(levels), version_(version) {
+    version_.noted = std::make_shared<const Json>(note_of(version));
+  }
   ~Update() {
     release();
     for (StoreTable* const table : tables_) table->end_update();
@@ -53,10 +56,12 @@ class Store::State::Update {
   void release() {
     for (const std::string& space : std::exchange(held_, {}))
       for (StoreLevel* const level : levels_) level->release(space);
+    version_.noted = nullptr;
   }
 
  private:
   const std::vector<StoreLevel*>& levels_;
+  const Version& version_;
   std::vector<std::string> held_;
   std::vector<StoreTable*> tables_;
 };
@@ -121,10 +126,13 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
 
 /// Changes the lowest level first, so that upper levels never show rows that it lacks. Until every level has the
 /// update's rows, look-ups read these rows from memory (Content::pending). They do so from just before the commit if
-/// the lowest level changes at commits, otherwise from before its rows change.
+/// the lowest level changes at commits, otherwise from before its rows change. The update waits for the look-ups that
+/// began before it, because they read the levels without `pending`. Look-ups that begin during the update may outlast
+/// it: the next update waits for them.
 bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::vector<ChangesOfTable> changes,
                          const std::vector<int64_t>& rows_after, double written, const Streamed* streamed) {
   using Content = Version::Content;
+  version->content.wait();
   std::unique_lock lock(changing);
   check_writable("an update");
   const Content before = version->content.get();
@@ -149,16 +157,17 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     for (size_t t = 0; t < after.tables.size(); ++t) change(*after.tables[t], level, pending->changes[t], lock);
   };
   size_t level = levels.size() - 1;
-  Update update(levels);
+  Update update(levels, *version);
   const std::string run_before = version->run, position_before = progress.position;
   const auto show = [&](const Content& content) {
-    version->content.replace(content);
+    version->content.set(content);
     progress.iteration = content.iteration;
   };
-  if (streamed) {  // stored by the commit below
-    if (version->run.empty()) version->run = streamed->run;
-    progress.position = streamed->position;
-  }
+  const auto wait_for_earlier_look_ups = [&] {
+    if (levels.back()->holds()) lock.unlock();
+    version->content.wait();
+    if (levels.back()->holds()) lock.lock();
+  };
   try {
     for (size_t t = 0; t < after.tables.size(); ++t) {
       if (pending->changes[t].empty()) continue;
@@ -168,9 +177,14 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
     show(after);
+    wait_for_earlier_look_ups();
     // Levels that change at commits may still roll back, so listeners are notified later.
     if (!at_commit) notify_listeners(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);
+    if (streamed) {  // stored by the commit
+      if (version->run.empty()) version->run = streamed->run;
+      progress.position = streamed->position;
+    }
     update.release();
     commit();
     if (at_commit) notify_listeners(*version, pending->changes, after.number);
@@ -181,6 +195,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     // A level that cannot roll back may already have some of the update's rows. Look-ups then still read all rows of
     // the update from `pending`.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
+    version->content.wait();
     for (const std::shared_ptr<StoreTable>& copy : copies)
       if (!version->content.get().pending) copy->drop();
     throw;

@@ -15,6 +15,8 @@
 
 namespace hctr {
 
+class Json;
+
 /// Owned by views, and by the store while the version is loaded.
 struct StoreView::Version {
   explicit Version(std::shared_ptr<StoreShared> of) : store(std::move(of)) {}
@@ -52,6 +54,10 @@ struct StoreView::Version {
     std::string position{};          // position in the stream of updates; guarded by `changing` of the store
   };
   std::unique_ptr<Progress> progress = std::make_unique<Progress>();
+
+  /// During an update: the description of the version before it, for commits of other changes. Null otherwise. Guarded
+  /// by StoreShared::changing.
+  mutable std::shared_ptr<const Json> noted{};
 
   /// The tables, for the thread that changes the store.
   const std::vector<std::shared_ptr<StoreTable>>& tables() const { return content.get().tables; }

@@ -183,9 +183,11 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     writing_ = std::make_unique<DeltaThread>();
     writing_->delta = std::move(delta);
     DeltaThread& now = *writing_;
-    const auto write = [&now] {
+    // The thread publishes the delta itself: the next step may be far away if training waits for data.
+    const auto write = [&now, iteration, publisher = publisher_.get()] {
       try {
         now.delta->write();
+        if (publisher) publisher->add_delta(now.delta->folder(), iteration);
       } catch (const std::exception& error) {
         now.failure = error.what();
       }
@@ -222,7 +224,6 @@ void ModelSaver::finish_delta() {
     }
     log_.info("Delta: ", writing_->delta->folder().string(), ", ", changed, " rows since iteration ",
               writing_->delta->about().base, removed > 0 ? cat(", and ", removed, " removed") : "");
-    if (publisher_) publisher_->add_delta(writing_->delta->folder(), *delta_base_);
   }
   writing_.reset();
 }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -126,6 +127,22 @@ TEST_F(Publish, ABrokerThatIsAwayCostsNothingButAge) {
   write_store("store", stream_of(kafka));
   ASSERT_EQ(run_program("huge_ctr", {"store", "load", "store.json"}, folder_.path()).exit_code, 0);
   expect_rows_of_model("store", 70);
+}
+
+TEST_F(Publish, ADeltaIsSentWhileTrainingWaitsForAFile) {
+  HCTR_SKIP_WITHOUT_KAFKA();
+  MockKafka kafka({"deltas:1"});
+  std::string config = with_change(published(stream_of(kafka)), "\"snapshot_delta\": 5", "\"snapshot_delta\": 1");
+  config = with_change(config, R"("source": "train.txt")", R"("source": "list.txt", "follow": true)");
+  write_file(folder_ / "follow.json", with_change(config, "\"max_iter\": 60", "\"num_epochs\": 1"));
+  write_file(folder_ / "list.txt", read_file(folder_ / "train.txt"));
+  const Started run = start_program("huge_ctr", {"--train", "follow.json", "--run-dir", "run", "--device", "cpu"},
+                                    folder_.path(), {}, "run");
+  wait_for_text(run.err, "Published the delta of iteration 11.");  // 1500 samples: 11 batches of 128, and 92 samples
+  std::ofstream(folder_ / "list.txt", std::ios::app) << "_END\n";
+  const Outcome done = finish_program(run);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("Published the delta of iteration 12."), std::string::npos) << done.err;
 }
 
 TEST_F(Publish, IsNamedWhereItCannotBe) {

@@ -27,6 +27,28 @@ TEST(ReadCopies, AReadingKeepsItsValueAndTheWriterWaitsForIt) {
   EXPECT_TRUE(first.expired());
 }
 
+TEST(ReadCopies, SetDoesNotWaitForReadersOfTheValueBefore) {
+  ReadCopies<std::shared_ptr<int>> copies(std::make_shared<int>(1));
+  std::optional<ReadCopies<std::shared_ptr<int>>::Reading> early(std::in_place, copies);
+  const std::weak_ptr<int> first = *early.value();
+  copies.set(std::make_shared<int>(2));
+  EXPECT_EQ(***early, 1);
+  std::atomic<bool> set{false};
+  std::thread writer([&] {
+    copies.set(std::make_shared<int>(3));  // needs the place of the first value
+    set = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(set.load());
+  EXPECT_EQ(**ReadCopies<std::shared_ptr<int>>::Reading(copies), 2);
+  early.reset();
+  writer.join();
+  EXPECT_TRUE(first.expired());
+  const std::weak_ptr<int> third = copies.get();
+  copies.set(std::make_shared<int>(4));
+  EXPECT_TRUE(third.expired()) << "a value without readers is destroyed at once";
+}
+
 TEST(ReadCopies, ReadersSeeWholeValuesWhileTheyAreReplaced) {
   using Values = std::vector<int>;
   ReadCopies<Values> copies(Values(16, 0));

@@ -100,6 +100,42 @@ TEST_F(RocksLevels, ChangesAreSeenAtTheCommitOrNever) {
   EXPECT_EQ(level_rows(*table), (LevelRows{{1, {5, 5}}}));
 }
 
+TEST_F(RocksLevels, CommitsLeaveOutWhatIsHeldAlsoAfterACrash) {
+  const StoreRocksOptions options = rocks_in(folder_ / "db");
+  const int64_t keys[2] = {1, 2};
+  const auto put = [&](LevelTable& table, float value) { table.put(keys, std::vector<float>(2, value).data()); };
+  {
+    RocksLevel level(options);
+    put(*level.table("held", 1, 0), 1);
+    level.commit("first");
+    const auto held = level.table("held", 1, 0), fresh = level.table("fresh", 1, 0), other = level.table("other", 1, 0);
+    level.hold("held");
+    level.hold("fresh");
+    put(*held, 5);
+    held->remove({keys, 1});
+    put(*fresh, 5);
+    for (int commit = 0; commit < 3; ++commit) {
+      put(*other, static_cast<float>(commit));
+      level.commit("others");
+      EXPECT_EQ(level_rows(*held), (LevelRows{{1, {1}}, {2, {1}}}));
+    }
+  }
+  {
+    RocksLevel level(options);
+    EXPECT_EQ(level.namespaces(), (std::vector<std::string>{"held", "other"}));
+    EXPECT_EQ(level.table("held", 1, 0)->size(), 2);
+    EXPECT_EQ(level_rows(*level.table("held", 1, 0)), (LevelRows{{1, {1}}, {2, {1}}}));
+    EXPECT_EQ(level_rows(*level.table("other", 1, 0)), (LevelRows{{1, {2}}, {2, {2}}}));
+    level.hold("held");
+    put(*level.table("held", 1, 0), 6);
+    level.commit("others");
+    level.release("held");
+    level.commit("all");
+  }
+  RocksLevel level(options);
+  EXPECT_EQ(level_rows(*level.table("held", 1, 0)), (LevelRows{{1, {6}}, {2, {6}}}));
+}
+
 /// In commit n all keys of both tables get row n, except every seventh key, which is removed. Every fifth commit
 /// creates a new table and drops the previous one.
 void change_for_ever(const StoreRocksOptions& options, int committed) {

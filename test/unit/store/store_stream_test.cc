@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -12,6 +13,7 @@
 #include "hctr/store.h"
 #include "stream/hps_message.h"
 #include "stream/kafka_library.h"
+#include "stream/topic_reader.h"
 #include "support/message_of.h"
 #include "support/mock_kafka.h"
 #include "support/temporary_folder.h"
@@ -53,7 +55,8 @@ class Trainer {
   explicit Trainer(uint64_t seed) : random_(seed) {
     for (int64_t key = 0; key < 200; ++key) rows[key] = row();
   }
-  void publish(DeltaProducer& producer, bool whole = false) {
+  /// `dense`: contents of a file that is published with the rows; empty: none.
+  void publish(DeltaProducer& producer, bool whole = false, const std::string& dense = "") {
     const Rows before = rows;
     for (int i = 0; i < 60; ++i) {
       const auto key = static_cast<int64_t>(random_() % 400);
@@ -74,6 +77,7 @@ class Trainer {
       if (const auto at = before.find(key); whole || at == before.end() || at->second != values)
         producer.rows(0, {&key, 1}, values);
     if (!whole) producer.removed(0, removed);
+    if (!dense.empty()) producer.file("dense", dense);
     producer.end();
   }
 
@@ -119,6 +123,78 @@ TEST(StoreStream, HasTheTrainersRowsHoweverOftenItIsClosedAndOpened) {
   EXPECT_EQ(rows_in(store), trainer.rows);
   EXPECT_EQ(stream.statistics().stream.behind, 0);
   EXPECT_GE(stream.statistics().age_seconds, 0);
+}
+
+/// Sends the messages of a topic to another topic: to random partitions, in random order, a third of them twice.
+void disorder(const MockKafka& kafka, const std::string& from, const std::string& to, int32_t partitions) {
+  std::mt19937_64 random(9);
+  TopicReader reader(kafka.stream(from), {from}, {});
+  std::vector<std::string> messages;
+  while (!reader.caught_up(kLongest))
+    if (const KafkaMessage* const message = reader.read(100)) {
+      messages.emplace_back(static_cast<const char*>(message->bytes), static_cast<size_t>(message->size));
+      if (random() % 3 == 0) messages.push_back(messages.back());
+    }
+  std::shuffle(messages.begin(), messages.end(), random);
+  const auto writer = open_kafka_writer(kafka.stream(to));
+  for (const std::string& message : messages) {
+    bool full = false;
+    ASSERT_EQ(writer->send(to.c_str(), static_cast<int32_t>(random() % static_cast<uint64_t>(partitions)),
+                           message.data(), static_cast<int64_t>(message.size()), full),
+              nullptr);
+    ASSERT_FALSE(full);
+  }
+  while (writer->serve(10) > 0) continue;
+}
+
+TEST(StoreStream, DoubledAndReorderedMessagesOfATopicChangeNothing) {
+  HCTR_SKIP_WITHOUT_KAFKA();
+  MockKafka kafka({"from:2", "to:3"});
+  Trainer trainer(6);
+  Store store(StoreOptions{});
+  store.load(model_of(trainer.rows));
+  DeltaProducer producer(kafka.stream("from"));
+  for (int i = 0; i < 12; ++i) trainer.publish(producer, i == 5);
+  disorder(kafka, "from", "to", 3);
+  StoreStream stream(store, "m", {.stream = kafka.stream("to")});
+  stream.catch_up(kLongest);
+  EXPECT_GT(stream.statistics().stream.doubled, 0);
+  EXPECT_EQ(stream.statistics().stream.missing, 0);
+  EXPECT_EQ(store.models()[0].iteration, trainer.iteration);
+  EXPECT_EQ(rows_in(store), trainer.rows);
+}
+
+/// The mock broker keeps the newest 5 MB of a partition. Like a real broker's retention, it deletes older messages
+/// whether they have been read or not.
+TEST(StoreStream, MoreThanATopicKeepsIsCompleteIfReadInTimeAndOtherwiseWaitsForAWholeModel) {
+  HCTR_SKIP_WITHOUT_KAFKA();
+  MockKafka kafka({"t:1"});
+  Trainer trainer(7);
+  const Rows first = trainer.rows;
+  Store in_time(StoreOptions{}), late(StoreOptions{});
+  for (Store* const store : {&in_time, &late}) store->load(model_of(first));
+  const std::string dense(700'000, 'd');
+  DeltaProducer producer(kafka.stream("t"));
+  const auto apply_newest = [&](StoreStream& stream, const Store& store) {
+    const auto end = after_seconds(kLongest);
+    while (store.models()[0].iteration < trainer.iteration && ms_until(end) > 0) stream.apply(0.05);
+    ASSERT_EQ(store.models()[0].iteration, trainer.iteration);
+  };
+  StoreStream stream(in_time, "m", {.stream = kafka.stream("t")});
+  for (int i = 0; i < 12; ++i) {
+    trainer.publish(producer, false, dense);
+    apply_newest(stream, in_time);
+  }
+  EXPECT_EQ(stream.statistics().stream.missing, 0);
+  EXPECT_EQ(rows_in(in_time), trainer.rows);
+  StoreStream behind(late, "m", {.stream = kafka.stream("t")});
+  behind.catch_up(kLongest);
+  EXPECT_GT(behind.statistics().stream.held, 0) << "deltas that wait for their base";
+  EXPECT_EQ(late.models()[0].iteration, 0);
+  EXPECT_EQ(rows_in(late), first);
+  trainer.publish(producer, true);
+  apply_newest(behind, late);
+  EXPECT_EQ(rows_in(late), trainer.rows);
 }
 
 TEST(StoreStream, AThreadAppliesWhatComesWhileVersionsChange) {
