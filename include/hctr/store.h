@@ -197,7 +197,7 @@ StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, co
 /// update_rows_per_second, other threads can load and activate versions, except in shared memory.
 class HCTR_API Store {
  public:
-  /// With a disk level: opens the existing versions, including their updates. Errors: Error(config), Error(io),
+  /// With a disk level, opens the existing versions, including their updates. Errors: Error(config), Error(io),
   /// Error(data).
   explicit Store(const StoreOptions&);
   ~Store();
@@ -229,7 +229,7 @@ class HCTR_API Store {
   /// without changes, if `iteration` is not newer than the current iteration.
   bool apply(std::string_view model, int64_t iteration, std::span<const StoreTableUpdate>);
 
-  /// For a store whose lowest level is updated by another process: adopts the committed changes of that process.
+  /// For a store whose lowest level is updated by another process, adopts the committed changes of that process.
   /// Returns whether there were any.
   bool refresh();
   /// Whether this process may load and update. false: another process does so, or the store is open read-only.

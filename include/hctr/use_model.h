@@ -47,7 +47,7 @@ HCTR_API EvaluationSummary evaluate(const ModelOptions&);
 
 struct PredictOptions : ModelOptions {
   std::string out;  ///< a file that ends in .tsv, .csv or .parquet; "-": `rows` receives text
-  /// For "-": receives the tab-separated text in pieces, then an empty piece at the end. An exception ends the work.
+  /// For "-", receives the tab-separated text in pieces, then an empty piece at the end. An exception ends the work.
   std::function<void(std::string_view text)> rows{};
   std::vector<std::string> keep;  ///< columns of a text source to copy to the output
 };

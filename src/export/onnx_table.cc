@@ -110,7 +110,7 @@ class Lookup {
     return graph_.add("Where", {found, graph_.add("Add", {at, graph_.number(int64_t{1})}), graph_.number(int64_t{0})});
   }
 
-  /// Without pooling: selects each slot's columns, from [N, slots, K, dim] to [N, columns, dim].
+  /// Without pooling, selects each slot's columns, from [N, slots, K, dim] to [N, columns, dim].
   void places(const std::string& each, const std::string& vectors) {
     const std::string flat =
         graph_.add("Reshape", {each, graph_.numbers({-1, table_.slots * of_.keys.most, table_.dim})});

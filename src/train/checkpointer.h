@@ -76,7 +76,7 @@ class Checkpointer {
   void decide(Writing&);
   void copy_state(Writing&, const Content&);
   void write_files(Writing&);
-  /// On rank 0: writes the manifest, renames the checkpoint into place, and removes old checkpoints.
+  /// On rank 0, writes the manifest, renames the checkpoint into place, and removes old checkpoints.
   void publish(Writing&);
   /// Removes all checkpoints except kept checkpoints and their bases.
   void prune(int64_t best_iteration) const;

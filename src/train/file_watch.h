@@ -1,4 +1,4 @@
-// On rank 0: watches the followed source of a run for new files.
+// On rank 0, watches the followed source of a run for new files.
 #pragma once
 
 #include <atomic>

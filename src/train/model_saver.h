@@ -44,7 +44,7 @@ class ModelSaver {
     int64_t iteration;
     std::vector<std::filesystem::path> files;
   };
-  /// On rank 0: sets the facts about the run that manifests record.
+  /// On rank 0, sets the facts about the run that manifests record.
   void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
   /// Collective. If the config asks for it, starts to publish deltas and the full models that they build on.
   /// `iteration`: that of the current model. Errors: those of DeltaPublisher.
@@ -61,7 +61,7 @@ class ModelSaver {
   }
   /// Allows overwriting models of other runs, because they belong to an earlier attempt at this run.
   void replace_others() { replaces_others_ = true; }
-  /// For a resumed run: sets its last saved model.
+  /// For a resumed run, sets its last saved model.
   void go_on(Saved saved) { last_ = std::move(saved); }
   /// Whether models can be saved. Requires a run folder or a snapshot_prefix.
   bool has_place() const { return !prefix_.empty(); }
@@ -89,10 +89,10 @@ class ModelSaver {
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }
-  /// On rank 0: removes the model that this run saved at an iteration, and the final_* links to its files in the run
+  /// On rank 0, removes the model that this run saved at an iteration, and the final_* links to its files in the run
   /// folder. Keeps a model that the config asked for.
   void remove(int64_t iteration, bool asked_for) const;
-  /// For a resumed run: sets its best saved model.
+  /// For a resumed run, sets its best saved model.
   void go_on_with_best(Saved saved) { best_ = std::move(saved); }
   /// Call after an error in the step after `iteration`. Saves the model if it is intact on all ranks; uses the run
   /// folder if snapshot_prefix fails. Returns a sentence with the path of the model. If saving failed, the sentence has
@@ -101,7 +101,7 @@ class ModelSaver {
   /// Describes last(): "the last model saved is 'out/_dense_20.model'", or that no model has been saved.
   std::string describe_last() const;
 
-  /// On rank 0: hard-links the files of a model into a folder as final_<name>, or copies them if the file systems
+  /// On rank 0, hard-links the files of a model into a folder as final_<name>, or copies them if the file systems
   /// differ. A failure only logs a warning, because the model itself is saved.
   void link_into(const std::filesystem::path& folder, const Saved&) const;
 

@@ -30,7 +30,7 @@ void write_or_warn(const fs::path& path, const std::string& text, const Log& log
   }
 }
 
-/// On rank 0: reads the file, measures GEMMs that it lacks, and writes the file.
+/// On rank 0, reads the file, measures GEMMs that it lacks, and writes the file.
 std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string& from_checkpoint,
                                  const Environment& environment, const Log& log) {
   std::string library;

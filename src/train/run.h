@@ -207,7 +207,7 @@ class Run {
 
   // Defined in run_unasked.cc:
 
-  /// On rank 0: records that a model of this iteration is saved because the run stops or fails. Call before saving, so
+  /// On rank 0, records that a model of this iteration is saved because the run stops or fails. Call before saving, so
   /// that no unrecorded model remains if the process is killed.
   void note_unasked_model();
   /// The role of the model of the current iteration: a result, a model that a later model replaces, or not saved.
@@ -235,7 +235,7 @@ class Run {
 
   // Defined in run_follow.cc:
 
-  /// With "follow": rank 0 starts watching for files.
+  /// With "follow", rank 0 starts watching for files.
   void start_following();
   /// Errors: Error(data) if the file that the checkpoint was reading has changed its size.
   void expect_same_followed_file() const;

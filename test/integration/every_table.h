@@ -87,7 +87,7 @@ class EveryTable : public RanksTest {
     make_data(folder_.path(), "data.json", 1300, 200, {"--vocabulary", std::to_string(kRows)});
   }
 
-  /// A plan that places every table according to its name. Of a table with automatic placement, slot 0 is replicated
+  /// A plan that places every table according to its name. In a table with automatic placement, slot 0 is replicated
   /// and slot 1 is sharded.
   std::string planned(const std::string& config, int ranks) {
     std::string plan;

@@ -51,7 +51,7 @@ MockKafka::MockKafka(const std::vector<std::string>& topics, int brokers) {
 }
 
 MockKafka::~MockKafka() {
-  close(to_);  // tells the process to end
+  close(to_);  // the process ends when its input is closed
   close(from_);
   waitpid(process_, nullptr, 0);
 }

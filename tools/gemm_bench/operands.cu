@@ -9,7 +9,7 @@
 
 namespace hctr::gemm_bench {
 
-/// What a check found. `worst`: the largest error as a multiple of the tolerance.
+/// The findings of a check. `worst`: the largest error as a multiple of the tolerance.
 struct Difference {
   unsigned long long wrong;
   unsigned int worst;  // the largest error, as the bits of a nonnegative float

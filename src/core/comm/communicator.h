@@ -82,7 +82,7 @@ class Communicator {
   /// rank. The communicator and the buffers must outlive the exchange.
   virtual std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec&) = 0;
 
-  /// Wakes all peers: each peer throws this error from its current or next call.
+  /// Wakes all peers. Each peer then throws this error from its current or next call.
   virtual void abort(const Error&) noexcept = 0;
 };
 

@@ -96,7 +96,7 @@ void UniqueExchange::receive_keys(Context& ctx, int buffer, Tensor owned_offsets
   if (layout_.sums_gradients()) group_gradients(ctx, at);
 }
 
-/// Within the host: reads how many keys and bags each rank has for each owner.
+/// Within the host, reads how many keys and bags each rank has for each owner.
 UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   const int ranks = comm_.size(), row = 2 * ranks;
   const auto* const counts = reinterpret_cast<const int32_t*>(host_counts_.data());
@@ -136,7 +136,7 @@ UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   return keys;
 }
 
-/// Within the host: sends keys and their bags to the rank that owns the keys, or to the rank that gathers keys for the
+/// Within the host, sends keys and their bags to the rank that owns the keys, or to the rank that gathers keys for the
 /// owner. The receiving rank merges the keys.
 void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
   all_to_all(ctx, arena_.get(sent_keys_), keys.to, arena_.get(keys_here_), keys.from);

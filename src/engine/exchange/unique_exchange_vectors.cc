@@ -70,7 +70,7 @@ void UniqueExchange::send_vectors(Context& ctx, int buffer, const Memory& memory
   bytes_.of_full_size += full_vectors_;
 }
 
-/// Between hosts: sends the vectors that the gathering ranks have requested.
+/// Between hosts, sends the vectors that the gathering ranks have requested.
 void UniqueExchange::answer(Context& ctx, const Batch& at, const OwnedRows& owned) {
   const ops::OwnerLists lists = owner_lists(at);
   if (at.sizes.listed > 0)
@@ -80,7 +80,7 @@ void UniqueExchange::answer(Context& ctx, const Batch& at, const OwnedRows& owne
        after_one(at.sizes.vectors_asked));
 }
 
-/// Within the host: sends each rank the vectors of its bags. Vectors of this rank's own rows come first.
+/// Within the host, sends each rank the vectors of its bags. Vectors of this rank's own rows come first.
 void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memory) {
   for (size_t h = 0; h < groups_.here().size(); ++h) {
     const int rank = groups_.here()[h];

@@ -33,7 +33,7 @@ class Admission {
   /// rows[p] = the row of key p of the batch in `table`: an existing row, a new row, the shared row, or 0. Runs on the
   /// prepare stream and can be recorded. Requires ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
-  /// For lookups: sets the rows of unknown keys to the shared row, if training has used the shared row.
+  /// For lookups, sets the rows of unknown keys to the shared row, if training has used the shared row.
   void share_row(Context&, ops::KeyBatch, int32_t* rows) const;
 
   /// While closed, no new key gets a row, and keys without a row share row 1. Runs on the host; no work may be queued.

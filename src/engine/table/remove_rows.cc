@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-/// In a store of candidates: selects the admitted keys for removal. Returns how many.
+/// In a store of candidates, selects the admitted keys for removal. Returns how many.
 int64_t admitted_leave(RowStore& store, Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
   int64_t count = 0;
   if (!store.policy().rules().of_candidates) return count;

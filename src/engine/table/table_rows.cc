@@ -141,7 +141,8 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
   // bytes of key, slot and position in the order
   constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);
-  // factor 3: while a std::vector grows, its old elements exist in addition to a new capacity of up to twice their size
+  // the factor is 3, because while a std::vector grows, its old elements exist in addition to a new capacity of up to
+  // twice their size
   constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;
   // Copies of a block exist on the device, on the host, in transit to rank 0, merged on rank 0, in a file, and while
   // vectors grow.

@@ -72,7 +72,7 @@ class StepLayout {
   };
   std::vector<Recorded> recorded_;  // [event]
   size_t piece_ = 0;
-  std::vector<size_t> all_, main_;    // all tables; main_: tables that are not on the elements stream
+  std::vector<size_t> all_, main_;    // all_: all tables; main_: tables that are not on the elements stream
   std::vector<size_t> vectors_sent_;  // [table] event
   size_t loss_known_ = 0;             // event
   std::optional<size_t> skip_known_;  // event after the skip decision; none: the decision follows the last gradient

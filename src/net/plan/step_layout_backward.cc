@@ -48,7 +48,7 @@ void StepLayout::backward_layer(size_t node) {
   }
 }
 
-/// For tables whose first reader is `node`: sends the gradients to the owner ranks.
+/// For tables whose first reader is `node`, sends the gradients to the owner ranks.
 void StepLayout::reduce_embeddings(size_t node) {
   if (node >= facts_.layers.size()) return;
   const std::vector<size_t>& complete = facts_.layers[node].first_reads;

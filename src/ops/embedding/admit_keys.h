@@ -96,7 +96,7 @@ HCTR_OP(void forget_admitted(Context&, KeyBatch unknown, const int32_t* candidat
 HCTR_OP(void hand_out_rows(Context&, KeyBatch unknown, const int32_t* positions, const int32_t* found, GateState*,
                            int32_t* rows))
 
-/// In a lookup: replaces row 0 of the batch's keys by shared_row, if shared_row is not 0.
+/// In a lookup, replaces row 0 of the batch's keys by shared_row, if shared_row is not 0.
 HCTR_OP(void share_row(Context&, KeyBatch, const GateState*, int32_t* rows))
 
 }  // namespace hctr::ops

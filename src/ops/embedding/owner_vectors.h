@@ -58,7 +58,7 @@ HCTR_OP(void join_vectors(Context&, KeyBatch batch, OwnerVectors, Combiner, Tens
 /// Like join_vectors(), but adds the sum to y, which rounds once more. Skips vectors for which no owner has a key.
 HCTR_OP(void add_joined_vectors(Context&, KeyBatch batch, OwnerVectors, Combiner, Tensor y))
 
-/// For owners that write to y directly: zeroes the vectors for which no owner has a key. Other vectors are unchanged.
+/// For owners that write to y directly, zeroes the vectors for which no owner has a key. Other vectors are unchanged.
 /// Dtype of y: f32 f16 bf16.
 HCTR_OP(void clear_unowned(Context&, OwnerVectors, Tensor y))
 

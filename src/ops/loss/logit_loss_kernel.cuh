@@ -52,7 +52,7 @@ struct LogitShared {
   float d_sums[kMostLogitGroups][R];
   float sums[K][2 * V][kStride];
 
-  /// In a lane below R: returns the sum of this lane's `own` over the warps of a group. `products` is double-buffered
+  /// In a lane below R, returns the sum of this lane's `own` over the warps of a group. `products` is double-buffered
   /// by `turn`, so that one barrier suffices.
   __device__ float over_warps(const LogitPlace& at, int turn, float own) {
     if (at.lane < R) products[turn][at.thread / 32][at.lane] = own;

@@ -331,7 +331,7 @@ TEST_P(DeviceCacheTest, ATableThatOutgrowsItsPoolIsCachedPartiallyFromThenOn) {
   add_tables(cache, 200, 600);
   EXPECT_TRUE(cache.whole(2));
   const AllChanges all(source);
-  // first 400 of 1000 keys, then all
+  // first changes 400 of 1000 keys, then all keys
   std::vector<DeviceCache::Update> some = all.updates;
   some[2].keys = some[2].keys.first(400);
   cache.update(some, 0);

@@ -201,7 +201,7 @@ TEST(DiskRowsBehind, OfRowsThatCouldNotBeWrittenOnlyThoseStillThereAreWrittenEls
     gone.push_back({.key = key});
     versions.erase(key);
   }
-  disk.remove(gone);  // half of the rows of both blocks
+  disk.remove(gone);  // removes half of the rows of both blocks
   disk.wait_written();
   EXPECT_FALSE(disk.has_unwritten());
   expect_versions(disk, versions);

@@ -57,7 +57,7 @@ TEST(FirstLayers, RunBeforeThoseThatStandBeforeThemAndReadAnEmbedding) {
                                  kBottom + R"({"type": "Concat", "bottom": ["row", "bottom_relu"], "top": "pairs"},)"));
 }
 
-/// Of the three readers of bottom_relu, only one needs an embedding.
+/// Only one of the three readers of bottom_relu needs an embedding.
 TEST(FirstLayers, StayWhereTheyAreWhenThreeGradientsWouldBeSummedInAnotherOrder) {
   const std::string readers = R"({"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "first"},
       {"type": "InnerProduct", "bottom": "bottom_relu", "top": "second", "fc_param": {"num_output": 4}},
