@@ -32,8 +32,10 @@ def comment_of(line, marker):
     inside, i = None, 0
     while i < len(line):
         if inside:
-            i += line[i] == "\\"
-            inside = None if line[i:i + 1] == inside else inside
+            if line[i] == "\\":
+                i += 1  # skips the escaped character
+            elif line[i] == inside:
+                inside = None
         elif line.startswith(marker, i):
             return line[i + len(marker):].lstrip("/!< ").strip()
         elif line[i] in "\"'" and not (line[i] == "'" and i and line[i - 1].isalnum()):

@@ -181,7 +181,7 @@ class Model:
 
     @property
     def outputs(self) -> dict[str, int]:
-        """The losses with scores: name to columns."""
+        """The number of score columns of each loss, by the name of the loss."""
         return {name: columns for name, (_, columns) in self._outputs.items()}
 
     @property

@@ -51,7 +51,10 @@ class Table:
         return column_keys(self._model, self.column, values)
 
     def vectors_of(self, values: Sequence[Any]) -> np.ndarray:
-        """The vectors of values of the column, or of keys, float32 [values, dim]; zeros for values without a row."""
+        """The vectors of `values`, float32 [values, dim]; zeros where no row exists.
+
+        `values` are values of the column, if the table was named by a column. Otherwise they are keys.
+        """
         keys = np.asarray(values) if self.column is None else self.keys_of(values)
         slot = self._slot if self._files.slots is not None else None
         if self._files.slots is not None and slot is None:

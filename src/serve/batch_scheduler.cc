@@ -106,7 +106,8 @@ void BatchScheduler::expect_small_response(const Job& job) const {
   of_sample = std::max(of_sample, wanted_by(job).bytes_of_sample());
   if (job.samples.samples > kMostResultBytes / of_sample)
     throw Refusal::invalid("the outputs take ", of_sample, " bytes for each of ", job.samples.samples,
-                           " samples, but those of a request have at most ", kMostResultBytes, ": send fewer samples");
+                           " samples, but a request may have at most ", kMostResultBytes,
+                           " bytes of outputs: send fewer samples");
 }
 
 bool BatchScheduler::prepare(Job& job) {

@@ -57,9 +57,9 @@ Schema<StoreCacheSection> cache_schema() {
       .opt("wait_ms", &C::wait_ms,
            "maximum time that a request waits for an update of the cache; then the levels below answer",
            between(0, 3600000))
-      .opt(
-          "needs_gpu", &C::needs_gpu,
-          "true: a model or a cache on a machine without a GPU is an error; false: the levels answer on such a machine")
+      .opt("needs_gpu", &C::needs_gpu,
+           "true: opening the cache, or a model that reads through it, fails without a GPU, unless the program chooses "
+           "the CPU; false: without a GPU, the levels of the store answer")
       .together([](C& c, const std::string& pointer, Problems& problems) {
         if ((c.bytes > 0) + (c.most_rows > 0) + (c.share > 0) > 1)
           problems.error(pointer, "the size is one of \"bytes\", \"most_rows\" and \"share\"");

@@ -189,8 +189,8 @@ TEST_F(ServedKeys, AndOutputsBeyondTheLimitOfAResponseAreRefused) {
   EXPECT_EQ(samples.status, 400);
   EXPECT_EQ(
       error_in(samples),
-      "the outputs take 300 bytes for each of 1048576 samples, but those of a request have at most 268435456: send "
-      "fewer samples");
+      "the outputs take 300 bytes for each of 1048576 samples, but a request may have at most 268435456 bytes of "
+      "outputs: send fewer samples");
 }
 
 }  // namespace

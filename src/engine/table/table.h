@@ -211,8 +211,8 @@ class EmbeddingTable {
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
-  /// Maximum host memory of the next export_rows() for all rows with allocated memory, including the gathering of rows
-  /// from `ranks` ranks.
+  /// An upper bound of the host memory of the next export_rows(), as if every row with allocated memory were in use.
+  /// Includes rows on disk and rows gathered from `ranks` ranks.
   int64_t bytes_to_export(bool with_states, int ranks) const;
   /// Maximum device memory of the next export_rows(), for blocks gathered on the device.
   int64_t device_bytes_to_export(bool with_states) const;

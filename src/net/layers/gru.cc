@@ -116,9 +116,9 @@ class Gru : public Layer {
     if (shape == Shape{shape[0], steps_, width_} || shape == Shape{shape[0], steps_ * width_}) return shape[0];
     if (shape.rank() != 2 || shape[1] != width_)
       throw LayerError("bottom", cat("GRU takes sequences of ", steps_, " vectors of ", width_,
-                                     ", as set by the layer's fields: a tensor ", to_string({shape[0], steps_, width_}),
-                                     ", or a matrix with such a sequence or one vector in each row, found shape ",
-                                     to_string(shape)));
+                                     ", as set by the layer's fields: expected a tensor ",
+                                     to_string({shape[0], steps_, width_}), ", a matrix with a sequence in each row, ",
+                                     "or a matrix with a vector in each row; found shape ", to_string(shape)));
     if (shape[0] % steps_ != 0)
       throw LayerError("gru_param/SeqLength", cat("the ", shape[0], " rows of the tensor of shape ", to_string(shape),
                                                   " are not whole sequences of ", steps_));

@@ -179,9 +179,9 @@ class Replica {
   /// For each table without a row policy: "rows" and, for a hash index, "index_places", the number of slots of the
   /// index. Both are totals over all ranks. Collective. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_rows() const;
-  /// Memory in bytes by part. Weights with gradients and optimizer states, and activations: of this rank. Rows of each
-  /// table with their states: over all ranks. Excludes indices, exchange buffers and libraries. Collective. Waits for
-  /// queued steps.
+  /// Memory in bytes by part. Dense weights, their gradients and optimizer states, and activations are those of this
+  /// rank. Rows of tables and their states are sums over all ranks. Excludes indices, exchange buffers and libraries.
+  /// Collective. Waits for queued steps.
   std::vector<std::pair<std::string, int64_t>> memory_parts() const;
   /// The names of tables with a trained shared row; model files omit this row.
   std::vector<std::string> tables_with_shared_row() const;

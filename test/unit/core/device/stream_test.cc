@@ -125,9 +125,9 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // First add() runs numbers[1] += 2 * numbers[0] and numbers[2] += numbers[1]. Then come numbers[2] += 10 *
-      // numbers[0] ("second") and numbers[3] += 2 * numbers[2] ("outside"): "second" runs before "outside" in a
-      // recorded program, and after "outside" in an unrecorded program.
+      // "before" and "first" give numbers[1] = 2 and numbers[2] = 2. "second" adds 10 * numbers[0] to numbers[2].
+      // "outside" adds 2 * numbers[2] to numbers[3]. "second" runs before "outside" in a recorded program, and after
+      // "outside" in an unrecorded program.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);

@@ -59,8 +59,8 @@ TEST(GruLayer, OfOneStepForgetsNothing) {
 
 TEST(GruLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(kGru, {{5, 3, 2}}),
-            "bottom: GRU takes sequences of 4 vectors of 2, as set by the layer's fields: a tensor [5,4,2], or a "
-            "matrix with such a sequence or one vector in each row, found shape [5,3,2]");
+            "bottom: GRU takes sequences of 4 vectors of 2, as set by the layer's fields: expected a tensor [5,4,2], "
+            "a matrix with a sequence in each row, or a matrix with a vector in each row; found shape [5,3,2]");
   EXPECT_EQ(complaint_of(kGru, {{18, 2}}),
             "gru_param/SeqLength: the 18 rows of the tensor of shape [18,2] are not whole sequences of 4");
 }
