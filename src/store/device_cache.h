@@ -155,6 +155,7 @@ class DeviceCache {
   void answer_all(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   uint64_t updates_of_source() const { return source_.updates ? source_.updates() : applied_.load(); }
   void consider(int32_t space, std::span<const int64_t> keys);
+  bool is_batch(const Rows& pending) const;
   void work();
   void rethrow_failure();
   void bring_in(int32_t pool, Rows);
@@ -192,6 +193,7 @@ class DeviceCache {
   std::vector<Rows> pending_;  // [pool] keys to admit; `rows` and `absent` are empty
   CacheAdmission admission_{0};
   bool working_ = false, ends_ = false;
+  int settling_ = 0;  // callers of settle() that wait
   std::exception_ptr failure_;  // error of the admission thread; the next look-up throws it
   std::atomic<int64_t> look_ups_{0}, asked_{0}, misses_{0}, defaults_{0}, admitted_{0}, updated_{0}, repeated_{0},
       bypassed_{0};

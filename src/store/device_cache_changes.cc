@@ -263,7 +263,12 @@ void DeviceCache::consider(int32_t number, std::span<const int64_t> keys) {
     pending.keys.push_back(key);
     pending.spaces.push_back(number);
   }
-  if (!pending.keys.empty()) pending_changed_.notify_all();
+  if (!pending.keys.empty() && (!working_ || is_batch(pending))) pending_changed_.notify_all();
+}
+
+/// Whether the keys to admit need not wait for more keys.
+bool DeviceCache::is_batch(const Rows& pending) const {
+  return pending.keys.size() >= static_cast<size_t>(options_.rows_of_change + 1) / 2;
 }
 
 void DeviceCache::work() {
@@ -278,14 +283,18 @@ void DeviceCache::work() {
       pending_changed_.wait(lock);
       continue;
     }
+    const auto pool = static_cast<size_t>(next - pending_.begin());
     working_ = true;
+    // Changes delay concurrent look-ups, so the keys of several look-ups are admitted together.
+    constexpr std::chrono::milliseconds kMostWait{5};
+    pending_changed_.wait_for(lock, kMostWait, [&] { return ends_ || settling_ > 0 || is_batch(pending_[pool]); });
+    if (ends_) return;
     Rows rows;
-    std::swap(rows, *next);
-    const auto pool = static_cast<int32_t>(next - pending_.begin());
+    std::swap(rows, pending_[pool]);
     lock.unlock();
     std::exception_ptr failure;
     try {
-      bring_in(pool, std::move(rows));
+      bring_in(static_cast<int32_t>(pool), std::move(rows));
     } catch (...) {
       failure = std::current_exception();
     }
@@ -334,10 +343,13 @@ void DeviceCache::bring_in(int32_t number, Rows wanted) {
 
 void DeviceCache::settle() {
   std::unique_lock lock(pending_lock_);
+  ++settling_;
+  pending_changed_.notify_all();
   pending_changed_.wait(lock, [&] {
     return !working_ &&
            std::all_of(pending_.begin(), pending_.end(), [](const Rows& rows) { return rows.keys.empty(); });
   });
+  --settling_;
 }
 
 }  // namespace hctr

@@ -60,7 +60,6 @@ DeviceCache::Lease::~Lease() {
 
 void DeviceCache::Session::reserve(size_t request_bytes, size_t keys) {
   if (done) done->synchronize();
-  done.reset();
   grown_host(request, device, request_bytes);
   grown_host(misses, device, std::max<size_t>(1, keys) * sizeof(ops::CacheMiss));
   if (request_there.bytes() < request_bytes) request_there = Buffer(device, 2 * request_bytes);
@@ -96,7 +95,8 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
   HCTR_EXPECT(keys < (size_t{1} << 31), "a look-up of ", keys, " keys");
 }
 
-/// Queues one copy, of parts, offsets and keys together, and the look-up kernel.
+/// Queues the look-up. The kernel reads few keys from page-locked memory. Other requests are copied first: parts,
+/// offsets and keys together.
 void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, bool lists_misses) {
   size_t keys = 0, keys_here = 0, offsets_here = 0;
   for (const CacheRequest& request : requests) {
@@ -109,7 +109,11 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   const size_t keys_at = offsets_at + offsets_here * sizeof(int64_t), bytes = keys_at + keys_here * sizeof(int64_t);
   session.reserve(bytes, keys);
   std::byte* const here = session.request->data();
-  std::byte* const there = session.request_there.data();
+  // Beyond this size a copy is faster. Kernels read offsets several times.
+  constexpr size_t kFewBytes = 64 << 10;
+  const bool few = requests.size() <= ops::CacheLookup::kFewParts && bytes <= kFewBytes &&
+                   std::ranges::all_of(requests, [](const auto& request) { return request.offsets.empty(); });
+  std::byte* const there = few ? here : session.request_there.data();
   session.parts.clear();
   session.lookup = {.only_f32 = true};
   size_t key = 0, sent = 0, sent_offsets = 0;
@@ -140,11 +144,15 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
     session.lookup.only_f32 &= type_of(of.pool) == ops::CachedType::f32;
     key += request.keys.size();
   }
-  std::copy(session.parts.begin(), session.parts.end(), reinterpret_cast<ops::CachePart*>(here));
-  copy_bytes(stream, there, here, bytes);
   ops::CacheLookup& lookup = session.lookup;
+  if (few) {
+    std::ranges::copy(session.parts, lookup.few_parts);
+  } else {
+    std::ranges::copy(session.parts, reinterpret_cast<ops::CachePart*>(here));
+    copy_bytes(stream, there, here, bytes);
+    lookup.parts = reinterpret_cast<const ops::CachePart*>(there);
+  }
   lookup.pools = reinterpret_cast<const ops::CachePool*>(pool_list_.data());
-  lookup.parts = reinterpret_cast<const ops::CachePart*>(there);
   lookup.part_count = static_cast<int32_t>(requests.size());
   lookup.keys = static_cast<int64_t>(keys);
   lookup.places = lookup.has_bags ? reinterpret_cast<int32_t*>(session.places.data()) : nullptr;
@@ -156,7 +164,7 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   lookup.lists_misses = lists_misses;
   Context ctx(runtime_, stream);
   ops::cache_lookup(ctx, lookup);
-  session.done = std::make_unique<Event>(stream.device);
+  if (!session.done) session.done = std::make_unique<Event>(stream.device);
   session.done->record(stream);
 }
 
@@ -238,8 +246,9 @@ void DeviceCache::answer(Session& session, std::span<const CacheRequest> request
                          std::vector<ops::CacheMiss> misses, CacheResult& counts) {
   std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
   size_t values = 0;
-  for (const ops::CacheMiss& miss : misses)
-    values += static_cast<size_t>(space(requests[static_cast<size_t>(miss.part)].space).dim);
+  std::vector<int64_t> dims;
+  for (const CacheRequest& request : requests) dims.push_back(space(request.space).dim);
+  for (const ops::CacheMiss& miss : misses) values += static_cast<size_t>(dims[static_cast<size_t>(miss.part)]);
   session.reserve_answers(misses.size(), values, misses.size());
   auto* const found = elements_of<ops::CacheFound>(*session.found);
   auto* const rows = elements_of<float>(*session.values);
@@ -253,7 +262,7 @@ void DeviceCache::answer(Session& session, std::span<const CacheRequest> request
     keys.clear();
     for (; end < misses.size() && misses[end].part == p; ++end) keys.push_back(misses[end].key);
     const ops::CachePart& part = session.parts[static_cast<size_t>(p)];
-    const int64_t dim = space(part.space).dim;
+    const int64_t dim = dims[static_cast<size_t>(p)];
     unique.set(keys);
     there.assign(unique.keys.size(), 0);
     source_.rows(part.space, unique.keys, rows + value, there.data());

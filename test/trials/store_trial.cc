@@ -3,6 +3,7 @@
 //   store_trial random OPERATIONS FOLDER            compares random operations with plain maps, for each set of tiers
 //   store_trial soak SECONDS THREADS PAUSE FOLDER   clients send requests of random sizes, with pauses of up to PAUSE
 //                                                   milliseconds, during updates and changes of versions
+//   store_trial soak SECONDS THREADS PAUSE FOLDER cache   the same through a GPU cache of a tenth of the rows
 //
 // Exit code 1: a result was wrong.
 #include <unistd.h>
@@ -16,12 +17,15 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/device/stream.h"
 #include "hctr/store.h"
+#include "hctr/store_cache.h"
 #include "support/store_model.h"
 
 namespace hctr::test {
@@ -124,16 +128,41 @@ StoreModel soak_version(int64_t number) {
                       }}}};
 }
 
-int soak(double seconds, int threads, uint64_t pause, const fs::path& folder) {
+/// Looks up rows in the store, or through a cache in GPU memory.
+class SoakReader {
+ public:
+  SoakReader(Store& store, StoreCache* cache) : store_(store), cache_(cache) {
+    if (cache && cache->gpu() >= 0) stream_.emplace(Device{DeviceKind::cuda, cache->gpu()});
+  }
+  /// Returns the number of keys without a row.
+  int64_t get(const std::vector<int64_t>& keys, std::vector<float>& rows) {
+    if (!cache_) return store_.view("m").get(0, keys, rows.data());
+    const StoreCache::Part part{.keys = keys, .vectors = rows.data(), .vectors_on_host = true};
+    return cache_->lookup({&part, 1}, stream_ ? stream_->ref().handle : nullptr).defaults;
+  }
+
+ private:
+  Store& store_;
+  StoreCache* cache_;
+  std::optional<Stream> stream_;
+};
+
+int soak(double seconds, int threads, uint64_t pause, const fs::path& folder, bool through_cache) {
   fs::remove_all(folder / "soak");
   Store store({.levels = {StoreLevelOptions{.most_rows = 100'000},
                           {.kind = StoreLevelOptions::Kind::file, .folder = folder / "soak"}}});
   store.load(soak_version(0));
+  std::optional<StoreCache> cache;
+  if (through_cache) {
+    cache.emplace(store, "m", StoreCacheOptions{.gpu = StoreCacheOptions::kGpuIfAny, .share = 0.1});
+    std::printf("%s\n", cache->gpu() >= 0 ? "cache in GPU memory" : "no GPU: the levels answer");
+  }
   std::atomic<bool> done{false};
   std::atomic<int64_t> errors{0}, torn{0}, mixed{0}, keys_asked{0};
   Times times;
   const auto client = [&](uint64_t seed) {
     std::mt19937_64 random(seed);
+    SoakReader reader(store, cache ? &*cache : nullptr);
     std::vector<int64_t> keys;
     std::vector<float> rows;
     while (!done) {
@@ -143,7 +172,7 @@ int soak(double seconds, int threads, uint64_t pause, const fs::path& folder) {
       rows.resize(16 * keys.size());
       const auto start = Clock::now();
       try {
-        errors += store.view("m").get(0, keys, rows.data()) != 0;
+        errors += reader.get(keys, rows) != 0;
       } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         ++errors;
@@ -164,7 +193,10 @@ int soak(double seconds, int threads, uint64_t pause, const fs::path& folder) {
   while (seconds_since(start) < seconds) {
     if (++updates % 50 == 0) {
       store.load(soak_version(++version));
-      store.activate("m", std::to_string(version));
+      if (cache)
+        cache->activate(std::to_string(version));
+      else
+        store.activate("m", std::to_string(version));
       store.unload("m", std::to_string(version - 1));
       store.compact();
       iteration = 0;
@@ -202,7 +234,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 3 && words[0] == "random") return hctr::test::random_operations(std::stoll(words[1]), words[2]);
   if (words.size() == 5 && words[0] == "soak")
-    return hctr::test::soak(std::stod(words[1]), std::stoi(words[2]), std::stoull(words[3]) + 1, words[4]);
-  std::fprintf(stderr, "store_trial random OPERATIONS FOLDER | soak SECONDS THREADS PAUSE FOLDER\n");
+    return hctr::test::soak(std::stod(words[1]), std::stoi(words[2]), std::stoull(words[3]) + 1, words[4], false);
+  if (words.size() == 6 && words[0] == "soak" && words[5] == "cache")
+    return hctr::test::soak(std::stod(words[1]), std::stoi(words[2]), std::stoull(words[3]) + 1, words[4], true);
+  std::fprintf(stderr, "store_trial random OPERATIONS FOLDER | soak SECONDS THREADS PAUSE FOLDER [cache]\n");
   return 2;
 }

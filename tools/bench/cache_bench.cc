@@ -1,13 +1,18 @@
 #include "cache_bench.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <functional>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <thread>
 
 #include "core/base/random.h"
+#include "core/base/thread_pool.h"
 #include "core/device/buffer.h"
 #include "core/device/copy_bytes.h"
 #include "hctr/store.h"
@@ -64,68 +69,94 @@ double of_sorted(const std::vector<double>& sorted, double share) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(share * static_cast<double>(sorted.size())))];
 }
 
-void time_case(Context& ctx, Store& store, const CacheCase& of, bool quick, Report& report) {
-  const StreamRef stream = ctx.stream();
-  const CachePoolOptions pool{
-      .dim = static_cast<int32_t>(of.dim),
-      .rows = std::max<int64_t>(1024, static_cast<int64_t>(of.share * static_cast<double>(of.rows)))};
-  StoreCacheOptions options{.rows = of.type};
-  if (of.share >= 1)
-    options.share = 1;
-  else
-    options.bytes = DeviceCache::bytes_of(pool, 16384) + (1 << 20);
-  const Device device = ctx.device();
-  StoreCache cache = cache_on(store, "m", options, &device);
-
-  const int times = quick ? 5 : of.keys > 100'000 ? 50 : 3000;
-  // Each request to a partial cache has new keys, because otherwise the cache would soon contain all keys of the
-  // requests.
-  const int warm_up = quick ? 3 : of.share < 1 ? times : 12, sets = of.share < 1 ? warm_up + times : std::min(4, times);
-  std::vector<std::vector<int64_t>> keys(static_cast<size_t>(sets));
-  std::vector<Buffer> there;
-  for (int s = 0; s < sets; ++s) {
-    for (int64_t i = 0; i < of.keys; ++i)
-      keys[static_cast<size_t>(s)].push_back(
-          key_by_rank(drawn_rank(of, static_cast<uint64_t>(s) << 32 | static_cast<uint64_t>(i)), of.rows));
-    there.emplace_back(device, static_cast<size_t>(of.keys) * sizeof(int64_t));
-    copy_bytes(stream, there.back().data(), keys[static_cast<size_t>(s)].data(), there.back().bytes());
-    stream.synchronize();
+/// Requests of a case, and memory for their vectors.
+class Requests {
+ public:
+  Requests(StreamRef stream, const CacheCase& of, int sets)
+      : of_(of), keys_(static_cast<size_t>(sets)), vectors_(stream.device, bytes_of_vectors(of)) {
+    std::atomic<size_t> next{0};
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < std::min(usable_cores(), sets); ++t)
+      threads.emplace_back([&] {
+        for (size_t s = next++; s < keys_.size(); s = next++)
+          for (int64_t i = 0; i < of.keys; ++i)
+            keys_[s].push_back(key_by_rank(drawn_rank(of, s << 32 | static_cast<uint64_t>(i)), of.rows));
+      });
+    threads.clear();
+    const auto send = [&](const std::vector<int64_t>& numbers) {
+      there_.emplace_back(stream.device, std::max<size_t>(1, numbers.size()) * sizeof(int64_t));
+      copy_bytes(stream, there_.back().data(), numbers.data(), numbers.size() * sizeof(int64_t));
+      stream.synchronize();
+    };
+    if (of.keys_of_bag > 1)
+      for (int64_t at = 0; at <= of.keys; at += of.keys_of_bag) offsets_.push_back(at);
+    if (!of.keys_there) return;
+    send(offsets_);
+    for (const std::vector<int64_t>& keys : keys_) send(keys);
   }
-  std::vector<int64_t> offsets;
-  if (of.keys_of_bag > 1)
-    for (int64_t at = 0; at <= of.keys; at += of.keys_of_bag) offsets.push_back(at);
-  Buffer offsets_there(device, offsets.size() * sizeof(int64_t) + 8);
-  copy_bytes(stream, offsets_there.data(), offsets.data(), offsets.size() * sizeof(int64_t));
-  const Buffer vectors(device, static_cast<size_t>(of.keys / of.keys_of_bag * of.dim) * sizeof(float));
-  stream.synchronize();
-  const auto part = [&](int i) {
-    const auto set = static_cast<size_t>(i % sets);
-    StoreCache::Part one{.keys = keys[set], .offsets = offsets, .vectors = reinterpret_cast<float*>(vectors.data())};
-    if (of.keys_there) {
-      one.keys = {reinterpret_cast<const int64_t*>(there[set].data()), keys[set].size()};
-      if (!offsets.empty()) one.offsets = {reinterpret_cast<const int64_t*>(offsets_there.data()), offsets.size()};
-      one.keys_on_gpu = true;
-    }
+
+  StoreCache::Part part(int i) const {
+    const auto set = static_cast<size_t>(i) % keys_.size();
+    auto* const vectors = reinterpret_cast<float*>(vectors_.data());
+    StoreCache::Part one{.keys = keys_[set], .offsets = offsets_, .vectors = vectors};
+    if (!of_.keys_there) return one;
+    one.keys = {reinterpret_cast<const int64_t*>(there_[1 + set].data()), keys_[set].size()};
+    if (!offsets_.empty()) one.offsets = {reinterpret_cast<const int64_t*>(there_[0].data()), offsets_.size()};
+    one.keys_on_gpu = true;
     return one;
-  };
-  const auto ask = [&](int i) {
-    const StoreCache::Part one = part(i);
-    cache.lookup({&one, 1}, stream.handle);
-    stream.synchronize();
-  };
-  for (int i = 0; i < warm_up; ++i) ask(i);
+  }
+
+ private:
+  static size_t bytes_of_vectors(const CacheCase& of) {
+    return static_cast<size_t>(of.keys / of.keys_of_bag * of.dim) * sizeof(float);
+  }
+
+  const CacheCase& of_;
+  std::vector<std::vector<int64_t>> keys_;
+  std::vector<int64_t> offsets_;
+  std::vector<Buffer> there_;  // offsets, then the keys of each set
+  Buffer vectors_;
+};
+
+/// Runs a request and waits for its vectors. Returns the time in seconds.
+double ask(StoreCache& cache, const Requests& requests, int i, StreamRef stream) {
+  const StoreCache::Part one = requests.part(i);
+  const auto begin = Clock::now();
+  cache.lookup({&one, 1}, stream.handle);
+  stream.synchronize();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+StoreCacheOptions options_of(const CacheCase& of) {
+  StoreCacheOptions options{.rows = of.type};
+  if (of.share >= 1) {
+    options.share = 1;
+    return options;
+  }
+  const auto rows = static_cast<int64_t>(of.share * static_cast<double>(of.rows));
+  const CachePoolOptions pool{.dim = static_cast<int32_t>(of.dim), .rows = std::max<int64_t>(1024, rows)};
+  options.bytes = DeviceCache::bytes_of(pool, 16384) + (1 << 20);
+  return options;
+}
+
+std::string shape_of(const CacheCase& of) {
+  return cat(of.name, ": ", of.keys, " keys, dim ", of.dim, ", ", of.rows, " rows",
+             of.keys_there ? ", keys there" : "");
+}
+
+void time_case(StreamRef stream, StoreCache& cache, const CacheCase& of, bool quick, Report& report) {
+  const int times = quick ? 5 : of.keys > 100'000 ? 50 : 3000;
+  // Each request to a partial cache has new keys: otherwise the cache would soon contain all keys of the requests.
+  const int warm_up = quick ? 3 : of.share < 1 ? times : 12;
+  const Requests requests(stream, of, of.share < 1 ? warm_up + times : std::min(4, times));
+  for (int i = 0; i < warm_up; ++i) ask(cache, requests, i, stream);
   const StoreCacheStatistics before = cache.statistics();
   std::vector<double> seconds;
-  for (int i = 0; i < times; ++i) {
-    const auto begin = Clock::now();
-    ask(warm_up + i);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-  }
+  for (int i = 0; i < times; ++i) seconds.push_back(ask(cache, requests, warm_up + i, stream));
   const StoreCacheStatistics after = cache.statistics();
   const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / times;
   std::sort(seconds.begin(), seconds.end());
-  const std::string where =
-      cat(of.name, ": ", of.keys, " keys, dim ", of.dim, ", ", of.rows, " rows", of.keys_there ? ", keys there" : "");
+  const std::string where = shape_of(of);
   report.add(
       "hit rate", where,
       100 - 100.0 * static_cast<double>(after.misses - before.misses) / static_cast<double>(after.asked - before.asked),
@@ -134,6 +165,49 @@ void time_case(Context& ctx, Store& store, const CacheCase& of, bool quick, Repo
   report.add("  median", where, 1e6 * of_sorted(seconds, 0.5), "us");
   report.add("  99 of 100", where, 1e6 * of_sorted(seconds, 0.99), "us");
   report.add("  rate", where, static_cast<double>(of.keys) / mean / 1e9, "G keys/s");
+}
+
+/// Measures look-ups before and during an update of `count` rows.
+void time_update(StreamRef stream, Store& store, StoreCache& cache, const CacheCase& of, int64_t count,
+                 Report& report) {
+  const Requests requests(stream, of, 4);
+  std::vector<int64_t> keys;
+  for (int64_t r = 0; r < std::min(count, of.rows); ++r) keys.push_back(key_by_rank(r, of.rows));
+  const std::vector<float> rows(keys.size() * static_cast<size_t>(of.dim), 0.5f);
+  const StoreTableUpdate update{.table = "t", .keys = keys, .rows = rows.data()};
+  const auto p99_while = [&](const std::function<bool(size_t)>& runs) {
+    std::vector<double> seconds;
+    do seconds.push_back(ask(cache, requests, static_cast<int>(seconds.size()), stream));
+    while (runs(seconds.size()));
+    std::sort(seconds.begin(), seconds.end());
+    return of_sorted(seconds, 0.99);
+  };
+  const double before = p99_while([](size_t asked) { return asked < 3000; });
+  const StoreCacheStatistics counts_before = cache.statistics();
+  std::atomic<bool> applied{false};
+  double applying = 0;
+  std::exception_ptr failure;
+  std::jthread updating([&] {
+    const auto begin = Clock::now();
+    try {
+      store.apply("m", 1, {&update, 1});
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    applying = std::chrono::duration<double>(Clock::now() - begin).count();
+    applied = true;
+  });
+  const double during = p99_while([&](size_t) { return !applied; });
+  updating.join();
+  if (failure) std::rethrow_exception(failure);
+  const StoreCacheStatistics counts = cache.statistics();
+  const std::string where = cat(shape_of(of), ", ", keys.size(), " rows updated");
+  report.add("99 of 100, no update", where, 1e6 * before, "us");
+  report.add("  99 of 100, during the update", where, 1e6 * during, "us");
+  report.add("  ratio", where, during / before, "");
+  report.add("  update applied in", where, applying, "s");
+  report.add("  repeated look-ups", where, static_cast<double>(counts.repeated - counts_before.repeated), "");
+  report.add("  look-ups of the store alone", where, static_cast<double>(counts.bypassed - counts_before.bypassed), "");
 }
 
 /// Measures look-ups by four threads in a store in memory.
@@ -171,29 +245,36 @@ void time_memory(int64_t rows, int64_t keys_each, Report& report) {
 
 void bench_cache(Device device, bool quick, const std::string& only, Report& report) {
   Runtime runtime(device, {.threads = 1});
-  Context ctx(runtime, runtime.compute_stream());
+  const StreamRef stream = runtime.compute_stream();
   using Rows = StoreCacheOptions::Rows;
+  // Cases with the same rows and the same cache follow each other.
   std::vector<CacheCase> cases = {
       {"few keys", 630'000, 16, 2000, 1.2, 0.02},
       {"few keys, whole", 630'000, 16, 2000, 1.2, 1},
-      {"pooled, whole", 8'000'000, 128, 10'485'760, 1.05, 1, 1024, true},
-      {"pooled, whole, f16", 8'000'000, 128, 10'485'760, 1.05, 1, 1024, true, Rows::f16},
-      {"pooled, whole, int8", 8'000'000, 128, 10'485'760, 1.05, 1, 1024, true, Rows::int8},
-      {"one whole vector per key", 8'000'000, 128, 1'048'576, 1.05, 1, 1, true},
-      {"a tenth", 8'000'000, 128, 262'144, 1.05, 0.1, 1, true},
+      {"pooled, whole", 4'000'000, 128, 10'485'760, 1.05, 1, 1024, true},
+      {"one whole vector per key", 4'000'000, 128, 1'048'576, 1.05, 1, 1, true},
+      {"during an update", 4'000'000, 128, 2000, 1.05, 1},
+      {"pooled, whole, f16", 4'000'000, 128, 10'485'760, 1.05, 1, 1024, true, Rows::f16},
+      {"pooled, whole, int8", 4'000'000, 128, 10'485'760, 1.05, 1, 1024, true, Rows::int8},
+      {"a tenth", 4'000'000, 128, 262'144, 1.05, 0.1, 1, true},
   };
-  std::optional<Store> store;  // keeps its rows until a case has another shape
-  int64_t rows = 0, dim = 0;
+  std::optional<Store> store;
+  std::optional<StoreCache> cache;
+  const CacheCase* before = nullptr;
   for (CacheCase& one : cases) {
     if (quick)
       one.rows = 5000, one.keys = std::min<int64_t>(one.keys, 2048),
       one.keys_of_bag = std::min<int64_t>(one.keys_of_bag, 16);
     if (one.name.find(only) == std::string::npos) continue;
-    if (one.rows != rows || one.dim != dim) {
-      rows = one.rows, dim = one.dim;
-      load(store.emplace(StoreOptions{}), one);
-    }
-    time_case(ctx, *store, one, quick, report);
+    const bool same_rows = before && one.rows == before->rows && one.dim == before->dim;
+    if (!same_rows || one.share != before->share || one.type != before->type) cache.reset();
+    if (!same_rows) load(store.emplace(StoreOptions{}), one);
+    if (!cache) cache.emplace(cache_on(*store, "m", options_of(one), &device));
+    before = &one;
+    if (one.name == "during an update")
+      time_update(stream, *store, *cache, one, quick ? 1000 : 1'000'000, report);
+    else
+      time_case(stream, *cache, one, quick, report);
   }
   if (std::string("memory").find(only) != std::string::npos) time_memory(quick ? 5000 : 4'000'000, 500, report);
 }

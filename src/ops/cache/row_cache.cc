@@ -139,7 +139,7 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
   std::vector<int32_t> places;
   for (int64_t item = 0; item < lookup.items; ++item) {
     const int32_t p = part_of_item(lookup, item);
-    const CachePart& part = lookup.parts[p];
+    const CachePart& part = lookup.part(p);
     const CachePool& pool = lookup.pools[part.pool];
     const CacheBag bag(part, item);
     places.clear();
@@ -169,7 +169,7 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
 void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) {
   for (int64_t i = 0; i < fill.found_count; ++i) {
     const CacheFound& found = fill.found[i];
-    const CachePart& part = lookup.parts[found.part];
+    const CachePart& part = lookup.part(found.part);
     const auto place = static_cast<int32_t>(kPlaceFilled - i);
     if (part.offsets) {
       lookup.places[found.at] = place;
@@ -179,7 +179,7 @@ void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) 
     write_bag(lookup, part, CacheBag(part, item), item, &place, &fill);
   }
   for (int64_t i = 0; i < fill.bag_count; ++i) {
-    const CachePart& part = lookup.parts[part_of_item(lookup, fill.bags[i])];
+    const CachePart& part = lookup.part(part_of_item(lookup, fill.bags[i]));
     const CacheBag bag(part, fill.bags[i]);
     write_bag(lookup, part, bag, fill.bags[i], lookup.places + bag.begin, &fill);
   }

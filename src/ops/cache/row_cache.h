@@ -108,11 +108,15 @@ struct CachePart {
   float default_value = 0;  ///< element value for a key without a row
 };
 
-/// A lookup: the keys of one or more tables, and the output vectors. All arrays are on the device.
+/// A lookup: the keys of one or more tables, and the output vectors. All arrays are on the device; `keys` of parts may
+/// also be in page-locked host memory.
 struct CacheLookup {
   const CachePool* pools = nullptr;
-  const CachePart* parts = nullptr;  // [part_count], by ascending first_item
+  static constexpr int32_t kFewParts = 4;
+  const CachePart* parts = nullptr;  // [part_count], by ascending first_item; null: few_parts
   int32_t part_count = 0;
+  CachePart few_parts[kFewParts];
+  HCTR_HD const CachePart& part(int32_t p) const { return parts ? parts[p] : few_parts[p]; }
   int32_t most_dim = 0;   // largest dim of `pools`
   bool only_f32 = false;  // all of `pools` store f32
   bool has_bags = false;  // a part has offsets

@@ -1,5 +1,6 @@
 // Completes lookups that listed misses: writes the answered rows, recomputes bags, and ends the session.
 #include "ops/cache/row_cache_elements.cuh"
+#include "ops/cache/row_cache_session.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -21,11 +22,20 @@ __device__ float4 answered(const CacheFill& fill, const CachePart& part, int64_t
   return {list[0], list[1], list[2], list[3]};
 }
 
+/// Ends the session if this is the last kernel of a fill.
+__device__ void end_fill(const CacheLookup& lookup, bool is_last) {
+  if (!is_last) return;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  CacheSession& session = lookup.state->sessions[lookup.session];
+  if (last_block_ends(session)) *static_cast<volatile unsigned long long*>(&session.epoch) = 0;
+}
+
 __global__ void cache_answers_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
   const CacheLanes lanes;
   for (int64_t n = thread_index() / kCacheWays; n < fill.found_count; n += thread_count() / kCacheWays) {
     const CacheFound found = fill.found[n];
-    const CachePart& part = lookup.parts[found.part];
+    const CachePart& part = lookup.part(found.part);
     if (part.offsets) {
       if (lanes.lane == 0) lookup.places[found.at] = static_cast<int32_t>(kPlaceFilled - n);
       continue;
@@ -34,13 +44,14 @@ __global__ void cache_answers_kernel(const __grid_constant__ CacheLookup lookup,
     for (int64_t i = lanes.lane * kElements; i < dim; i += kPassElements)
       store_elements(part.out + (found.at - part.first_key) * part.stride, i, dim, answered(fill, part, n, i, dim));
   }
+  end_fill(lookup, fill.bag_count == 0);
 }
 
 __global__ void cache_bags_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
   const CacheLanes lanes;
   for (int64_t n = thread_index() / kCacheWays; n < fill.bag_count; n += thread_count() / kCacheWays) {
     const int64_t item = fill.bags[n];
-    const CachePart& part = lookup.parts[part_of_item(lookup, item)];
+    const CachePart& part = lookup.part(part_of_item(lookup, item));
     const CachePool& pool = lookup.pools[part.pool];
     const CacheBag bag(part, item);
     float* const to = part.out + (item - part.first_item) * part.stride;
@@ -59,6 +70,7 @@ __global__ void cache_bags_kernel(const __grid_constant__ CacheLookup lookup, Ca
       store_elements(to, i, pool.dim, scaled(sum, weight));
     }
   }
+  end_fill(lookup, true);
 }
 
 __global__ void cache_leave_kernel(CacheState* state, int32_t session) {
@@ -71,9 +83,9 @@ __global__ void cache_leave_kernel(CacheState* state, int32_t session) {
 namespace cuda {
 
 void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) {
+  if (fill.found_count == 0) return cuda::cache_leave(ctx, lookup.state, lookup.session);
   launch(ctx, "cache_answers", grid_for(fill.found_count * kCacheWays), cache_answers_kernel, lookup, fill);
   launch(ctx, "cache_bags", grid_for(fill.bag_count * kCacheWays), cache_bags_kernel, lookup, fill);
-  cuda::cache_leave(ctx, lookup.state, lookup.session);
 }
 
 void cache_leave(Context& ctx, CacheState* state, int32_t session) {

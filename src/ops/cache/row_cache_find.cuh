@@ -22,7 +22,7 @@ struct LaneKey {
   /// Reads key `index` of a lookup, which belongs to part p.
   __device__ LaneKey(const CacheLookup& lookup, int32_t p, int64_t index, bool is_asked)
       : at(index), part(p), asked(is_asked) {
-    const CachePart& of = lookup.parts[p];
+    const CachePart& of = lookup.part(p);
     const CachePool& pool = lookup.pools[of.pool];
     key = __ldcs(of.keys + (index - of.first_key));
     space = of.space;
@@ -119,10 +119,10 @@ __device__ inline FoundByLane find_by_lane(const LaneKey& of) {
 
 /// Returns the item of key `at` of a part.
 __device__ inline int64_t item_of_key(const CacheLookup& lookup, int32_t p, int64_t at) {
-  const CachePart& part = lookup.parts[p];
+  const CachePart& part = lookup.part(p);
   const int64_t key = at - part.first_key;
   if (!part.offsets) return part.first_item + key;
-  int64_t low = 0, high = (p + 1 < lookup.part_count ? lookup.parts[p + 1].first_item : lookup.items) - part.first_item;
+  int64_t low = 0, high = (p + 1 < lookup.part_count ? lookup.part(p + 1).first_item : lookup.items) - part.first_item;
   while (low + 1 < high) {  // offsets[low] <= key < offsets[high]
     const int64_t middle = (low + high) / 2;
     (part.offsets[middle] <= key ? low : high) = middle;

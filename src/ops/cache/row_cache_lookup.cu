@@ -22,7 +22,7 @@ __device__ int32_t part_of_key(const CacheLookup& lookup, int64_t at) {
   int32_t low = 0, high = lookup.part_count - 1;
   while (low < high) {
     const int32_t middle = (low + high + 1) / 2;
-    if (lookup.parts[middle].first_key <= at)
+    if (lookup.part(middle).first_key <= at)
       low = middle;
     else
       high = middle - 1;
@@ -32,9 +32,9 @@ __device__ int32_t part_of_key(const CacheLookup& lookup, int64_t at) {
 
 /// Whether a bag of the part contains key `at`: offsets may begin after the first key and end before the last one.
 __device__ bool is_in_bag(const CacheLookup& lookup, int32_t p, int64_t at) {
-  const CachePart& part = lookup.parts[p];
+  const CachePart& part = lookup.part(p);
   if (!part.offsets) return true;
-  const int64_t bags = (p + 1 < lookup.part_count ? lookup.parts[p + 1].first_item : lookup.items) - part.first_item;
+  const int64_t bags = (p + 1 < lookup.part_count ? lookup.part(p + 1).first_item : lookup.items) - part.first_item;
   return part.offsets[0] <= at - part.first_key && at - part.first_key < part.offsets[bags];
 }
 
@@ -51,14 +51,14 @@ class WarpRows {
   __device__ void write() const {
     const int32_t p = __shfl_sync(kWholeWarp, own_.part, 0);
     if (__all_sync(kWholeWarp, own_.part == p)) {
-      const CachePart part = lookup_.parts[p];
+      const CachePart part = lookup_.part(p);
       const CachePool pool = lookup_.pools[part.pool];
       for (int step = 0; step < kLanes && step * kRowsOfStep < count_; step += kAtOnce)
         write_steps<kAtOnce>(part, pool, step);
       return;
     }
     for (int step = 0; step < kLanes && step * kRowsOfStep < count_; ++step) {
-      const CachePart part = lookup_.parts[__shfl_sync(kWholeWarp, own_.part, of_step(step))];
+      const CachePart part = lookup_.part(__shfl_sync(kWholeWarp, own_.part, of_step(step)));
       write_steps<1>(part, lookup_.pools[part.pool], step);
     }
   }
@@ -80,7 +80,8 @@ class WarpRows {
     for (int i = static_cast<int>(threadIdx.x % kLanes) * kElements; i < pool.dim; i += kLanes * kElements) {
       float4 values[kSteps];
 #pragma unroll
-      for (int k = 0; k < kSteps; ++k) values[k] = elements_at<kOnlyF32>(pool, part.default_value, places[k], scales[k], i);
+      for (int k = 0; k < kSteps; ++k)
+        values[k] = elements_at<kOnlyF32>(pool, part.default_value, places[k], scales[k], i);
 #pragma unroll
       for (int k = 0; k < kSteps; ++k)
         if (of_step(step + k) < count_)
@@ -172,12 +173,13 @@ class ItemSum {
 /// Writes the vectors of all items from the places of their keys. The items of a warp advance together, so that all
 /// lanes take part in shuffles.
 template <int kLanes, bool kOnlyF32, RowsThrough kThrough = RowsThrough::l1, int kAtOnce = kMostAtOnce>
-__global__ void __launch_bounds__(kRowThreads, kOnlyF32 ? 6 : 4) cache_gather_kernel(const __grid_constant__ CacheLookup lookup) {
+__global__ void __launch_bounds__(kRowThreads, kOnlyF32 ? 6 : 4)
+    cache_gather_kernel(const __grid_constant__ CacheLookup lookup) {
   constexpr int kItems = 32 / kLanes;
   const int lane = static_cast<int>(threadIdx.x % kLanes);
   for (int64_t first = thread_index() / 32 * kItems; first < lookup.items; first += thread_count() / 32 * kItems) {
     const int64_t own_item = first + threadIdx.x % 32 / kLanes, item = min(own_item, lookup.items - 1);
-    const CachePart part = lookup.parts[part_of_item(lookup, item)];
+    const CachePart part = lookup.part(part_of_item(lookup, item));
     const CachePool pool = lookup.pools[part.pool];
     const CacheBag bag(part, item);
     const int64_t end = own_item < lookup.items ? bag.end : bag.begin;
@@ -236,7 +238,8 @@ void cache_lookup(Context& ctx, const CacheLookup& lookup) {
       return;
     }
     launch(ctx, "cache_find", find_grid, cache_find_kernel, lookup);
-    const auto grid = grid_for(std::max<int64_t>(lookup.items, 1) * kLanes, kRowThreads, hctr::cuda::blocks_of_device(16));
+    const auto threads = std::max<int64_t>(lookup.items, 1) * kLanes;
+    const auto grid = grid_for(threads, kRowThreads, hctr::cuda::blocks_of_device(16));
     launch(ctx, "cache_gather", grid, cache_gather_kernel<kLanes, kOnlyF32>, lookup);
   });
 }

@@ -97,7 +97,7 @@ HCTR_HD inline int32_t part_of_item(const CacheLookup& lookup, int64_t item) {
   int32_t low = 0, high = lookup.part_count - 1;
   while (low < high) {
     const int32_t middle = (low + high + 1) / 2;
-    if (lookup.parts[middle].first_item <= item)
+    if (lookup.part(middle).first_item <= item)
       low = middle;
     else
       high = middle - 1;
