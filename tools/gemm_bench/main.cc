@@ -50,7 +50,7 @@ void print_comparison(const Case& one, const Comparison& found, bool every_confi
                   found.ours > 0 ? found.cutlass / found.ours : 0, found.library, rate(found.ours),
                   found.config.empty() ? "none" : found.config.c_str());
   if (one.op == Operator::dgrad)
-    print_formatted("  without the second kernel: %.2f, %.2f us\n", found.ours_without_sums,
+    print_formatted("  without the kernel that adds column sums: ours %.2f, CUTLASS %.2f us\n", found.ours_without_sums,
                     found.cutlass_without_sums);
   if (!found.wrong.empty()) print_formatted("  OURS IS WRONG: %s\n", found.wrong.c_str());
   for (const std::string& failure : found.failures) print_formatted("  failed: %s\n", failure.c_str());

@@ -216,11 +216,12 @@ int main_of(int argc, char** argv) {
       "Converts text tables to training data: maps categories to ids, scales dense values, holds out evaluation rows.",
       kExamples);
   app.add_option("--criteo", given.criteo,
-                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs) in order: plain, gzip or zstd "
-                 "files, folders or patterns");
+                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), read in the given order: plain, gzip or "
+                 "zstd files, folders or patterns");
   app.add_option(
       "--csv", given.csv,
-      "tables with named columns in order: plain, gzip or zstd files, folders or patterns; - is the standard input");
+      "tables with named columns, read in the given order: plain, gzip or zstd files, folders or patterns; - is the "
+      "standard input");
   app.add_option("--eval-input", make.eval_inputs, "files of evaluation rows");
   app.add_option("--out", given.folder, "output folder").required();
   app.add_option("--apply", given.apply,

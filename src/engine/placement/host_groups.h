@@ -1,4 +1,4 @@
-// The ranks of each host, and the rank that gathers its host's requests to an owner on another host.
+// The ranks of each host. For each owner on another host, one rank of a host gathers the keys that the host requests.
 #pragma once
 
 #include <algorithm>

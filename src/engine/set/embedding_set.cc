@@ -204,7 +204,8 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
     const std::vector<int64_t> keys = keys_of_batch(batch);
     for (size_t t = 0; t < to.size(); ++t)
       if ((!to[t].keys || !to[t].values) && (keys[t] > 0 || !state_->on_several()))
-        refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for its row gradients"));
+        refuse_call(cat("row gradients of table '", state_->options.tables[t].name,
+                        "': keys or values is null, but the batch has keys"));
   });
   state_->join_prefetched();  // prepare() and row gradients use the same memory
   const State::Under& one = state_->at(batch);

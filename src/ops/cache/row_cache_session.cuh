@@ -32,8 +32,8 @@ __device__ inline void begin_session(const CacheLookup& lookup) {
   __syncthreads();
 }
 
-/// Counts the blocks of a kernel that have ended. Returns true in the first thread of the last block. Each block calls
-/// last_block_ends() after its last read of entries or rows.
+/// One thread of each block calls this after the block's last read of entries or rows. Returns true for the last block
+/// of the kernel.
 __device__ inline bool last_block_ends(CacheSession& session) {
   full_fence();
   if (atomicAdd(&session.blocks, 1u) + 1 < gridDim.x) return false;

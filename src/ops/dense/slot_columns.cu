@@ -14,7 +14,7 @@ constexpr size_t kMostSlotParts = 4, kMostSlotBytes = 32 * 1024;
 template <class T>
 struct SlotParts {
   View<T, 2> at[kMostSlotParts];
-  int first[kMostSlotParts];  // first column of the part in a slot
+  int first[kMostSlotParts];  // the part starts at this column of every slot
   bool packs[kMostSlotParts];
   int count;
 };

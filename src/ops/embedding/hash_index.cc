@@ -81,8 +81,9 @@ RowOwner owner_of(const HashIndex& index, int32_t row) {
   return {index.row_keys[row], index.row_slots ? index.row_slots[row] : 0};
 }
 
-/// prefetch_entry() prefetches the entry where the search for the row's key starts.
-constexpr int64_t kRowsAhead = 16;
+constexpr int64_t kRowsAhead = 16;  // entries are prefetched for the row that comes this many rows later
+
+/// Prefetches the entry where the search for the row's key starts.
 [[gnu::always_inline]] inline void prefetch_entry(const HashIndex& index, int32_t row) {
   const RowOwner owner = owner_of(index, row);
   prefetch(&index.entries[ProbeOrder(HashIndex::hash(owner.key, owner.slot), index.state->mask).entry(0)]);

@@ -32,7 +32,8 @@ struct OperandMaps {
   CUtensorMap a, b;
 };
 
-/// TMA maps of both operands and of the result. `last`: map of a narrower last box of a result tile.
+/// TMA maps of both operands and of the result. A result tile is stored in boxes of equal width through `result`. If
+/// the width is no multiple of a box, the rest is stored through `last`, the map of a narrower box.
 struct ProductMaps {
   OperandMaps operands;
   CUtensorMap result, last;

@@ -31,7 +31,7 @@ StoreOptions shared_options(const std::string& name) { return {.levels = {{.shar
 
 bool segment_exists(const std::string& name) { return fs::exists(SharedSegment::path_of(name)); }
 
-// --- a table that update n changes at random, so that each process can compute the content after any update
+// --- a table whose update n changes entries chosen by a hash of key and n: each process can compute its content
 
 constexpr int64_t kSharedKeys = 4000, kWideDim = 70, kNarrowDim = 3;
 
