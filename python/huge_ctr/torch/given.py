@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 import torch
@@ -72,7 +72,9 @@ class Given:
         key_type = _KEY_TYPES.get(values.dtype)
         if key_type is None:
             raise UsageError(f"keys have dtype {values.dtype}, expected int32, int64, uint32 or uint64")
-        self.values, self.offsets, self.weights = values.contiguous(), None, None
+        self.values = values.contiguous()
+        self.offsets: Optional[torch.Tensor] = None
+        self.weights: Optional[torch.Tensor] = None
         self.at, self.samples = at, samples
         self.keep: Optional[torch.Tensor] = None  # mask of the caller's keys without padding; None: no padding
         bounds, offset_type, offset_bytes = None, s.I64, 0
@@ -86,9 +88,7 @@ class Given:
         if weights is not None:
             self._expect_device(weights, "weights")
             self.weights = weights.detach().to(torch.float32).contiguous()
-        layout = _layout(
-            tuple(at), bounds, samples, values.element_size(), offset_bytes, key_type, weights is None
-        )
+        layout = _layout(tuple(at), bounds, samples, values.element_size(), offset_bytes, key_type, weights is None)
         self.layout, self.counts = layout, layout.counts
         self.keys = Keys(
             samples, layout.key_bytes + np.uint64(self.values.data_ptr()), layout.counts, key_type, layout=layout
