@@ -420,6 +420,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=220, help="begin no case after this time; default 220")
     parser.add_argument("--device", default=device, choices=("cpu", "cuda"))
     options = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)
     if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers and options.device != "cpu":
         print("fbgemm_gpu is not installed: times of TBE in brackets are of an earlier run")
     where = torch.cuda.get_device_name() if options.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
@@ -443,7 +444,7 @@ def main():
             cells[0] = f"{found['none']:.3f}"
         aim = f"{case.aim:.2f}" if case.aim and options.device != "cpu" else ""
         line = [case.shape.name, f"{case.shape.keys:,}", case.optimizer, *cells, aim]
-        print(f"| {' | '.join(line)} |", flush=True)
+        print(f"| {' | '.join(line)} |")
     for (name, text), first in why.items():
         print(f"{name}, {first}: {text}")
     print(*ratios(times), sep="\n")
