@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _embedding_structs as e
 from . import _structs as s
-from ._library import call, make, path_bytes
+from ._library import call, library, make, path_bytes, raise_status
 from .errors import UsageError
 
 # NumPy types with the layouts of C structs. The structs of all features are one array, so a field is set for all
@@ -103,7 +103,9 @@ def _callbacks(allocator: Allocator) -> tuple[Any, Any]:
 
 @dataclass
 class Keys:
-    """The keys of a batch by feature: addresses, counts, and type constants of _structs."""
+    """The keys of a batch by feature: addresses, counts, and type constants of _structs. Batches with the same object
+    as `layout` differ only in addresses, so most fields of their structs are kept from call to call.
+    """
 
     samples: int
     at: np.ndarray
@@ -112,6 +114,7 @@ class Keys:
     offsets_at: Optional[np.ndarray] = None
     offsets_type: int = s.I64
     weights_at: Optional[np.ndarray] = None
+    layout: Any = None
 
 
 class EmbeddingSet:
@@ -167,6 +170,8 @@ class EmbeddingSet:
         )
         self._handle = make("hctr_embedding_create", "hctr_embedding_destroy", "set of embeddings", c.byref(options))
         self._handle.kept = callbacks  # destroying the handle calls them
+        self._forward, self._update = library().hctr_embedding_forward, library().hctr_embedding_update
+        self._batch, self._step = c.c_int64(), e.Update()  # reused by the calls of a step
 
     def _prepare_structs(self) -> None:
         count, base = len(self.features), self._numbers.ctypes.data
@@ -183,25 +188,38 @@ class EmbeddingSet:
         self._numbers[4, :, 1] = 1
         self._numbers[3, :, 1] = self.dims
         # Views of the fields of these structs. The calls of a step assign these fields.
-        self._column = {(part, name): self._keys[part][name] for part in _PARTS for name in ("data", "dtype")}
+        self._keys_data, self._offsets_data, self._weights_data = (self._keys[part]["data"] for part in _PARTS)
+        self._key_types, self._offset_types = self._keys["keys"]["dtype"], self._keys["offsets"]["dtype"]
         self._key_counts, self._weight_counts = self._numbers[0, :, 0], self._numbers[2, :, 0]
         self._offset_counts, self._vectors_at = self._numbers[1, :, 0], self._vectors["data"]
         self._row_counts, self._strides = self._numbers[3, :, 0], self._numbers[4, :, 0]
         self._keys_at, self._vector_structs_at = self._keys.ctypes.data, self._vectors.ctypes.data
+        self._layout: Any = None  # of the keys in the structs
+        self._shape: Any = None  # rows and stride of all vectors in the structs; None: they differ by feature
 
     def _give_keys(self, keys: Keys) -> int:
-        column = self._column
-        column["keys", "data"][:], column["keys", "dtype"][:] = keys.at, keys.type
-        self._key_counts[:] = self._weight_counts[:] = keys.counts
-        column["offsets", "data"][:] = 0 if keys.offsets_at is None else keys.offsets_at
-        column["offsets", "dtype"][:] = keys.offsets_type
-        self._offset_counts[:] = keys.samples + 1
-        column["weights", "data"][:] = 0 if keys.weights_at is None else keys.weights_at
+        self._keys_data[:] = keys.at
+        if keys.offsets_at is not None:
+            self._offsets_data[:] = keys.offsets_at
+        if keys.weights_at is not None:
+            self._weights_data[:] = keys.weights_at
+        if keys.layout is None or keys.layout is not self._layout:
+            self._layout = keys.layout
+            self._key_types[:], self._offset_types[:] = keys.type, keys.offsets_type
+            self._key_counts[:] = self._weight_counts[:] = keys.counts
+            self._offset_counts[:] = keys.samples + 1
+            if keys.offsets_at is None:
+                self._offsets_data[:] = 0
+            if keys.weights_at is None:
+                self._weights_data[:] = 0
         return self._keys_at
 
     def _give_vectors(self, at: np.ndarray, rows: Any, stride: Any) -> int:
         self._vectors_at[:] = at
-        self._row_counts[:], self._strides[:] = rows, stride
+        shape = (rows, stride) if type(rows) is int and type(stride) is int else None
+        if shape is None or shape != self._shape:
+            self._shape = shape
+            self._row_counts[:], self._strides[:] = rows, stride
         return self._vector_structs_at
 
     def rows_of(self, keys: Keys) -> Any:
@@ -213,11 +231,13 @@ class EmbeddingSet:
             call("hctr_embedding_set_stream", self._handle.pointer, stream)
 
     def forward(self, keys: Keys, at: np.ndarray, stride: Any) -> int:
-        batch = c.c_int64()
+        batch = self._batch
         with self._lock:
             vectors = self._give_vectors(at, self.rows_of(keys), stride)
-            call("hctr_embedding_forward", self._handle.pointer, keys.samples, self._give_keys(keys), vectors, batch)
-        return batch.value
+            status = self._forward(self._handle.pointer, keys.samples, self._give_keys(keys), vectors, batch)
+            if status != 0:
+                raise_status(status)
+            return batch.value
 
     def prefetch(self, keys: Keys) -> int:
         batch = c.c_int64()
@@ -241,10 +261,24 @@ class EmbeddingSet:
             vectors = self._give_vectors(at, self.rows_of(keys), stride)
             call("hctr_embedding_weight_gradients", self._handle.pointer, batch, vectors, self._weights.ctypes.data)
 
-    def update(self, batch: int, rows: Any, at: np.ndarray, stride: Any, rate: float, **words: Any) -> None:
+    def update(
+        self,
+        batch: int,
+        rows: Any,
+        at: np.ndarray,
+        stride: Any,
+        rate: float,
+        loss_scale: float = 1.0,
+        rate_on_device: Optional[int] = None,
+        skip: Optional[int] = None,
+    ) -> None:
+        step = self._step
         with self._lock:
-            step = e.Update(learning_rate=rate, **words)
-            call("hctr_embedding_update", self._handle.pointer, batch, self._give_vectors(at, rows, stride), step)
+            step.learning_rate, step.loss_scale = rate, loss_scale
+            step.rate_on_device, step.skip = rate_on_device, skip
+            status = self._update(self._handle.pointer, batch, self._give_vectors(at, rows, stride), step)
+            if status != 0:
+                raise_status(status)
 
     def keys_of_batch(self, batch: int) -> np.ndarray:
         counts = np.zeros(len(self.tables), np.int64)

@@ -175,6 +175,19 @@ class Graphs(unittest.TestCase):
         self.assertLess(float((weights.grad - ROWS[keys].sum(2)).abs().max()), 1e-5)
         self.assertTrue(torch.equal(bags.weight, ROWS))
 
+    def test_the_gradient_of_the_anchor_stays_zero(self):
+        """Backward passes share the zero; whatever somebody writes to it reaches no later pass."""
+        model = bag(optimizer="sgd", lr=0.1)
+        for write in (lambda grad: grad.fill_(float("nan")), lambda grad: grad.add_(3), lambda grad: None):
+            model.anchor.grad = None
+            model(batches(1)[0]).sum().backward()
+            self.assertEqual(model.anchor.grad.tolist(), [0.0])
+            with torch.no_grad():
+                write(model.anchor.grad)
+        model.anchor.grad.fill_(2)
+        model(batches(1)[0]).sum().backward()  # added to a gradient that is there
+        self.assertEqual(model.anchor.grad.tolist(), [2.0])
+
     def test_training_without_an_optimizer_says_so(self):
         with self.assertRaisesRegex(UsageError, "optimizer="):
             bag()(batches(1)[0]).sum().backward()

@@ -37,6 +37,10 @@ def configs(**words):
     ]
 
 
+def one_config():
+    return hct.EmbeddingConfig(name="one", embedding_dim=4, feature_names=["x", "y"])
+
+
 class Bags(unittest.TestCase):
     def test_vectors_and_updates_are_those_of_torch(self):
         bags = hct.EmbeddingBagCollection(configs(), optimizer="adagrad", lr=0.1)
@@ -60,6 +64,49 @@ class Bags(unittest.TestCase):
             step.step()
         for name, one in theirs.items():
             self.assertLess(float((bags.embedding_bags[name].weight - one.weight).abs().max()), 1e-6)
+
+    def test_many_tables_are_each_of_them_alone(self):
+        """On a GPU the kernels of many tables are merged; results are those of one table, bit for bit."""
+
+        def table(i):
+            return hct.EmbeddingBagConfig(name=f"t{i}", embedding_dim=1 + i % 9, feature_names=[f"f{i}"])
+
+        names, some = [f"f{i}" for i in range(90)], (0, 8, 19, 20, 31, 40, 84, 85, 89)
+        bags = hct.EmbeddingBagCollection([table(i) for i in range(90)], optimizer="adam", lr=0.1)
+        alone = {i: hct.EmbeddingBagCollection([table(i)], optimizer="adam", lr=0.1) for i in some}
+        draw = torch.Generator(DEVICE).manual_seed(4)
+        for _ in range(3):
+            keys = kjt(names, draw, samples=20, keys=40)
+            out = bags(keys)
+            dy = torch.randn(out.values().shape, generator=draw)
+            out.values().backward(dy)
+            parts = torch.split(dy, out.length_per_key(), 1)
+            for i in some:
+                vectors = alone[i](keys).values()
+                self.assertTrue(torch.equal(vectors, out[f"f{i}"]), i)
+                vectors.backward(parts[i])
+        for i in some:
+            for one, other in zip(bags.export(f"t{i}"), alone[i].export(f"t{i}")):
+                self.assertTrue(torch.equal(one, other), i)
+
+    def test_batches_of_changing_layouts_follow_each_other(self):
+        """The structs of a call are kept from call to call: nothing of the batch before may remain in them."""
+        bags, want = (hct.EmbeddingCollection([one_config()], optimizer="sgd", lr=0.1) for _ in range(2))
+        draw = torch.Generator(DEVICE).manual_seed(5)
+        for samples, wide in ((3, True), (7, False), (3, True), (3, False), (1, True), (7, True)):
+            keys = kjt(["x", "y"], draw, samples)
+            if not wide:
+                offsets, lengths = keys.offsets().int(), keys.lengths().int()
+                keys = hct.KeyedJaggedTensor(["x", "y"], keys.values().int(), lengths=lengths, offsets=offsets)
+            fresh = hct.EmbeddingCollection([one_config()], optimizer="sgd", lr=0.1)
+            fresh.set_rows("one", *want.export("one"))
+            outs = [model(keys) for model in (bags, fresh)]
+            for name in ("x", "y"):
+                self.assertTrue(torch.equal(outs[0][name].values(), outs[1][name].values()))
+            for out in outs:
+                sum(one.values().square().sum() for one in out.values()).backward()
+            want.set_rows("one", *fresh.export("one"))
+        self.assertTrue(torch.equal(bags.weight_of("one"), want.weight_of("one")))
 
     def test_weights_of_keys(self):
         bags = hct.EmbeddingBagCollection(configs()[:1], is_weighted=True, optimizer="sgd", lr=0.1)

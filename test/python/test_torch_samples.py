@@ -42,7 +42,7 @@ class Samples(unittest.TestCase):
     def test_the_comparison_with_torchrec(self):
         said = self.run_script(
             "tools/bench/compare_torchrec.py",
-            *("--device", "cpu", "--cases", "small", "model", "--optimizers", "sgd", "--groups", "1"),
+            *("--device", "cpu", "--only", "small", "model", "--optimizers", "sgd", "--groups", "1"),
         )
         self.assertRegex(said, r"\| 26 tables, 256 \| 6,656 \| sgd \| [\d.]+ \| [\d.]+ \|")
         self.assertRegex(said, r"\| its dense part alone \| [\d,]+ \| sgd \| [\d.]+ \|")

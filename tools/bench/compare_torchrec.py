@@ -2,7 +2,7 @@
 """Compares the times of embedding steps of huge_ctr.torch and of FBGEMM's TBE (the basis of TorchRec) on the same keys.
 
     tools/bench/compare_torchrec.py                              # every case on this machine's GPU
-    tools/bench/compare_torchrec.py --cases uniform graph        # some cases
+    tools/bench/compare_torchrec.py --only uniform graph         # some cases
     tools/bench/compare_torchrec.py --device cpu                 # smaller shapes
 
 A step is forward, backward and update, with a given gradient. The time of a step is the median of groups of steps that
@@ -15,15 +15,19 @@ small     the same with 2,048 samples
 graph     the same, each step in a CUDA graph
 bags      20 tables of 1 M rows, dim 64, 10 keys per bag, 16,384 samples
 mixed     100 tables with dims 1 to 256, compared with one table with the same number of keys and elements
-tier      one table with a sixteenth of its rows on the GPU, to which all keys belong, compared with all rows on the GPU
+tier      one table with a sixteenth of its rows on the GPU, to which all keys belong, compared with all rows on the
+          GPU; TBE caches a sixteenth of the rows in GPU memory
 model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; also with the keys of the next batch
           given early, and the dense part alone
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
-one version of PyTorch. Without fbgemm_gpu, or if a case takes too long, the column shows in brackets the time that was
-measured on an H200 with torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that
-cannot be measured prints "-", with the reason below the table. The vectors of `numbers` are compared with
-torch.nn.functional first.
+one version of PyTorch. Without fbgemm_gpu the column shows in brackets the time that was measured on an H200 with
+torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that cannot be measured prints "-",
+with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first. Ratios of the
+lines follow the table: hash keys and row numbers, many tables and one, rows outside the GPU, whole models.
+
+Cases with the same tables and optimizer share them, in the order of the table: their rows are made once. A run of all
+cases takes less than four minutes on an H200; --seconds limits it.
 """
 
 import argparse
@@ -75,7 +79,7 @@ class Shape:
 
 class Ours:
     def __init__(self, shape, optimizer, device, hashed, **words):
-        self.shape, self.hashed = shape, hashed
+        self.hashed = hashed
         self.names = [f"f{i}" for i in range(len(shape.tables))]
         tables = [
             hct.EmbeddingBagConfig(
@@ -87,10 +91,15 @@ class Ours:
             for i, (rows, dim) in enumerate(shape.tables)
         ]
         self.bags = hct.EmbeddingBagCollection(tables, device=device, optimizer=optimizer, lr=0.01, **words)
-        self.anchor = self.bags.anchor
-        lengths = torch.full((len(tables) * shape.samples,), shape.hotness, dtype=torch.int64, device=device)
-        self.offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        self.lengths = lengths
+        self.anchor, self.device = self.bags.anchor, device
+        self.use(shape)
+
+    def use(self, shape):
+        """Takes batches of this shape from now on; its tables are those of the first shape."""
+        self.shape = shape
+        lists = len(shape.tables) * shape.samples
+        self.lengths = torch.full((lists,), shape.hotness, dtype=torch.int64, device=self.device)
+        self.offsets = torch.arange(lists + 1, device=self.device) * shape.hotness
 
     def prepare(self, numbers):
         values = numbers * MIX if self.hashed else numbers
@@ -121,7 +130,8 @@ class Ours:
 class Tbe:
     """FBGEMM's table-batched embeddings, which update rows in backward."""
 
-    def __init__(self, shape, optimizer, device):
+    def __init__(self, shape, optimizer, device, cached=None):
+        """`cached`: the part of the rows that GPU memory caches; None: all rows are in GPU memory."""
         from fbgemm_gpu.split_embedding_configs import EmbOptimType
         from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
             ComputeDevice,
@@ -135,16 +145,22 @@ class Tbe:
             "sparse_adam": EmbOptimType.ADAM,
         }
         cuda = device != "cpu"
-        place = EmbeddingLocation.DEVICE if cuda else EmbeddingLocation.HOST
+        on_gpu = EmbeddingLocation.DEVICE if cached is None else EmbeddingLocation.MANAGED_CACHING
+        place = on_gpu if cuda else EmbeddingLocation.HOST
         compute = ComputeDevice.CUDA if cuda else ComputeDevice.CPU
         self.bags = SplitTableBatchedEmbeddingBagsCodegen(
             [(rows, max(4, dim + -dim % 4), place, compute) for rows, dim in shape.tables],
             optimizer=kinds[optimizer],
             learning_rate=0.01,
             device=torch.device(device if not cuda else torch.cuda.current_device()),
+            **({"cache_load_factor": cached} if cached is not None and cuda else {}),
         )
-        count = len(shape.tables) * shape.samples
-        self.offsets = torch.arange(count + 1, device=device) * shape.hotness
+        self.device = device
+        self.use(shape)
+
+    def use(self, shape):
+        self.shape = shape
+        self.offsets = torch.arange(len(shape.tables) * shape.samples + 1, device=self.device) * shape.hotness
 
     def prepare(self, numbers):
         return numbers.flatten()
@@ -254,6 +270,7 @@ class Case:
     def __init__(self, group, shape, optimizer, aim=None, tbe=None, kind=time_steps, words=None, peers=None):
         self.group, self.shape, self.optimizer, self.aim, self.tbe = group, shape, optimizer, aim, tbe
         self.kind, self.words, self.peers = kind, words or {}, peers
+        self.cached = None  # the part of the rows that TBE caches in GPU memory
 
 
 def cases(device):
@@ -266,19 +283,20 @@ def cases(device):
             shape = Shape(f"uniform, dim {dim}", [(rows, dim)], size(1_703_936, 53_248))
             made.append(Case("uniform", shape, optimizer, aim, tbe))
 
-    def dlrm(samples, most):
+    def dlrm(name, samples, most):
         tables = [(min(size(most, 1 << 16), one), wide) for one in DLRM_ROWS]
-        return Shape(f"26 tables, {samples:,}", tables, samples, power=1.05)
+        return Shape(name, tables, samples, power=1.05)
 
-    most_rows = {"sgd": 10_000_000, "row-wise": 10_000_000, "adam": 4_000_000}
-    for optimizer, aim, tbe in (("sgd", 1.1, 1.59), ("row-wise", 1.15, 1.64), ("adam", 1.4, 2.03)):
-        made.append(Case("dlrm", dlrm(size(65_536, 4096), most_rows[optimizer]), optimizer, aim, tbe))
-    few = size(2048, 256)
-    for optimizer, tbe in (("sgd", 1.06), ("row-wise", 1.02), ("adam", 1.12)):
-        shape = dlrm(few, most_rows[optimizer])
-        made.append(Case("small", shape, optimizer, 0.30, tbe))
-        shape = dlrm(few, most_rows[optimizer])
-        shape.name += ", graph"
+    # by optimizer: the aim and TBE's time at 65,536 samples, and TBE's time at 2,048
+    of_dlrm = {"sgd": (1.1, 1.59, 1.06), "row-wise": (1.15, 1.64, 1.02), "adam": (1.4, 2.03, 1.12)}
+    many, few = size(65_536, 4096), size(2048, 256)
+    for optimizer, (aim, tbe_of_many, tbe) in of_dlrm.items():
+        most = 4_000_000 if optimizer == "adam" else 10_000_000
+        made.append(Case("dlrm", dlrm(f"26 tables, {many:,}", many, most), optimizer, aim, tbe_of_many))
+        made.append(Case("small", dlrm(f"26 tables, {few:,}", few, most), optimizer, 0.30, tbe))
+        if optimizer == "sgd":
+            made += model_cases(dlrm, size(16_384, 128), most)
+        shape = dlrm(f"26 tables, {few:,}, graph", few, most)
         made.append(Case("graph", shape, optimizer, 0.10, tbe, time_graph, peers=("hashed",)))
     bags = Shape("20 tables, 10 keys a bag", [(size(1_000_000, 1 << 14), 64)] * 20, size(16_384, 512), 10)
     for optimizer, aim, tbe in (("sgd", 0.8, 1.01), ("row-wise", 0.85, 1.13), ("adam", 1.3, 2.38)):
@@ -286,61 +304,106 @@ def cases(device):
     dims, count = [1 + 255 * i // 99 for i in range(100)], size(8192, 256)
     mixed = Shape("100 tables, dims 1 to 256", [(size(1 << 18, 1 << 12), dim) for dim in dims], count, power=1.05)
     one = Shape("one table of as many keys", [(size(100 << 18, 100 << 12), 128)], 100 * count, power=1.05)
-    made += [Case("mixed", mixed, "sgd"), Case("mixed", one, "sgd", peers=("hashed", "numbers"))]
+    made += [Case("mixed", mixed, "sgd"), Case("mixed", one, "sgd")]
     # The GPU has a sixteenth of the rows. Keys are drawn from half of these rows.
     all_rows = size(1 << 22, 1 << 14)
     tier = lambda name: Shape(name, [(all_rows, 128)], size(65_536, 4096), most=all_rows // 32)  # noqa: E731
-    made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers",)))
+    made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers", "tbe")))
     words = {"device_bytes": all_rows // 16 * 512, "host_bytes": 2 * all_rows * 512}
-    made.append(Case("tier", tier("a sixteenth on the GPU"), "sgd", peers=("numbers",), words=words))
-    model = dlrm(size(16_384, 128), most_rows["sgd"])
-    model.name = f"DLRM, {model.samples:,}"
-    made.append(Case("model", model, "sgd", kind=time_model))
-    given_early = dlrm(size(16_384, 128), most_rows["sgd"])
-    given_early.name = f"{model.name}, keys given early"
-    early = functools.partial(time_model, early=True)
-    made.append(Case("model", given_early, "sgd", kind=early, peers=("hashed", "numbers")))
-    alone = dlrm(size(16_384, 128), most_rows["sgd"])
-    alone.name = "its dense part alone"
-    made.append(Case("model", alone, "sgd", kind=time_model, peers=("none",)))
+    tiers = Case("tier", tier("a sixteenth on the GPU"), "sgd", peers=("numbers", "tbe"), words=words)
+    tiers.cached = 1 / 16
+    made.append(tiers)
     return made
 
 
-def measured(case, name, device, clock):
-    if name == "none":
-        return case.kind(None, case.shape, device, clock)
-    optimizer = OPTIMIZERS[case.optimizer]
-    if name == "tbe":
-        if case.kind is time_graph:
-            raise NotImplementedError("TBE is measured without a graph")
-        peer = Tbe(case.shape, optimizer, device)
-    else:
-        peer = Ours(case.shape, optimizer, device, name == "hashed", **case.words)
-        if name == "numbers":
-            peer.check(device)
-    return case.kind(peer, case.shape, device, clock)
+def model_cases(dlrm, samples, most):
+    name = f"DLRM, {samples:,}"
+    early = functools.partial(time_model, early=True)
+    return [
+        Case("model", dlrm(name, samples, most), "sgd", kind=time_model),
+        Case("model", dlrm(f"{name}, keys given early", samples, most), "sgd", kind=early, peers=("hashed", "numbers")),
+        Case("model", dlrm("its dense part alone", samples, most), "sgd", kind=time_model, peers=("none",)),
+    ]
 
 
-def run_case(case, peers, device, clock, why):
-    """The cells of a line, by peer."""
-    found = {}
-    for name in (("none",) if case.peers == ("none",) else peers):
+class Peers:
+    """The tables of the last cases, by name of the peer. A case with the same tables uses them again."""
+
+    def __init__(self, device):
+        self.device, self.made = device, {}
+
+    def of(self, case, name):
+        key = (case.optimizer, tuple(case.shape.tables), repr(case.words), case.cached)
+        self.made = {one: kept for one, kept in self.made.items() if kept[0] == key}
+        free(self.device)
+        if name in self.made:
+            peer = self.made[name][1]
+            peer.use(case.shape)
+            return peer
+        optimizer = OPTIMIZERS[case.optimizer]
+        if name == "tbe":
+            peer = Tbe(case.shape, optimizer, self.device, case.cached)
+        else:
+            peer = Ours(case.shape, optimizer, self.device, name == "hashed", **case.words)
+            if name == "numbers":
+                peer.check(self.device)
+        self.made[name] = (key, peer)
+        return peer
+
+
+def free(device):
+    gc.collect()
+    if device != "cpu":
+        torch.cuda.empty_cache()
+
+
+def run_case(case, names, peers, clock, why):
+    """The times of a line, by peer."""
+    found, device = {}, peers.device
+    for name in ("none",) if case.peers == ("none",) else names:
         if case.peers and name not in case.peers:
             continue
         try:
-            found[name] = measured(case, name, device, clock)
-        except (ImportError, NotImplementedError, AssertionError, RuntimeError) as error:
+            if name == "tbe" and case.kind is time_graph:
+                raise NotImplementedError("TBE is measured without a graph")
+            found[name] = case.kind(None if name == "none" else peers.of(case, name), case.shape, device, clock)
+        except (ImportError, NotImplementedError, AssertionError, RuntimeError, TypeError) as error:
             lines = str(error).strip().splitlines()
             why.setdefault((name, lines[-1][:200] if lines else repr(error)), case.shape.name)
-        gc.collect()
-        if device != "cpu":
-            torch.cuda.empty_cache()
+            peers.made.pop(name, None)
     return found
 
 
+def ratios(times):
+    """Lines about the ratios that the targets name. `times`: {(case, optimizer): {peer: milliseconds}}."""
+    of = lambda case, name: times.get((case, "sgd"), {}).get(name)  # noqa: E731
+    plain = [
+        one["hashed"] / one["numbers"] - 1
+        for (case, _), one in times.items()
+        if "hashed" in one and "numbers" in one and "DLRM" not in case
+    ]
+    if plain:
+        more = f"{100 * min(plain):+.0f} to {100 * max(plain):+.0f} %"
+        yield f"hash keys in place of row numbers: {more} (aim: at most +15)"
+    for name in ("hashed", "numbers", "tbe"):
+        many, one = of("100 tables, dims 1 to 256", name), of("one table of as many keys", name)
+        if many and one:
+            yield f"{name}: 100 tables take {many / one:.2f} times the time of one (aim: 1.2)"
+        inside, outside = of("all rows on the GPU", name), of("a sixteenth on the GPU", name)
+        if inside and outside:
+            yield f"{name}: a sixteenth of the rows on the GPU takes {outside / inside:.2f} times the time of all"
+    models = {case: one for (case, _), one in times.items() if case.startswith("DLRM")}
+    for case, one in models.items():
+        dense = of("its dense part alone", "none")
+        for name, value in one.items():
+            share = f", dense part {100 * dense / value:.0f} %" if dense else ""
+            beside = f", {one['tbe'] / value:.2f} times as fast as TBE (aim: 1.2)" if "tbe" in one else ""
+            yield f"{case}, {name}: {value:.3f} ms{share}{beside if name != 'tbe' else ''}"
+
+
 def cell(case, name, found):
-    if name == "tbe" and name not in found:
-        return f"({case.tbe:.2f})" if case.tbe and torch.cuda.is_available() else ""
+    if name == "tbe" and name not in found and case.tbe and torch.cuda.is_available():
+        return f"({case.tbe:.2f})"
     if name in found:
         return f"{found[name]:.3f}"
     return "" if case.peers and name not in case.peers else "-"
@@ -350,13 +413,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     groups = list(dict.fromkeys(case.group for case in cases("cpu")))
-    parser.add_argument("--cases", nargs="+", default=None, choices=groups)
+    parser.add_argument("--only", nargs="+", default=None, choices=groups, metavar="CASE", help=", ".join(groups))
     parser.add_argument("--optimizers", nargs="+", default=list(OPTIMIZERS), choices=OPTIMIZERS)
     parser.add_argument("--peers", nargs="+", default=["hashed", "numbers", "tbe"])
     parser.add_argument("--groups", type=int, default=10, help="groups of eight steps")
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after this time")
+    parser.add_argument("--seconds", type=float, default=220, help="begin no case after this time; default 220")
     parser.add_argument("--device", default=device, choices=("cpu", "cuda"))
     options = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)
     if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers and options.device != "cpu":
         print("fbgemm_gpu is not installed: times of TBE in brackets are of an earlier run")
     where = torch.cuda.get_device_name() if options.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
@@ -364,23 +428,26 @@ def main():
     heads = options.peers + ["aim"]
     print("| case | keys | optimizer | " + " | ".join(heads) + " |")
     print("|---|--:|---|" + "--:|" * len(heads))
-    why, start, clock = {}, time.perf_counter(), Clock(options.device, options.groups)
+    start, clock, peers = time.perf_counter(), Clock(options.device, options.groups), Peers(options.device)
+    why, times = {}, {}
     for case in cases(options.device):
-        left_out = case.optimizer not in options.optimizers or (options.cases and case.group not in options.cases)
+        left_out = case.optimizer not in options.optimizers or (options.only and case.group not in options.only)
         if left_out or (case.kind is time_graph and options.device == "cpu"):
             continue
         if time.perf_counter() - start > options.seconds:
             print(f"{case.shape.name}, {case.optimizer}: not begun after {options.seconds:g} s")
             continue
-        found = run_case(case, options.peers, options.device, clock, why)
+        found = run_case(case, options.peers, peers, clock, why)
+        times[case.shape.name, case.optimizer] = found
         cells = [cell(case, name, found) for name in options.peers]
         if "none" in found:
             cells[0] = f"{found['none']:.3f}"
         aim = f"{case.aim:.2f}" if case.aim and options.device != "cpu" else ""
         line = [case.shape.name, f"{case.shape.keys:,}", case.optimizer, *cells, aim]
-        print(f"| {' | '.join(line)} |", flush=True)
+        print(f"| {' | '.join(line)} |")
     for (name, text), first in why.items():
         print(f"{name}, {first}: {text}")
+    print(*ratios(times), sep="\n")
     print(f"{time.perf_counter() - start:.0f} s in all")
 
 

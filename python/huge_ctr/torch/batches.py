@@ -11,6 +11,11 @@ import torch
 from .._embedding import EmbeddingSet, FeatureOptions, TableOptions
 from .given import Given
 
+# the handle of a GPU's current stream, without a Stream object
+_stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
+    lambda gpu: torch.cuda.current_stream(gpu).cuda_stream
+)
+
 
 class Batches:
     """The embedding set of a module, and its batches between forward and backward. `make`: creates the set when
@@ -39,7 +44,7 @@ class Batches:
         if self._set is None:
             self._set = self._make(self)
         if self._set.gpu >= 0:
-            stream = torch.cuda.current_stream(self._set.gpu).cuda_stream
+            stream = _stream_of(self._set.gpu)
             if stream != self._stream:
                 self._set.set_stream(stream)
                 self._stream = stream
@@ -115,7 +120,7 @@ class Batches:
     def empty_vectors(self, given: Given) -> torch.Tensor:
         if self.pooled:
             return torch.empty(given.samples, self.width, device=given.values.device)
-        return torch.empty(int(given.counts.sum()), int(self.dims[0]), device=given.values.device)
+        return torch.empty(given.layout.total, int(self.dims[0]), device=given.values.device)
 
     def places(self, given: Given, vectors: torch.Tensor) -> tuple[np.ndarray, int]:
         """The addresses of each feature's vectors, and the number of elements from the start of a vector to that of the
@@ -123,7 +128,7 @@ class Batches:
         """
         if self.pooled:
             return self._column_bytes + np.uint64(vectors.data_ptr()), self.width
-        at = vectors.data_ptr() + given.row_starts * int(self.dims[0]) * 4
+        at = vectors.data_ptr() + given.layout.row_starts * int(self.dims[0]) * 4
         return at.astype(np.uint64), int(self.dims[0])
 
     def rows_of(self, given: Given) -> Any:

@@ -111,9 +111,9 @@ class _Collection(Tables):
     def _views(self) -> dict[str, TableView]:
         return {name: TableView(self, name) for name in self.table_names()}
 
-    def _lists(self, features: Any) -> tuple:
+    def _lists(self, features: Any, varying: bool) -> tuple:
         """Returns the index of each feature of the module in `features`, the offsets of the lists, and the number of
-        samples.
+        samples. `varying`: varies(features).
         """
         keys = features.keys()
         known = None if torch.compiler.is_compiling() else self._known_lists
@@ -127,7 +127,7 @@ class _Collection(Tables):
             at = [keys.index(name) for name in self._feature_names]
             if not torch.compiler.is_compiling():
                 self._known_lists = (keys, at)
-        if varies(features):
+        if varying:
             return at, *padded_offsets(features)
         return at, features.offsets(), features.stride()
 
@@ -138,7 +138,7 @@ class _Collection(Tables):
         """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this runs
         concurrently with the current stream.
         """
-        at, offsets, samples = self._lists(features)
+        at, offsets, samples = self._lists(features, varies(features))
         weights = self._weights(features)
         self._engine.prefetch(features.values(), offsets, weights, at, known_bounds(features), samples)
 
@@ -171,10 +171,11 @@ class EmbeddingBagCollection(_Collection):
         return self._is_weighted
 
     def forward(self, features: Any) -> KeyedTensor:
-        at, offsets, samples = self._lists(features)
+        varying = varies(features)
+        at, offsets, samples = self._lists(features, varying)
         weights, bounds = self._weights(features), known_bounds(features)
         out = self._vectors(features.values(), offsets, weights, at, bounds, samples)
-        if varies(features):
+        if varying:
             out = of_each_sample(features, self._feature_names, out, self._lengths_per_embedding)
         return KeyedTensor(self._names, self._lengths_per_embedding, out)
 
@@ -211,15 +212,16 @@ class EmbeddingCollection(_Collection):
         return self._need_indices
 
     def forward(self, features: Any) -> dict[str, JaggedTensor]:
-        at, offsets, samples = self._lists(features)
+        varying = varies(features)
+        at, offsets, samples = self._lists(features, varying)
         # `vectors` contains the vectors of all features in their order, so the features are put in our order first
         if at != list(range(len(features.keys()))):
             features = features.permute(at)
             at = list(range(len(at)))
-            offsets, samples = padded_offsets(features) if varies(features) else (features.offsets(), samples)
+            offsets, samples = padded_offsets(features) if varying else (features.offsets(), samples)
         out = self._vectors(features.values(), offsets, None, at, known_bounds(features), samples)
         counts, lengths = features.length_per_key(), features.lengths()
-        if varies(features):
+        if varying:
             lengths = torch.split(lengths, features.stride_per_key())
         else:
             lengths = lengths.view(-1, samples) if samples else lengths.view(len(at), 0)

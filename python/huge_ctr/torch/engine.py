@@ -58,6 +58,8 @@ class Engine(Batches):
         self.scaler: Callable[[], Any] = lambda: None  # the GradScaler that scales the loss, if backward() updates rows
         self.following: Optional[Callable[[], None]] = None  # prefetches the next batch
         self.pending = Pending(self)
+        self._zero: Optional[torch.Tensor] = None  # the gradient of the anchor, if rows are updated in backward()
+        self._zero_version = 0
 
     def close(self) -> None:
         super().close()
@@ -151,8 +153,10 @@ class Engine(Batches):
         samples: int,
         updates: bool,
         wants_weights: bool,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Updates rows, or stores the gradient for step(). Returns the gradients of the anchor and of the weights."""
+    ) -> tuple[Optional[torch.Tensor], Optional[torch.Tensor]]:
+        """Updates rows, or stores the gradient for step(). Returns the gradients of the anchor and of the weights. None
+        stands for zero, or for a gradient that is not wanted.
+        """
         if ticket not in self._open or self.pending.has(ticket):
             raise UsageError(
                 "second backward pass for one forward pass of embedding tables: only one is supported, because it "
@@ -167,29 +171,41 @@ class Engine(Batches):
             dy = dy[given.keep]
         dy = dy.contiguous() if dy.dtype == torch.float32 else dy.to(torch.float32).contiguous()
         batch = self.at_front(ticket, given)
-        of_weights = self._weight_gradients(batch, given, dy, weights) if wants_weights else dy.new_empty(0)
-        grad = dy.new_zeros(1)
+        of_weights = self._weight_gradients(batch, given, dy, weights) if wants_weights else None
         # rows are not updated: only the weights of keys have gradients, and the backward pass may be repeated
         if not updates:
-            return grad, of_weights
+            return None, of_weights
         if self.in_step:
-            grad = self.pending.add(ticket, given, dy)
-            return grad, of_weights
+            return self.pending.add(ticket, given, dy), of_weights
         self._apply_scaled(batch, given, dy)
         del self._open[ticket]
-        return grad, of_weights
+        return None, of_weights
+
+    def no_gradient(self, like: torch.Tensor) -> torch.Tensor:
+        """A zero [1] on the device of `like`. Results share memory, which saves a kernel in each backward pass; a zero
+        that somebody has written to is not used again.
+        """
+        zero = self._zero
+        if zero is None or zero.device != like.device or zero._version != self._zero_version:
+            zero = torch.zeros(1, device=like.device)
+            # memory that is allocated while a CUDA graph is recorded belongs to the graph
+            if zero.is_cuda and torch.cuda.is_current_stream_capturing():
+                return zero
+            self._zero, self._zero_version = zero, zero._version
+        return zero.view(1)  # another tensor object, so that autograd stores it without a copy
 
     def _weight_gradients(self, batch: int, given: Given, dy: Any, weights: Any) -> torch.Tensor:
-        parts = torch.zeros(int(given.counts.sum()), device=dy.device)
-        at = [parts.data_ptr() + int(at) * 4 if f.weighted else 0 for f, at in zip(self.features, given.row_starts)]
+        layout = given.layout
+        parts = torch.zeros(layout.total, device=dy.device)
+        at = [parts.data_ptr() + int(at) * 4 if f.weighted else 0 for f, at in zip(self.features, layout.row_starts)]
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
-        if len(parts) == given.values.numel() and np.array_equal(given.starts, given.row_starts):
+        if len(parts) == given.values.numel() and np.array_equal(layout.starts, layout.row_starts):
             to = parts
         else:
             # Some list of keys belongs to no feature, or to several features: adds the gradients at the positions of
             # their keys.
             to = torch.zeros(given.values.numel(), device=dy.device)
-            for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
+            for start, count, at_part in zip(layout.starts, layout.counts, layout.row_starts):
                 to[start : start + count] += parts[at_part : at_part + count]
         if given.keep is not None:
             whole = torch.zeros(given.keep.shape, device=dy.device)
@@ -220,14 +236,13 @@ class Engine(Batches):
                 "tables without an optimizer are trained: give their module optimizer= and lr=, or call "
                 "huge_ctr.torch.optimizer(model, 'adam', lr=...) before"
             )
-        rate, words = self.rate(), {}
+        rate, rate_at = self.rate(), None
         if isinstance(rate, torch.Tensor) and rate.is_cuda and rate.dtype == torch.float32:
-            words["rate_on_device"], rate = rate.data_ptr(), 0.0
-        if skip is not None:
-            words["skip"] = skip.data_ptr()
+            rate_at, rate = rate.data_ptr(), 0.0
         scale = (self.ranks if self.averages else 1) / factor if factor != 0 else float("inf")
-        vectors = self.places(given, dy)
-        self.set().update(batch, self.rows_of(given), *vectors, float(rate), loss_scale=scale, **words)
+        skip_at = None if skip is None else skip.data_ptr()
+        at, stride = self.places(given, dy)
+        self.set().update(batch, self.rows_of(given), at, stride, float(rate), scale, rate_at, skip_at)
         self._end()
 
     def finish(self, ticket: int) -> None:
@@ -241,8 +256,9 @@ class Engine(Batches):
             dy = torch.cat([dy for _, _, dy in parts])
         else:
             features = range(len(self.features))
+            starts = [one.layout.row_starts for _, one, _ in parts]
             dy = torch.cat(
-                [dy[g.row_starts[f] : g.row_starts[f] + g.counts[f]] for f in features for _, g, dy in parts]
+                [dy[at[f] : at[f] + g.counts[f]] for f in features for at, (_, g, dy) in zip(starts, parts)]
             )
         return self.begin_again(None, given), given, dy.contiguous()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 import torch
@@ -18,22 +18,38 @@ for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
         _KEY_TYPES[getattr(torch, _name)] = _type
 
 
-@functools.lru_cache(maxsize=256)
-def _places(at: tuple, bounds: Optional[tuple], samples: int, key_bytes: int, offset_bytes: int) -> tuple:
-    """For each feature: the index of its first key, its number of keys, and the byte offsets of its keys and its
-    offsets. `bounds`: the index of each list's first key; None: each sample has one key.
+_OFFSET_TYPES = {torch.int32: (s.I32, 4), torch.int64: (s.I64, 8)}
+
+
+class _Layout:
+    """Where the keys of each feature are in the tensors of a batch. `bounds`: the index of each list's first key; None:
+    each sample has one key.
     """
-    lists = np.asarray(at, np.int64)
-    if bounds is None:
-        starts, counts = lists * samples, np.full(len(lists), samples, np.int64)
-    else:
-        ends = np.asarray(bounds, np.int64)
-        starts = ends[lists]
-        counts = ends[lists + 1] - starts
-    found = (starts, counts, (starts * key_bytes).astype(np.uint64), (lists * samples * offset_bytes).astype(np.uint64))
-    for array in found:
-        array.flags.writeable = False  # many batches share it
-    return found
+
+    def __init__(self, at: tuple, bounds: Optional[tuple], samples: int, key_bytes: int, offset_bytes: int):
+        lists = np.asarray(at, np.int64)
+        if bounds is None:
+            self.starts, self.counts = lists * samples, np.full(len(lists), samples, np.int64)
+        else:
+            ends = np.asarray(bounds, np.int64)
+            self.starts = ends[lists]
+            self.counts = ends[lists + 1] - self.starts
+        self.total = int(self.counts.sum())
+        self.row_starts = np.cumsum(self.counts) - self.counts
+        self.key_bytes = (self.starts * key_bytes).astype(np.uint64)
+        self.offset_bytes = (lists * samples * offset_bytes).astype(np.uint64)
+        self.weight_bytes = (self.starts * 4).astype(np.uint64)
+        for array in vars(self).values():
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False  # many batches share it
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(
+    at: tuple, bounds: Optional[tuple], samples: int, key_bytes: int, offset_bytes: int, *kinds: Any
+) -> _Layout:
+    """`kinds`: what else is equal in batches of the same layout."""
+    return _Layout(at, bounds, samples, key_bytes, offset_bytes)
 
 
 class Given:
@@ -53,47 +69,52 @@ class Given:
         """`known`: where each feature's list begins, and the end of the last list. Without it, GPU tensors require a
         synchronization.
         """
-        if values.dtype not in _KEY_TYPES:
+        key_type = _KEY_TYPES.get(values.dtype)
+        if key_type is None:
             raise UsageError(f"keys have dtype {values.dtype}, expected int32, int64, uint32 or uint64")
-        if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):
-            raise UsageError(f"offsets have dtype {offsets.dtype}, expected int32 or int64")
-        for what, others in (("offsets", offsets), ("weights", weights)):
-            if others is not None and others.device != values.device:
-                raise UsageError(f"keys are on {values.device} and {what} on {others.device}: move them to one device")
         self.values = values.contiguous()
-        self.offsets = None if offsets is None else offsets.contiguous()
-        self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()
+        self.offsets: Optional[torch.Tensor] = None
+        self.weights: Optional[torch.Tensor] = None
         self.at, self.samples = at, samples
         self.keep: Optional[torch.Tensor] = None  # mask of the caller's keys without padding; None: no padding
-        bounds = None if self.offsets is None else self._bounds(known)
-        of_offsets = 0 if self.offsets is None else self.offsets.element_size()
-        places = _places(tuple(at), bounds, samples, self.values.element_size(), of_offsets)
-        self.starts, self.counts, key_bytes, offset_bytes = places
-        first = np.uint64(self.values.data_ptr())
-        self.keys = Keys(samples, key_bytes + first, self.counts, _KEY_TYPES[values.dtype])
+        bounds, offset_type, offset_bytes = None, s.I64, 0
+        if offsets is not None:
+            if offsets.dtype not in _OFFSET_TYPES:
+                raise UsageError(f"offsets have dtype {offsets.dtype}, expected int32 or int64")
+            offset_type, offset_bytes = _OFFSET_TYPES[offsets.dtype]
+            self._expect_device(offsets, "offsets")
+            self.offsets = offsets.contiguous()
+            bounds = self._bounds(known)
+        if weights is not None:
+            self._expect_device(weights, "weights")
+            self.weights = weights.detach().to(torch.float32).contiguous()
+        layout = _layout(tuple(at), bounds, samples, values.element_size(), offset_bytes, key_type, weights is None)
+        self.layout, self.counts = layout, layout.counts
+        self.keys = Keys(
+            samples, layout.key_bytes + np.uint64(self.values.data_ptr()), layout.counts, key_type, layout=layout
+        )
         if self.offsets is not None:
-            self.keys.offsets_at = offset_bytes + np.uint64(self.offsets.data_ptr())
-            self.keys.offsets_type = s.I64 if self.offsets.dtype == torch.int64 else s.I32
+            self.keys.offsets_at = layout.offset_bytes + np.uint64(self.offsets.data_ptr())
+            self.keys.offsets_type = offset_type
         if self.weights is not None:
-            self.keys.weights_at = (self.weights.data_ptr() + self.starts * 4).astype(np.uint64)
+            self.keys.weights_at = layout.weight_bytes + np.uint64(self.weights.data_ptr())
+
+    def _expect_device(self, others: torch.Tensor, what: str) -> None:
+        if others.device != self.values.device:
+            raise UsageError(f"keys are on {self.values.device} and {what} on {others.device}: move them to one device")
 
     def _bounds(self, known: Optional[Sequence[int]]) -> tuple:
         assert self.offsets is not None
         if self.samples == 0:
             return (0,) * (max(self.at, default=0) + 2)
         if known is not None and self.offsets.is_cuda:
-            return tuple(known)
+            return known if type(known) is tuple else tuple(known)
         bounds = tuple(self.offsets[:: self.samples].tolist())
         if bounds[0] != 0 or bounds[-1] != self.values.numel():
             raise UsageError(
                 f"offsets go from {bounds[0]} to {bounds[-1]}, expected 0 to {self.values.numel()}, the number of keys"
             )
         return bounds
-
-    @property
-    def row_starts(self) -> np.ndarray:
-        """Where each feature's vectors begin among the vectors of all keys."""
-        return np.concatenate([[0], np.cumsum(self.counts)[:-1]])
 
     def lengths(self) -> torch.Tensor:
         """[features, samples]"""
@@ -127,7 +148,8 @@ def joined(parts: Sequence[Given]) -> Given:
     features = range(len(parts[0].at))
 
     def cat(of: Sequence[torch.Tensor]) -> torch.Tensor:
-        return torch.cat([t[g.starts[f] : g.starts[f] + g.counts[f]] for f in features for g, t in zip(parts, of)])
+        pairs = [(one.layout, keys) for one, keys in zip(parts, of)]
+        return torch.cat([keys[at.starts[f] : at.starts[f] + at.counts[f]] for f in features for at, keys in pairs])
 
     lengths = torch.cat([one.lengths() for one in parts], 1).flatten()
     offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])

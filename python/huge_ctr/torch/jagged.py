@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Iterable, Optional, Sequence
 
 import torch
@@ -10,7 +11,11 @@ from .keyed import KeyedTensor
 
 
 def _offsets_of(lengths: torch.Tensor) -> torch.Tensor:
-    return torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0, dtype=lengths.dtype)])
+    if torch.compiler.is_compiling():
+        return torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0, dtype=lengths.dtype)])
+    offsets = lengths.new_zeros(lengths.numel() + 1)
+    torch.cumsum(lengths, 0, dtype=lengths.dtype, out=offsets[1:])  # without a copy, unlike cat()
+    return offsets
 
 
 class JaggedTensor:
@@ -230,10 +235,7 @@ class KeyedJaggedTensor:
         return self._length_per_key
 
     def offset_per_key(self) -> list[int]:
-        offsets = [0]
-        for length in self.length_per_key():
-            offsets.append(offsets[-1] + length)
-        return offsets
+        return [0, *itertools.accumulate(self.length_per_key())]
 
     def offset_per_key_or_none(self) -> Optional[list[int]]:
         """offset_per_key() if the host already knows it, otherwise None."""

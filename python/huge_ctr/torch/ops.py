@@ -67,9 +67,10 @@ def _update(
     updates: bool,
     wants_weights: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    return engine_of(tables).backward(
+    anchor, of_weights = engine_of(tables).backward(
         dy, int(ticket), values, offsets, weights, at, bounds, samples, updates, wants_weights
     )
+    return dy.new_zeros(1) if anchor is None else anchor, dy.new_empty(0) if of_weights is None else of_weights
 
 
 def _update_shapes(
@@ -134,9 +135,12 @@ class _Lookup(torch.autograd.Function):
             return (None,) * 5
         at, bounds, tables, samples = ctx.rest
         if is_plain(dy):
-            anchor, of_weights = engine_of(tables).backward(
+            engine = engine_of(tables)
+            anchor, of_weights = engine.backward(
                 dy, ctx.ticket, values, offsets, weights, at, bounds, samples, updates, wants_weights
             )
+            if anchor is None and updates:
+                anchor = engine.no_gradient(dy)
         else:
             ticket = torch.tensor([ctx.ticket], dtype=torch.int64, device="cpu")
             anchor, of_weights = torch.ops.huge_ctr.update(

@@ -94,7 +94,7 @@ class Tables(RowsOfTables):
         engine = Engine(self._tables, self._features, lambda one: me()._make_set(one))
         # The autograd graph may outlive the module; its rows are not needed then.
         engine.anchor = lambda: getattr(me(), "anchor", None)
-        engine.rate = lambda: 0.0 if me() is None else me().rate()
+        engine.rate = lambda: 0.0 if (module := me()) is None else module.rate()
         engine.has_optimizer = lambda: me() is None or bool(me()._group and me()._group[0]())
         engine.scaler = lambda: getattr(me(), "scaler", None)
         engine.in_step = self._update == "step"
@@ -162,7 +162,7 @@ class Tables(RowsOfTables):
         if owner is None:
             return self._lr
         group = owner.param_groups[self._group[1]]
-        if any(group[word] != value for word, value in self._hyper.items()):
+        if self._hyper and any(group[word] != value for word, value in self._hyper.items()):
             now = checked_words(self._kind, {word: value for word, value in group.items() if word in self._hyper})
             if now != self._hyper:
                 raise UsageError(f"a parameter group has {now}, but the tables were created with {self._hyper}")
@@ -188,11 +188,13 @@ class Tables(RowsOfTables):
         return weights is not None and weights.requires_grad
 
     def _vectors(self, values: Any, offsets: Any, weights: Any, at: list, bounds: Any, samples: Any) -> torch.Tensor:
-        learns = self.training and torch.is_grad_enabled()
-        trains = learns and (self.anchor.requires_grad or self._weights_train(weights))
-        if not learns and torch.is_grad_enabled() and self._weights_train(weights):
+        graph, anchor = torch.is_grad_enabled(), self.anchor
+        learns = self.training and graph
+        trains = learns and (anchor.requires_grad or self._weights_train(weights))
+        if not learns and graph and self._weights_train(weights):
             raise UsageError("weights need gradients and the tables are in eval(): call train() or torch.no_grad()")
-        anchor = self.anchor if trains else self.anchor.detach()
+        if not trains:
+            anchor = anchor.detach()
         out = ops.lookup(
             anchor, values, offsets, weights, at, bounds, self._number, samples, trains, self._pooled, self._width
         )

@@ -108,34 +108,49 @@ struct BlockRange {
 };
 
 /// The jobs of one launch. A job holds the arguments of the kernel body. Job j has the blocks from first_block[j] to
-/// first_block[j + 1].
-template <class Job>
+/// first_block[j + 1]. kBytes: the maximum size of the list, which is a kernel parameter.
+template <class Job, size_t kBytes = 4096 - 64>
 struct JobList {
-  static constexpr size_t kParameterBytes = 4096 - 64;  // parameter size that every GPU and driver accepts
-  static constexpr int kMost = std::max<int>(1, (kParameterBytes - 16) / (sizeof(Job) + sizeof(int32_t)));
+  static constexpr int kMost = std::max<int>(1, (kBytes - 16) / (sizeof(Job) + sizeof(int32_t)));
   int count = 0;
   int32_t first_block[kMost + 1] = {};
   Job jobs[kMost];
 };
+/// A list for a launch of many jobs. It has the size that GPUs of compute capability 7.0 and newer accept. Larger
+/// parameters take longer to send, so launches of few jobs use the smaller list.
+template <class Job>
+using LongJobList = JobList<Job, 32764 - 64>;
+/// Whether launches of jobs of this type have a second kernel for a LongJobList. Smaller jobs are merged in any case.
+template <class Job>
+constexpr bool kHasLongList = JobList<Job>::kMost < 32;
 
-template <auto kBody, class Job>
-__device__ void run_jobs(const JobList<Job>& list) {
+template <auto kBody, class List>
+__device__ void run_jobs(const List& list) {
   start_early();
   int j = 0;
   const auto block = static_cast<int32_t>(blockIdx.x);
-  while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
+  if constexpr (List::kMost < 64)
+    while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
+  else
+    for (int last = list.count - 1; j < last;) {
+      const int middle = (j + last + 1) / 2;
+      if (block >= list.first_block[middle])
+        j = middle;
+      else
+        last = middle - 1;
+    }
   const BlockRange range{block - list.first_block[j], list.first_block[j + 1] - list.first_block[j]};
   ::cuda::std::apply([&](const auto&... parameters) { kBody(range, parameters...); }, list.jobs[j]);
 }
 
-template <auto kBody, class Job>
-__global__ void jobs_kernel(const __grid_constant__ JobList<Job> list) {
+template <auto kBody, class List>
+__global__ void jobs_kernel(const __grid_constant__ List list) {
   run_jobs<kBody>(list);
 }
 
 /// Like jobs_kernel(), but with registers limited so that `kBlocks` blocks fit on a multiprocessor.
-template <auto kBody, class Job, int kThreads, int kBlocks>
-__global__ void __launch_bounds__(kThreads, kBlocks) bounded_jobs_kernel(const __grid_constant__ JobList<Job> list) {
+template <auto kBody, class List, int kThreads, int kBlocks>
+__global__ void __launch_bounds__(kThreads, kBlocks) bounded_jobs_kernel(const __grid_constant__ List list) {
   run_jobs<kBody>(list);
 }
 
@@ -162,23 +177,35 @@ struct LockstepLaunch {
     start_merged(ctx, {&only, 1});
   }
 
+  template <class List>
   static constexpr auto kernel() {
     if constexpr (kBlocks > 0)
-      return bounded_jobs_kernel<kBody, Job, kThreads, kBlocks>;
+      return bounded_jobs_kernel<kBody, List, kThreads, kBlocks>;
     else
-      return jobs_kernel<kBody, Job>;
+      return jobs_kernel<kBody, List>;
+  }
+
+  /// Starts the first launches as one kernel, and returns their number.
+  template <class List>
+  static size_t start_first(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
+    List list;
+    for (; list.count < List::kMost && list.count < static_cast<int>(launches.size()); ++list.count) {
+      const LaunchQueue::Launch& one = *launches[static_cast<size_t>(list.count)];
+      std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.arguments.data(), sizeof(Job));
+      list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
+    }
+    launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes, kEarly}, kernel<List>(),
+           list);
+    return static_cast<size_t>(list.count);
   }
 
   static void start_merged(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
     while (!launches.empty()) {
-      JobList<Job> list;
-      for (; list.count < JobList<Job>::kMost && list.count < static_cast<int>(launches.size()); ++list.count) {
-        const LaunchQueue::Launch& one = *launches[static_cast<size_t>(list.count)];
-        std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.arguments.data(), sizeof(Job));
-        list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
-      }
-      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes, kEarly}, kernel(), list);
-      launches = launches.subspan(static_cast<size_t>(list.count));
+      size_t started = 0;
+      if constexpr (kHasLongList<Job>)
+        if (launches.size() > JobList<Job>::kMost) started = start_first<LongJobList<Job>>(ctx, launches);
+      if (started == 0) started = start_first<JobList<Job>>(ctx, launches);
+      launches = launches.subspan(started);
     }
   }
 };
@@ -204,7 +231,8 @@ void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
   JobList<Job> list;
   list.jobs[0] = Job(std::forward<Arguments>(arguments)...);
   list.first_block[++list.count] = ctx.multiprocessors();
-  launch(ctx, name, early({ctx.multiprocessors(), kThreads}), bounded_jobs_kernel<kBody, Job, kThreads, 1>, list);
+  launch(ctx, name, early({ctx.multiprocessors(), kThreads}), bounded_jobs_kernel<kBody, JobList<Job>, kThreads, 1>,
+         list);
 }
 
 template <auto kBody, class... Parameters>

@@ -4,9 +4,9 @@
 
 namespace hctr {
 
-Context Lockstep::next() {
+Context Lockstep::next(bool several) {
   if (!collect_) return ctx_;
-  return ctx_.with_queue(&queues_.emplace_back());
+  return ctx_.with_queue(&queues_.emplace_back(several));
 }
 
 Context Lockstep::next_late(LateResult result) {

@@ -27,10 +27,15 @@ class LaunchQueue {
     std::vector<std::byte> arguments;  ///< kernel arguments, read by start_merged
   };
 
+  explicit LaunchQueue(bool several = false) : several_(several) {}
   void add(Launch launch) { launches_.push_back(std::move(launch)); }
+  /// Whether the same launches of other contexts are expected, so that operators should prefer launches that can be
+  /// merged.
+  bool several() const { return several_; }
 
  private:
   friend class Lockstep;
+  bool several_;
   std::deque<Launch> launches_;
 };
 
@@ -51,8 +56,9 @@ class Lockstep {
 
   explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}
   Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
-  /// Returns the context for one more object. The context is valid as long as this Lockstep.
-  Context next();
+  /// Returns the context for one more object. The context is valid as long as this Lockstep. `several`: whether there
+  /// are other objects.
+  Context next(bool several = false);
   /// Returns a context whose launches run_late() starts, after the launches of next().
   Context next_late(LateResult);
   /// Starts all launches, the late ones last.

@@ -114,7 +114,7 @@ struct EmbeddingSet::State {
   void each_table(StreamRef stream, const Body& body) {
     Lockstep together(context(stream), options.gpu >= 0 && !runtime.row_memory().has_disk());
     for (const auto& table : tables) {
-      Context ctx = together.next();
+      Context ctx = together.next(tables.size() > 1);
       body(ctx, *table);
     }
     together.run();

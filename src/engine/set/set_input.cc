@@ -70,8 +70,7 @@ void SetInput::place(Context& ctx, const TableFeatures& of, int64_t samples_give
   most.clear();
   for (size_t f = 0; f < features.size(); ++f) {
     int32_t* const placed = offsets + static_cast<int64_t>(f) * batch_samples;
-    ops::place_offsets(ctx, features[f], placed);
-    ops::place_keys(ctx, features[f], placed, of_keys, weights);
+    ops::place_bags(ctx, features[f], placed, of_keys, weights);
     most.push_back(features[f].most);
     batch_keys += features[f].most;
   }

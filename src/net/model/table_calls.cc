@@ -15,7 +15,7 @@ void run_tables(const Embeddings& tables, const TableGroup& group, Context ctx, 
   std::optional<ProfiledPart> all;  // one profiled part for all tables, because their kernels start together
   if (together.collects()) all.emplace(ctx, part, kTable, "all tables");
   for (const size_t e : group.tables) {
-    Context own = together.next();
+    Context own = together.next(group.tables.size() > 1);
     const auto one =
         all ? std::nullopt : std::optional<ProfiledPart>(std::in_place, own, part, kTable, tables[e]->spec().name);
     body(own, e);

@@ -5,16 +5,13 @@
 
 namespace hctr::ops {
 
-void place_offsets(Context& ctx, FeatureBags from, int32_t* to) {
-  if (from.bags > 0) HCTR_ON_DEVICE(ctx, place_offsets(ctx, from, to));
-}
-void place_keys(Context& ctx, FeatureBags from, const int32_t* placed, int64_t* keys, float* weights) {
-  if (from.most > 0) HCTR_ON_DEVICE(ctx, place_keys(ctx, from, placed, keys, weights));
+void place_bags(Context& ctx, FeatureBags from, int32_t* offsets, int64_t* keys, float* weights) {
+  if (from.bags > 0) HCTR_ON_DEVICE(ctx, place_bags(ctx, from, offsets, keys, weights));
 }
 
-namespace cpu {
+namespace {
 
-void place_offsets(Context&, FeatureBags from, int32_t* to) {
+void place_offsets(const FeatureBags& from, int32_t* to) {
   const auto place = [&](auto at) {
     const int64_t begin = at(0);
     for (int64_t b = 1; b <= from.bags; ++b)
@@ -28,8 +25,14 @@ void place_offsets(Context&, FeatureBags from, int32_t* to) {
     place([of = static_cast<const int32_t*>(from.offsets)](int64_t b) { return int64_t{of[b]}; });
 }
 
-void place_keys(Context&, FeatureBags from, const int32_t* placed, int64_t* keys, float* weights) {
-  const int64_t first = placed[0], count = std::min<int64_t>(placed[from.bags] - first, from.most);
+}  // namespace
+
+namespace cpu {
+
+void place_bags(Context&, FeatureBags from, int32_t* offsets, int64_t* keys, float* weights) {
+  place_offsets(from, offsets);
+  const int64_t first = offsets[0], count = offsets[from.bags] - first;
+  if (count == 0) return;
   if (from.type == KeyType::i32)
     std::copy_n(static_cast<const int32_t*>(from.keys), count, keys + first);
   else if (from.type == KeyType::u32)

@@ -1,6 +1,8 @@
 // Kernels that convert bags: one element per thread, in a grid-stride loop.
 #include "ops/embedding/bag_input.h"
 
+#include <algorithm>
+
 #include "core/device/launch.cuh"
 
 namespace hctr::ops {
@@ -14,13 +16,6 @@ __device__ int64_t offset_at(const FeatureBags& from, int64_t b) {
   return from.wide ? static_cast<const int64_t*>(from.offsets)[b] : static_cast<const int32_t*>(from.offsets)[b];
 }
 
-__device__ void place_some_offsets(BlockRange range, FeatureBags from, int32_t* to) {
-  const int64_t begin = offset_at(from, 0);
-  const int32_t first = to[0];
-  for (int64_t b = 1 + range.thread_index(); b <= from.bags; b += range.thread_count())
-    to[b] = first + static_cast<int32_t>(min(max(offset_at(from, b) - begin, int64_t{0}), from.most));
-}
-
 __device__ int64_t key_at(const FeatureBags& from, int64_t i) {
   switch (from.type) {
     case KeyType::i32:
@@ -32,9 +27,13 @@ __device__ int64_t key_at(const FeatureBags& from, int64_t i) {
   }
 }
 
-__device__ void place_some_keys(BlockRange range, FeatureBags from, const int32_t* placed, int64_t* keys,
-                                float* weights) {
-  const int64_t first = placed[0], count = min(static_cast<int64_t>(placed[from.bags]) - first, from.most);
+__device__ void place(BlockRange range, FeatureBags from, int32_t* offsets, int64_t* keys, float* weights) {
+  const int64_t begin = offset_at(from, 0);
+  const auto placed = [&](int64_t b) { return min(max(offset_at(from, b) - begin, int64_t{0}), from.most); };
+  const int32_t first = offsets[0];
+  for (int64_t b = 1 + range.thread_index(); b <= from.bags; b += range.thread_count())
+    offsets[b] = first + static_cast<int32_t>(placed(b));
+  const int64_t count = placed(from.bags);
   for (int64_t i = range.thread_index(); i < count; i += range.thread_count()) {
     keys[first + i] = key_at(from, i);
     if (weights) weights[first + i] = from.weights ? from.weights[i] : 1.0f;
@@ -48,14 +47,9 @@ namespace cuda {
 using hctr::cuda::grid_for;
 using hctr::cuda::launch_lockstep;
 
-void place_offsets(Context& ctx, FeatureBags from, int32_t* to) {
-  launch_lockstep<place_some_offsets, kInputThreads>(ctx, "place_offsets", grid_for(from.bags, kInputThreads).blocks,
-                                                     from, to);
-}
-
-void place_keys(Context& ctx, FeatureBags from, const int32_t* placed, int64_t* keys, float* weights) {
-  launch_lockstep<place_some_keys, kInputThreads>(ctx, "place_keys", grid_for(from.most, kInputThreads).blocks, from,
-                                                  placed, keys, weights);
+void place_bags(Context& ctx, FeatureBags from, int32_t* offsets, int64_t* keys, float* weights) {
+  launch_lockstep<place, kInputThreads>(
+      ctx, "place_bags", grid_for(std::max(from.bags, from.most), kInputThreads).blocks, from, offsets, keys, weights);
 }
 
 }  // namespace cuda

@@ -19,13 +19,10 @@ struct FeatureBags {
   const float* weights = nullptr;  // [most]; null: all weights are 1
 };
 
-/// to[b] = to[0] + offsets[b] - offsets[0] for b >= 1: appends the bags after the preceding bags, which end at to[0].
-/// Offsets outside the keys are clamped. Shapes: to [bags + 1].
-HCTR_OP(void place_offsets(Context&, FeatureBags, int32_t* to))
-
-/// keys[placed[0] + i] = key i as a signed 64-bit integer: 32-bit keys keep their value, unsigned 64-bit keys keep
-/// their bits. Copies the weights likewise, unless `weights` is null. Shapes: placed [bags + 1], output of
-/// place_offsets().
-HCTR_OP(void place_keys(Context&, FeatureBags, const int32_t* placed, int64_t* keys, float* weights))
+/// Appends the bags and keys of a feature to those of the features before it, which end at offsets[0]:
+/// offsets[b] = offsets[0] + the feature's b-th offset - its first offset, for b >= 1. Offsets outside the keys are
+/// clamped. Key i is written to keys[offsets[0] + i] as a signed 64-bit integer: 32-bit keys keep their value, unsigned
+/// 64-bit keys keep their bits. Copies the weights likewise, unless `weights` is null. Shapes: offsets [bags + 1].
+HCTR_OP(void place_bags(Context&, FeatureBags, int32_t* offsets, int64_t* keys, float* weights))
 
 }  // namespace hctr::ops

@@ -154,7 +154,7 @@ void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, in
 /// The maximum over the sorts that batches of up to `key_capacity` keys use. A batch with fewer keys than the capacity
 /// may use another sort.
 size_t group_scratch_bytes(int64_t key_capacity) {
-  const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostTiledKeys)).bytes;
+  const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostMergedKeys)).bytes;
   if (key_capacity <= kMostTiledKeys) return in_tiles;
   return std::max(in_tiles, Scratch::bag_bytes(key_capacity) + cub_scratch_bytes(key_capacity));
 }
@@ -163,7 +163,8 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
                   std::byte* memory) {
   const int64_t capacity = batch.key_capacity;
   const bool in_one_block = fits_one_block(capacity);
-  if (!in_one_block && capacity <= kMostTiledKeys) return group_in_tiles(ctx, batch, rows, row_bits, groups, memory);
+  const int64_t most_in_tiles = ctx.queue() && ctx.queue()->several() ? kMostMergedKeys : kMostTiledKeys;
+  if (!in_one_block && capacity <= most_in_tiles) return group_in_tiles(ctx, batch, rows, row_bits, groups, memory);
   const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity),
                         in_one_block ? 0 : cub_scratch_bytes(capacity)};
   launch_lockstep<find_bags, kBagThreads>(ctx, "find_bags",

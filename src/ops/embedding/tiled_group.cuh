@@ -1,5 +1,5 @@
 // Groups the keys of a batch by row: a stable radix sort in tiles, whose blocks never wait for each other, then the
-// lists of runs. For batches of up to kMostTiledKeys keys.
+// lists of runs. For batches of up to kMostTiledKeys keys, or kMostMergedKeys keys of each of several tables.
 //
 // A block sorts a tile of adjacent keys by one digit. The destinations of keys follow from the digit counts: the number
 // of keys per digit in every tile. A separate kernel computes the digit counts of the first pass. Each pass knows the
@@ -24,6 +24,8 @@ constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys per 
 static_assert(kSortThreads == kSortDigits, "each thread handles one digit");
 constexpr int kMostPasses = 32 / kSortDigitBits;
 constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a limit, because a block reads the counts of all tiles
+// For several tables the limit is higher: CUB would sort the tables one after the other, with several launches each.
+constexpr int64_t kMostMergedKeys = 2 * kMostTiledKeys;
 
 /// The number of runs that start in a tile, and the position of the first of these runs.
 struct TileRuns {

@@ -65,7 +65,7 @@ void start_transposing(Context& ctx, std::span<const TransposedWeights> all) {
       jobs.first_block[jobs.count + 1] = jobs.first_block[jobs.count] + static_cast<int32_t>(tiles);
     }
     hctr::cuda::launch(ctx, "transpose_weights", hctr::cuda::early({jobs.first_block[jobs.count], kTransposeThreads}),
-                       hctr::cuda::jobs_kernel<transpose_tile, Job>, jobs);
+                       hctr::cuda::jobs_kernel<transpose_tile, Jobs>, jobs);
     all = all.subspan(static_cast<size_t>(jobs.count));
   }
 }

@@ -60,6 +60,12 @@ TEST_F(LockstepTest, QueuesThatDifferKeepTheirOrderAndMergeAgain) {
   EXPECT_EQ(launched, "a(12) b(1) c(12) ");
 }
 
+TEST_F(LockstepTest, QueuesKnowWhetherOthersRunTheSame) {
+  Lockstep tables(ctx_, true);
+  EXPECT_FALSE(tables.next().queue()->several());
+  EXPECT_TRUE(tables.next(true).queue()->several());
+}
+
 TEST_F(LockstepTest, OnTheCpuNothingIsCollected) {
   Lockstep tables(ctx_);
   EXPECT_EQ(tables.next().queue(), nullptr);

@@ -11,6 +11,7 @@
 #include "core/base/platform.h"
 #include "core/device/buffer.h"
 #include "core/device/copy_bytes.h"
+#include "core/device/lockstep.h"
 #include "support/devices.h"
 
 namespace hctr::test {
@@ -92,7 +93,8 @@ Grouped sorted_plainly(const KeysOfRows& batch) {
   return all;
 }
 
-Grouped grouped(Device device, const KeysOfRows& batch, int row_bits) {
+/// `several`: groups the batch as one of several tables whose launches are merged.
+Grouped grouped(Device device, const KeysOfRows& batch, int row_bits, bool several = false) {
   const int64_t capacity = batch.capacity(), room = std::max<int64_t>(capacity, 1);
   const int64_t most_long = ops::RowGroups::most_long_runs(room), most_pieces = ops::RowGroups::most_pieces(room);
   const Buffer offsets = uploaded(device, batch.offsets), keys_rows = uploaded(device, batch.rows),
@@ -114,8 +116,10 @@ Grouped grouped(Device device, const KeysOfRows& batch, int row_bits) {
                               reinterpret_cast<ops::LongRun*>(long_runs.data()),
                               reinterpret_cast<ops::Piece*>(pieces.data()),
                               reinterpret_cast<ops::GroupCounts*>(counts.data())};
-  Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+  Lockstep launches(Context(runtime_of(device), runtime_of(device).compute_stream()));
+  Context ctx = launches.next(several);
   ops::group_by_row(ctx, keys, words(keys_rows), row_bits, groups, scratch.data());
+  launches.run();
 
   const Numbers count = downloaded(counts, 3);
   Grouped all{.rows = downloaded(rows, capacity), .bags = downloaded(bags, capacity)};
@@ -163,6 +167,20 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
     EXPECT_EQ(result.run_begin, expected.run_begin);
     EXPECT_EQ(result.long_runs, expected.long_runs);
     EXPECT_EQ(result.pieces, expected.pieces);
+  }
+}
+
+TEST_P(EmbeddingGroup, SeveralTablesHaveTheGroupsOfOne) {
+  struct Row {
+    int64_t keys, capacity;
+    int row_bits;
+  };
+  for (const Row& row : {Row{900, 1000, 9}, Row{30000, 30000, 17}, Row{131073, 131073, 22}, Row{163840, 163840, 21},
+                         Row{150000, 262144, 31}, Row{262144, 262144, 8}, Row{262145, 262145, 20}}) {
+    if (kSanitized && row.keys > 200000) continue;
+    const auto rows = static_cast<int32_t>((int64_t{1} << row.row_bits) - 1);
+    const KeysOfRows batch = keys_of_rows(row.keys, row.capacity, rows, 3, 11);
+    EXPECT_TRUE(grouped(GetParam(), batch, row.row_bits, true) == sorted_plainly(batch)) << row.keys << " keys";
   }
 }
 
