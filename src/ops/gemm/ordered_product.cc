@@ -18,6 +18,7 @@ constexpr int64_t kPanelDepth = 256;    // depth of a packed panel of b; a panel
 constexpr int64_t kPackedDepth = 1024;  // depth of a part of a PanelMatrix, which no task has to write first
 constexpr int64_t kTaskRows = 96;       // rows per task; a task rereads its rows of a for each panel
 constexpr int64_t kRowsWorthPacking = 8;
+constexpr int64_t kColumnsWorthInterleaving = 128;  // of a task; fewer columns reread the rows of a too rarely
 constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
 
 /// One task: the GEMM of a [rows, columns] part of c.
@@ -43,6 +44,18 @@ void pack_panel(StridedMatrix b, int64_t depth, int64_t columns, int64_t width, 
     const float* from = b.data + k * b.row;
     for (int64_t j = 0; j < columns; ++j) panel[j] = from[j * b.column];
     std::fill(panel + columns, panel + width, 0.0f);
+  }
+}
+
+/// Copies a's columns [k, k + depth), block by block of rows: the elements that a block reads are then contiguous.
+/// Without this copy, rows that are a multiple of 4 KiB apart evict each other from the first-level cache.
+void interleave_rows(const FusedLanes& lanes, const ProductTask& task, int64_t k, int64_t depth, float* to) {
+  for (int64_t i = 0; i < task.rows;) {
+    const int64_t rows = lanes.rows_of_block(task.rows - i);
+    const float* const from = task.a.data + i * task.a.row + k * task.a.column;
+    for (int64_t c = 0; c < depth; ++c)
+      for (int64_t r = 0; r < rows; ++r) *to++ = from[r * task.a.row + c * task.a.column];
+    i += rows;
   }
 }
 
@@ -87,8 +100,13 @@ void add_narrow_block(const FusedLanes& lanes, LaneOperands of, int64_t rows, in
 
 /// Computes columns [begin, task.columns) for depth [k, k + depth), panel by panel of b.
 void add_panels(const FusedLanes& lanes, const ProductTask& task, int64_t begin, int64_t k, int64_t depth) {
-  thread_local std::vector<float> panel;
+  thread_local std::vector<float> panel, interleaved;
   panel.resize(static_cast<size_t>(kPanelDepth * lanes.columns));
+  const bool interleaves = task.rows >= kRowsWorthPacking && task.columns - begin >= kColumnsWorthInterleaving;
+  if (interleaves) {
+    interleaved.resize(static_cast<size_t>(task.rows * depth));
+    interleave_rows(lanes, task, k, depth, interleaved.data());
+  }
   for (int64_t j = begin; j < task.columns; j += lanes.columns) {
     const int64_t width = std::min(lanes.columns, task.columns - j);
     StridedMatrix b{task.b.data + k * task.b.row + j * task.b.column, task.b.row, task.b.column};
@@ -99,6 +117,11 @@ void add_panels(const FusedLanes& lanes, const ProductTask& task, int64_t begin,
     for (int64_t i = 0; i < task.rows;) {
       const int64_t rows = lanes.rows_of_block(task.rows - i);
       LaneOperands of = block_of(lanes, task, i, j, k, depth);
+      if (interleaves) {
+        of.a = interleaved.data() + i * depth;
+        of.a_row = 1;
+        of.a_column = rows;
+      }
       if (!task.panels) {
         of.b = b.data;
         of.b_row = b.row;
