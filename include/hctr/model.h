@@ -86,7 +86,7 @@ struct LoadOptions {
 /// A model has weights and tables, but no gradients or optimizer states. Concurrent calls of score() have separate
 /// memory for activations, which later calls reuse. On a CPU, the score of a sample is the same, bit for bit, for any
 /// batch size and number of threads. On a GPU this holds only between batches of equal size, because GEMMs of other
-/// sizes sum in another order.
+/// sizes sum in another order. A GPU scores a batch of 16,384 samples or more in pieces of at least 8,192 samples.
 class HCTR_API Model {
  public:
   /// Loads a model. Errors: Error(io) if the model does not exist; Error(config), Error(data) if its files do not

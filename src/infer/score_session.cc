@@ -1,12 +1,16 @@
 #include "infer/score_session.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 
+#include "core/base/short_waits.h"
 #include "core/device/copy_bytes.h"
 #include "core/device/copy_rows.h"
 #include "infer/bag_packing.h"
 #include "net/graph/memory_plan.h"
+#include "ops/common/host_copy.h"
 #include "score/batch_reading.h"
 #include "score/key_views.h"
 
@@ -69,8 +73,9 @@ int64_t InternalTensor::row_elements() const {
 }
 
 ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_t samples, bool copies_written,
-                           bool inputs_on_device)
+                           bool inputs_on_device, ops::PackedWeights& packed, const SessionRules& rules)
     : config_(model.config()),
+      rules_(rules),
       runtime_(model.device(), session_options(model)),
       ring_(batch_layout(config_, samples, runtime_.device()), 1, runtime_.device()),
       cached_rows_(tables && tables->cache() ? std::make_optional<CachedRows>(*tables, runtime_.device())
@@ -81,6 +86,8 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
                }),
       inputs_on_device_(inputs_on_device),
       sends_parts_(runtime_.device().is_cuda() && (inputs_on_device || ring_.layout().bytes > kBytesAtOnce)),
+      copies_by_kernel_(runtime_.device().is_cuda() && !sends_parts_ &&
+                        ring_.layout().bytes <= rules_.kernel_copy_bytes),
       batch_(batch_tensors(ring_, 0, config_.data.sparse.size())),
       binding_(forward_.network().bind(batch_.label, batch_.dense)) {
   const BatchShape& shape = ring_.shape();
@@ -89,7 +96,9 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
     results_.push_back({prediction.spec(), bytes});
     bytes += (prediction.spec().bytes() + 255) / 256 * 256;
   }
-  host_results_.emplace(runtime_.device(), bytes);
+  host_results_.emplace(runtime_.device(), bytes + sizeof(uint32_t));
+  done_ = reinterpret_cast<uint32_t*>(host_results_->data() + bytes);
+  copies_by_kernel_ &= bytes <= rules_.kernel_copy_bytes && results_.size() <= ops::kMostHostCopies;
   internals_ = forward_.logits(binding_);
   for (size_t e = 0; e < config_.embeddings.size(); ++e) internals_.push_back(forward_.network().embedding_output(e));
   host_internals_.resize(internals_.size());
@@ -99,9 +108,13 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
   if (!copies_written) {
     Context ctx(runtime_, runtime_.compute_stream());
     forward_.network().write_weight_copies(ctx, binding_);
+    for (const LayerIo& io : binding_.calls)
+      for (const Tensor& w : io.weights)
+        if (rules_.packs_weights) packed.add(w);
     runtime_.compute_stream().synchronize();
   }
   binding_.weights_are_fixed = true;
+  rules_.forward.packed = &packed;
   program_ = std::make_unique<Program>(runtime_.compute_stream(), config_.solver.cuda_graph,
                                        [this](Recording& recording) { compute(recording); });
 }
@@ -203,17 +216,28 @@ void ScoreSession::bring(const ScoreRequest& request) {
 
 void ScoreSession::compute(Recording& recording) {
   Context ctx(runtime_, runtime_.compute_stream(), batch_.state);
-  if (!sends_parts_) ring_.upload(ctx.stream(), 0, 0, ring_.layout().bytes);
+  std::optional<ScoringScope> scope;
+  if (copies_by_kernel_) {
+    const ops::HostCopy batch{ring_.device_block(0), ring_.host_blocks()[0], ring_.layout().bytes};
+    ops::copy_with_host(ctx, {&batch, 1}, nullptr);
+    scope.emplace(rules_.forward);  // only after a kernel can the next one start early
+  } else if (!sends_parts_) {
+    ring_.upload(ctx.stream(), 0, 0, ring_.layout().bytes);
+  }
   ring_.unpack(ctx, 0);
+  if (!scope) scope.emplace(rules_.forward);
   if (cached_rows_) {
     recording.outside([this] { cached_rows_->look_up(ring_, forward_.embedding_inputs(), runtime_.compute_stream()); });
     recording.cut();
   }
   forward_.run(ctx, batch_, binding_);
   const std::vector<Tensor> predictions = forward_.network().predictions();
+  std::vector<ops::HostCopy> copies;
   for (size_t i = 0; i < results_.size(); ++i)
-    copy_bytes(ctx.stream(), host_results_->data() + results_[i].offset, predictions[i].bytes(),
-               bytes_to_copy(results_[i].spec));
+    copies.push_back(
+        {host_results_->data() + results_[i].offset, predictions[i].bytes(), bytes_to_copy(results_[i].spec)});
+  if (copies_by_kernel_) return ops::copy_with_host(ctx, copies, done_);
+  for (const ops::HostCopy& copy : copies) copy_bytes(ctx.stream(), copy.to, copy.from, copy.bytes);
 }
 
 void ScoreSession::deliver(const ScoreRequest& request) const {
@@ -295,15 +319,45 @@ void ScoreSession::send_results(const ScoreRequest& request) const {
 }
 
 void ScoreSession::score(const ScoreRequest& request) {
+  begin(request);
+  finish(request);
+}
+
+void ScoreSession::begin(const ScoreRequest& request) {
   wait_for_callers(request);
   bring(request);
   reading_ = request.tables;
+  std::atomic_ref(*done_).store(0, std::memory_order_relaxed);
   program_->run();
   send_results(request);
   fetch_internals(request);
-  runtime_.compute_stream().synchronize();
+}
+
+void ScoreSession::finish(const ScoreRequest& request) {
+  wait_for_scores(request);
   deliver(request);
   deliver_internals(request);
+}
+
+void ScoreSession::abandon() const noexcept {
+  try {
+    runtime_.compute_stream().synchronize();
+  } catch (const std::exception&) {  // the error that ended the batch is reported instead
+  }
+}
+
+void ScoreSession::wait_for_scores(const ScoreRequest& request) const {
+  // A small batch takes less time. If a kernel fails, the word stays 0, and the synchronization reports the error.
+  constexpr std::chrono::microseconds kMost(1000);
+  const auto is_done = [&] { return std::atomic_ref(*done_).load(std::memory_order_acquire) != 0; };
+  const bool reads_only_results =
+      std::ranges::none_of(request.outputs, [](const OutputView* to) { return to && to->gpu >= 0; }) &&
+      std::ranges::none_of(request.internals, [](const float* to) { return to != nullptr; });
+  if (copies_by_kernel_ && rules_.polls && reads_only_results) {
+    spin_until(kMost, is_done);
+    if (is_done()) return;
+  }
+  runtime_.compute_stream().synchronize();
 }
 
 }  // namespace hctr

@@ -12,8 +12,10 @@
 #include "hctr/model.h"
 #include "infer/cached_rows.h"
 #include "infer/loaded_model.h"
+#include "infer/session_rules.h"
 #include "infer/store_tables.h"
 #include "net/model/replica.h"
+#include "ops/gemm/packed_weights.h"
 #include "score/batch_ring.h"
 #include "score/shared_forward.h"
 
@@ -47,13 +49,24 @@ struct InternalTensor {
 class ScoreSession {
  public:
   /// For batches of up to `samples` samples. The model must outlive the session. `copies_written`: whether another
-  /// session has written the transposed copies of weights; if false, this session writes them. `tables`: the store of a
-  /// model without tables of its own; null otherwise. `inputs_on_device`: whether inputs may be in device memory.
-  ScoreSession(LoadedModel&, const StoreTables* tables, int64_t samples, bool copies_written, bool inputs_on_device);
+  /// session has written the transposed and packed copies of weights; if false, this session writes them. `tables`: the
+  /// store of a model without tables of its own; null otherwise. `inputs_on_device`: whether inputs may be in device
+  /// memory.
+  ScoreSession(LoadedModel&, const StoreTables* tables, int64_t samples, bool copies_written, bool inputs_on_device,
+               ops::PackedWeights& packed, const SessionRules& rules = {});
+  ScoreSession(const ScoreSession&) = delete;
+  ScoreSession& operator=(const ScoreSession&) = delete;
 
   int64_t capacity() const { return ring_.samples(); }
   bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
+  // The two halves of score(). The arrays and the request must not change between them.
+  /// Copies or queues the copies of the inputs, and queues the forward pass.
+  void begin(const ScoreRequest&);
+  /// Waits for the scores, and writes them to the caller's memory.
+  void finish(const ScoreRequest&);
+  /// Waits for queued work, after an error between begin() and finish().
+  void abandon() const noexcept;
   /// The logits of each loss, then the vectors of each embedding.
   std::vector<InternalTensor> internals() const;
 
@@ -74,6 +87,7 @@ class ScoreSession {
   /// Copies rows to byte `at` of a batch in host memory; if sends_parts_, also to the device.
   void bring_rows(const RowsOfCaller&, size_t at);
   void compute(Recording&);
+  void wait_for_scores(const ScoreRequest&) const;
   std::unique_ptr<TableReader> reader_of(const StoreTables&, size_t embedding, int64_t key_capacity);
   void deliver(const ScoreRequest&) const;
   /// Queues copies of results to outputs in device memory.
@@ -84,6 +98,7 @@ class ScoreSession {
   void deliver_internals(const ScoreRequest&) const;
 
   const Config& config_;
+  SessionRules rules_;
   Runtime runtime_;
   BatchRing ring_;
   const StoreReading* reading_ = nullptr;  // the store reading of the current batch
@@ -92,6 +107,7 @@ class ScoreSession {
   bool inputs_on_device_;
   // uploads parts as soon as they are ready: for a large batch, and if inputs may already be on the device
   bool sends_parts_;
+  bool copies_by_kernel_;  // a kernel copies the batch to the device, and the scores to the host
   BatchTensors batch_;
   Network::Binding binding_;
   struct Result {
@@ -100,6 +116,7 @@ class ScoreSession {
   };
   std::vector<Result> results_;  // per loss
   std::optional<HostBuffer> host_results_;
+  uint32_t* done_ = nullptr;  // behind the results: 1 once the kernel has copied them
   std::vector<Tensor> internals_;
   std::vector<std::optional<HostBuffer>> host_internals_;  // copies for a model on a GPU, allocated when wanted
   std::unique_ptr<Program> program_;

@@ -74,8 +74,8 @@ class ServedModel::Lease {
   std::unique_ptr<ScoreSession> session_;
 };
 
-ServedModel::ServedModel(const LoadOptions& from, bool caches_on_cpu)
-    : most_samples_(from.most_samples), log_(log_to(from.note)) {
+ServedModel::ServedModel(const LoadOptions& from, bool caches_on_cpu, const SessionRules& rules)
+    : most_samples_(from.most_samples), rules_(rules), log_(log_to(from.note)) {
   if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
   const Config config = config_of_model(options_of(from), log_);
   SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log_, !from.tables);
@@ -114,7 +114,45 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
   }
   std::optional<StoreReading> reading;
   if (tables_) request.tables = &reading.emplace(tables_->read());
+  // inputs in GPU memory need no upload that a piece could overlap
+  if (const int64_t piece = piece_of(samples); piece < samples && !on_device)
+    return score_pieces(samples, piece, request);
   score_all();
+}
+
+int64_t ServedModel::piece_of(int64_t samples) const {
+  const bool divides = model_->device().is_cuda() || rules_.pieces_on_cpu;
+  if (!divides || rules_.least_piece == 0 || samples < 2 * rules_.least_piece) return samples;
+  const auto whole = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(samples)));
+  return std::min(most_samples_, std::max(rules_.least_piece, whole / SessionRules::kMostPieces));
+}
+
+void ServedModel::score_pieces(int64_t samples, int64_t piece, const ScoreRequest& whole) {
+  struct Piece {
+    ScoreRequest request;
+    Lease lease;
+    bool finished = false;
+    Piece(ServedModel& model, const ScoreRequest& request_) : request(request_), lease(model, request_.count) {}
+    Piece(const Piece&) = delete;
+    Piece& operator=(const Piece&) = delete;
+    ~Piece() {  // queued copies may still read the caller's memory
+      if (!finished) lease->abandon();
+    }
+    void finish() {
+      lease->finish(request);
+      finished = true;
+    }
+  };
+  std::unique_ptr<Piece> begun;
+  ScoreRequest request = whole;
+  for (request.first = 0; request.first < samples; request.first += request.count) {
+    request.count = std::min(samples - request.first, piece);
+    auto next = std::make_unique<Piece>(*this, request);
+    next->lease->begin(next->request);
+    if (begun) begun->finish();
+    begun = std::move(next);
+  }
+  begun->finish();
 }
 
 std::optional<StoreCacheStatistics> ServedModel::cache_statistics() const {
@@ -182,7 +220,7 @@ std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples, bool inputs_on_
     copies_written = std::exchange(copies_written_, true);
   }
   return std::make_unique<ScoreSession>(*model_, tables_ ? &*tables_ : nullptr, capacity, copies_written,
-                                        inputs_on_device);
+                                        inputs_on_device, packed_, rules_);
 }
 
 void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {

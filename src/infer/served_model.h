@@ -28,7 +28,7 @@ class ServedModel {
  public:
   /// `caches_on_cpu`: reads rows of a store through the reference implementation of the GPU cache, if the model is on a
   /// CPU. Errors: those of Model.
-  explicit ServedModel(const LoadOptions&, bool caches_on_cpu = false);
+  explicit ServedModel(const LoadOptions&, bool caches_on_cpu = false, const SessionRules& rules = {});
 
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
@@ -57,6 +57,10 @@ class ServedModel {
 
  private:
   class Lease;
+  /// The number of samples in each piece of a batch; `samples`: the rules do not divide the batch.
+  int64_t piece_of(int64_t samples) const;
+  /// Scores pieces of a batch with two sessions: one packs and uploads a piece while the other one computes.
+  void score_pieces(int64_t samples, int64_t piece, const ScoreRequest&);
   /// Returns an idle session, or creates one.
   std::unique_ptr<ScoreSession> take(int64_t samples, bool inputs_on_device);
   void give_back(std::unique_ptr<ScoreSession>) noexcept;
@@ -68,9 +72,11 @@ class ServedModel {
   std::vector<float> look_up(size_t embedding, std::span<const int64_t> keys, const StoreReading*);
 
   int64_t most_samples_;
+  SessionRules rules_;
   Log log_;
   SelfComm comm_;
   std::unique_ptr<LoadedModel> model_;
+  ops::PackedWeights packed_;          // written by the first session
   std::optional<StoreTables> tables_;  // none: the model has its own tables
   std::vector<ModelTensor> inputs_, outputs_;
   std::vector<InternalTensor> internals_;

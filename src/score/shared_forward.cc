@@ -1,6 +1,7 @@
 #include "score/shared_forward.h"
 
 #include "core/base/expect.h"
+#include "core/device/lockstep.h"
 #include "ops/embedding/bag_lengths.h"
 
 namespace hctr {
@@ -13,6 +14,7 @@ SharedForward::SharedForward(Replica& replica, const Config& config, Runtime& ru
   for (size_t e = 0; e < graph_.embedding_inputs.size(); ++e) {
     const BatchShape::Table& table = shape.tables[graph_.embedding_inputs[e]];
     auto reader = reader_of ? reader_of(e, table.key_capacity) : nullptr;
+    of_replica_.push_back(!reader);
     if (!reader) reader = replica.embedding(e).reader(runtime, shape.samples, table.key_capacity);
     readers_.push_back(std::move(reader));
   }
@@ -25,12 +27,15 @@ std::vector<Tensor> SharedForward::logits(const Network::Binding& binding) const
 }
 
 void SharedForward::run(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
+  Lockstep lockstep(ctx);
   for (size_t e = 0; e < readers_.size(); ++e) {
     const size_t input = graph_.embedding_inputs[e];
-    readers_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], network_.embedding_output(e));
+    Context of_table = of_replica_[e] ? lockstep.next() : ctx;
+    readers_[e]->lookup(of_table, batch.keys[input], batch.offsets[input], network_.embedding_output(e));
     if (const auto lengths = network_.embedding_lengths(e))
-      ops::bag_lengths(ctx, batch.offsets[input].data<const int32_t>(), *lengths);
+      ops::bag_lengths(of_table, batch.offsets[input].data<const int32_t>(), *lengths);
   }
+  lockstep.run();
   network_.forward(ctx, binding);
 }
 

@@ -34,6 +34,7 @@ class SharedForward {
   Graph graph_;
   Network network_;
   std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
+  std::vector<bool> of_replica_;  // [embedding] reads the replica's table; a Lockstep can then merge the launches
 };
 
 }  // namespace hctr

@@ -13,6 +13,7 @@
 #include "hctr/use_model.h"
 #include "infer/load_config.h"
 #include "infer/sample_arrays.h"
+#include "infer/served_model.h"
 #include "scores_fixture.h"
 
 namespace hctr::test {
@@ -47,6 +48,48 @@ TEST_F(ModelTest, OnAGpuScoresAreThoseOfPredictButForRounding) {
     EXPECT_EQ(score_in(model, samples, {size}), scores);
     EXPECT_LT(distance_of(expected, scores), 1e-5) << "in batches of " << size;
   }
+}
+
+/// The ways in which sessions copy and wait change no bit. Pieces have the bits of batches of their size.
+TEST_F(ModelTest, OnAGpuCopiesAndPiecesChangeNoScores) {
+  if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
+  device_ = "cuda";
+  train(config_, {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  ServedModel model(at("one-run"));
+  ServedModel by_engines(at("one-run"), false, {.kernel_copy_bytes = 0});
+  ServedModel without_polls(at("one-run"), false, {.polls = false});
+  ServedModel with_losses(at("one-run"), false, {.forward = {.losses = true}});
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1}, {7}, {64, 500}}) {
+    const std::vector<float> expected = score_in(model, samples, sizes);
+    EXPECT_EQ(score_in(by_engines, samples, sizes), expected);
+    EXPECT_EQ(score_in(without_polls, samples, sizes), expected);
+    EXPECT_EQ(score_in(with_losses, samples, sizes), expected);
+  }
+  ServedModel in_pieces(at("one-run"), false, {.least_piece = 128});
+  EXPECT_EQ(score_in(in_pieces, samples, {4096}), score_in(model, samples, {128}));
+}
+
+TEST_F(ModelTest, PackedWeightsChangeNoScores) {
+  train(with_change(config_, "\"num_output\": 16", "\"num_output\": 80"), {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  ServedModel packed(at("one-run")), plain(at("one-run"), false, {.packs_weights = false});
+  EXPECT_EQ(score_in(packed, samples, {1, 64, 3, 300, 17}), score_in(plain, samples, {4096}));
+}
+
+TEST_F(ModelTest, PiecesOfABatchHaveItsScores) {
+  train(config_, {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  ServedModel whole(at("one-run")), in_pieces(at("one-run"), false, {.least_piece = 32, .pieces_on_cpu = true});
+  const std::vector<float> expected = score_in(whole, samples, {4096});
+  EXPECT_EQ(score_in(in_pieces, samples, {4096}), expected);
+  EXPECT_EQ(score_in(in_pieces, samples, {65, 64, 63, 200}), expected);
+  // an error in a later piece; the model remains usable
+  SampleArrays wrong = samples;
+  for (SampleArrays::Keys& input : wrong.inputs) std::swap(input.offsets[400], input.offsets[390]);
+  for (SampleArrays::Keys& input : wrong.inputs) input.one_each = false;
+  EXPECT_THROW(score_in(in_pieces, wrong, {4096}), Error);
+  EXPECT_EQ(score_in(in_pieces, samples, {4096}), expected);
 }
 
 TEST_F(ModelTest, IsLoadedFromARunAPrefixAFileAndACheckpoint) {

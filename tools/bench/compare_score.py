@@ -6,12 +6,15 @@ the times per batch.
 
 huge_ctr runs `bench score` on a model that was trained for a few steps, with 64-bit keys that are found by hash or by
 arithmetic as in training. PyTorch gets row numbers; a call copies the batch to the device, scores it and waits for the
-scores. The result of PyTorch is the best of eager, compiled and, on a GPU, captured (the compiled call in one CUDA
+scores. Processor times are of all threads of a program; on a busy machine they say more than times per batch. The
+result of PyTorch is the best of eager, compiled and, on a GPU, captured (the compiled call in one CUDA
 graph).
 """
 import argparse
+import contextlib
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -31,7 +34,7 @@ def module(name):
 
 
 def score_ours(given, model, training, folder):
-    """Microseconds per batch, by its size."""
+    """Microseconds and processor microseconds per batch, by its size."""
     config = training.write_ours(given, model, [max(given.batches)], folder)
     config["solver"].update(batchsize=min(4096, max(given.batches)), max_iter=3, display=0, final_snapshot=True)
     path = folder / f"{model}_score.json"
@@ -40,12 +43,14 @@ def score_ours(given, model, training, folder):
     training.run([given.programs / "huge_ctr", "--train", path, "--device", given.device, "--run-dir", run], folder)
     figures = folder / f"{model}_score_figures.json"
     command = [given.programs / "bench", "score", run, "--device", given.device, "--json", figures, "--batches", *given.batches]
+    command += [word for way in given.without for word in ("--without", way)]
     training.run(command + (["--threads", given.threads] if given.threads else []), folder)
-    return {int(line["case"].split()[-1]): line["value"] for line in json.loads(figures.read_text())["figures"] if line["unit"] == "us"}
+    lines = json.loads(figures.read_text())["figures"]
+    return {unit: {int(line["case"].split()[-1]): line["value"] for line in lines if line["unit"] == unit} for unit in ("us", "processor us")}
 
 
 def score_theirs(torch, given, model, batch, training):
-    """Microseconds per batch, by variant."""
+    """Microseconds and processor microseconds per batch, by variant."""
     peer = training.Peer(torch, given, model, batch)
     cuda = peer.device.type == "cuda"
     net = training.network(torch, model, peer.slots).to(peer.device).eval()
@@ -88,13 +93,14 @@ def score_theirs(torch, given, model, batch, training):
 
             for number in range(5):
                 score(number)
-            taken, begin = [], time.perf_counter()
-            while len(taken) < 20 or time.perf_counter() - begin < given.seconds:
-                start = time.perf_counter()
+            taken, of_processor, begin = [], [], time.perf_counter()
+            while len(taken) < 7 or time.perf_counter() - begin < given.seconds:
+                processor_start, start = time.process_time(), time.perf_counter()
                 score(len(taken))
                 taken.append(time.perf_counter() - start)
-            times[name] = statistics.median(taken) * 1e6
-            print(f"  {model} {batch} {name}: {times[name]:.1f} us", file=sys.stderr, flush=True)
+                of_processor.append(time.process_time() - processor_start)
+            times[name] = {"us": statistics.median(taken) * 1e6, "processor us": statistics.median(of_processor) * 1e6}
+            print(f"  {model} {batch} {name}: {times[name]['us']:.1f} us, processor {times[name]['processor us']:.1f} us", file=sys.stderr, flush=True)
     return times
 
 
@@ -105,35 +111,45 @@ def main():
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 64, 4096, 65536])
     parser.add_argument("--precision", choices=["fp32", "tf32", "half"], default="fp32")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--variants", nargs="+", choices=["eager", "compiled", "captured"], default=["eager", "compiled", "captured"])
+    parser.add_argument("--without", nargs="*", default=[], help="ways to score on a GPU that huge_ctr does not use, as in bench score --help")
+    parser.add_argument("--variants", nargs="*", choices=["eager", "compiled", "captured"], default=["eager", "compiled", "captured"],
+                        help="of PyTorch; none: huge_ctr alone")
     parser.add_argument("--threads", type=int, help="of both programs on a CPU; default: all cores")
     parser.add_argument("--rows", type=int, help="most rows of a table, for small machines")
     parser.add_argument("--alpha", type=float, default=1.05, help="exponent of the power law of keys")
     parser.add_argument("--samples", type=int, default=600000, help="in the files of huge_ctr, at most")
     parser.add_argument("--pool", type=int, default=8, help="batches that PyTorch takes in turn")
     parser.add_argument("--seconds", type=float, default=1, help="to measure each cell of PyTorch for")
+    parser.add_argument("--folder", type=pathlib.Path, help="for data and runs, which are kept; default: a temporary folder")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures to this file")
     given = parser.parse_args()
     given.steps = given.samples // max(given.batches) + 1  # write_ours() generates the same number of samples
     training = module("compare_pytorch")
-    import torch  # imported after the arguments are parsed, because --help needs no torch
+    torch = None
+    if given.variants:
+        import torch  # imported after the arguments are parsed, because --help needs no torch
 
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {given.device}, {given.precision}; load {os.getloadavg()[0]:.2f}", file=sys.stderr)
+        if given.threads:
+            torch.set_num_threads(given.threads)
+    version, threads = (torch.__version__, torch.get_num_threads()) if torch else ("none", given.threads)
+    print(f"torch {version}, {threads} threads, {given.device}, {given.precision}; load {os.getloadavg()[0]:.2f}", file=sys.stderr)
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.nullcontext(given.folder.resolve()) if given.folder else tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
         for model in given.models:
             ours = score_ours(given, model, training, pathlib.Path(folder))
             for batch in given.batches:
-                print(f"  {model} {batch} huge_ctr: {ours[batch]:.1f} us", file=sys.stderr, flush=True)
-                rows.append({"model": model, "batch": batch, "huge_ctr": ours[batch], "pytorch": score_theirs(torch, given, model, batch, training)})
-    print("| model | batch | huge_ctr, us | PyTorch, us | variant | times as fast |\n|---|---|---|---|---|---|")
+                own = {unit: ours[unit][batch] for unit in ours}
+                print(f"  {model} {batch} huge_ctr: {own['us']:.1f} us, processor {own['processor us']:.1f} us", file=sys.stderr, flush=True)
+                rows.append({"model": model, "batch": batch, "huge_ctr": own, "pytorch": score_theirs(torch, given, model, batch, training) if torch else {}})
+    print("| model | batch | huge_ctr, us | PyTorch, us | variant | times as fast | by processor time |\n|---|---|---|---|---|---|---|")
     for row in rows:
-        name, best = min(row["pytorch"].items(), key=lambda item: item[1])
-        print(f"| {row['model']} | {row['batch']} | {row['huge_ctr']:.1f} | {best:.1f} | {name} | {best / row['huge_ctr']:.2f} |")
+        own = row["huge_ctr"]
+        name, best = min(row["pytorch"].items(), key=lambda item: item[1]["us"], default=("", dict.fromkeys(own, math.nan)))
+        by = {unit: best[unit] / own[unit] for unit in own}
+        print(f"| {row['model']} | {row['batch']} | {own['us']:.1f} | {best['us']:.1f} | {name} | {by['us']:.2f} | {by['processor us']:.2f} |")
     if given.json:
-        about = {"torch": torch.__version__, "threads": torch.get_num_threads(), "device": given.device, "precision": given.precision}
+        about = {"torch": version, "threads": threads, "device": given.device, "precision": given.precision}
         given.json.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
 
 

@@ -146,6 +146,13 @@ int main_of(int argc, char** argv) {
   score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
   score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
   score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
+  score.add_option("--change", scoring.changes, "changes of config fields, such as solver.mixed_precision=bf16");
+  score.add_option("--seconds", scoring.seconds, "to measure each batch size for").positive_number().show_default();
+  std::vector<std::string> scoring_without;
+  score.add_option("--without", scoring_without, "ways to score faster that are switched off")
+      .one_of({"few_rows", "kernel_copies", "polling", "pieces", "predictions_only", "packed_weights"});
+  score.add_option("--few-rows", scoring.few_rows, "the largest batch for the GEMM for few samples; -1: as in a Model");
+  score.add_option("--least-piece", scoring.rules.least_piece, "fewest samples of a piece of a batch").show_default();
   CommandLine store = app.add_subcommand("store",
                                          "look-ups in Redis and RocksDB, compared with the benchmark "
                                          "programs of both");
@@ -220,6 +227,9 @@ int main_of(int argc, char** argv) {
       scoring.device = device.is_cuda() ? DeviceChoice::cuda : DeviceChoice::cpu;
       scoring.threads = given.threads;
       if (given.quick) scoring.seconds = 0;
+      if (scoring.few_rows >= 0)
+        scoring.rules.forward.few_rows_f32 = scoring.rules.forward.few_rows_half = scoring.few_rows;
+      for (const std::string& way : scoring_without) bench::switch_off(scoring.rules, way);
       bench::bench_score(scoring, report);
     } else if (store.parsed()) {
       stored.threads = given.threads;

@@ -1,6 +1,7 @@
 #include "score_bench.h"
 
 #include <malloc.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "infer/config_of_model.h"
 #include "infer/sample_arrays.h"
 #include "infer/saved_model.h"
+#include "infer/served_model.h"
 #include "program/program_surroundings.h"
 #include "timing.h"
 
@@ -52,8 +54,20 @@ class LockedArrays {
   std::vector<HostBuffer> keys_;
 };
 
-double seconds_of_a_call(const Model& model, const LockedArrays& arrays, int64_t batch, double limit) {
-  const std::vector<ModelTensor> tensors = model.outputs();
+/// Processor time of this process so far, of all threads.
+double processor_seconds() {
+  struct timespec time {};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+struct CallTime {
+  double seconds, processor_seconds;
+};
+
+/// The median time of a call, and the median processor time.
+CallTime time_of_a_call(ServedModel& model, const LockedArrays& arrays, int64_t batch, double limit) {
+  const std::vector<ModelTensor>& tensors = model.outputs();
   std::vector<std::vector<float>> scores;
   std::vector<OutputView> outputs;
   for (const ModelTensor& output : tensors) {
@@ -61,18 +75,21 @@ double seconds_of_a_call(const Model& model, const LockedArrays& arrays, int64_t
     outputs.push_back({.name = output.name, .data = scores.back().data()});
   }
   const int64_t places = std::max<int64_t>(1, std::min<int64_t>(kBatchesInTurn, arrays.samples() / batch));
-  std::vector<double> times;
+  std::vector<double> times, processor_times;
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t i = 0;
-       times.size() < 20 || std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limit;
+       times.size() < 7 || std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limit;
        ++i) {
     const std::vector<InputView> inputs = arrays.views(i % places * batch);
+    const double processor_start = processor_seconds();
     const auto start = std::chrono::steady_clock::now();
     model.score(batch, inputs, outputs);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (i >= 5) times.push_back(seconds);
+    if (i < 5) continue;
+    times.push_back(seconds);
+    processor_times.push_back(processor_seconds() - processor_start);
   }
-  return median(times);
+  return {median(times), median(processor_times)};
 }
 
 /// Resident memory of this process, without unused heap memory.
@@ -100,20 +117,40 @@ double bytes_of_files(const SavedModel& model) {
 
 }  // namespace
 
+void switch_off(SessionRules& rules, const std::string& way) {
+  if (way == "few_rows")
+    rules.forward.few_rows_f32 = rules.forward.few_rows_half = 0;
+  else if (way == "kernel_copies")
+    rules.kernel_copy_bytes = 0;
+  else if (way == "polling")
+    rules.polls = false;
+  else if (way == "pieces")
+    rules.least_piece = 0;
+  else if (way == "packed_weights")
+    rules.packs_weights = false;
+  else if (way == "predictions_only")
+    rules.forward.losses = true;
+  else
+    throw Error(Kind::usage, cat("no way to score is named '", way, "'"));
+}
+
 void bench_score(const ScoreCase& one, Report& report) {
   ModelOptions options;
   options.model = one.model;
   options.config = one.config;
+  options.changes = one.changes;
   options.surroundings = program_surroundings();
   const Config config = config_of_model(options, Log::silent());
   const int64_t most = *std::ranges::max_element(one.batches);
   const SampleArrays arrays = read_sample_arrays(config, training_source(config.data), kBatchesInTurn * most);
   const double before = resident_bytes();
-  const Model model({.model = one.model,
+  ServedModel model({.model = one.model,
                      .config = one.config,
+                     .changes = one.changes,
                      .device = one.device,
                      .threads = one.threads,
-                     .surroundings = options.surroundings});
+                     .surroundings = options.surroundings},
+                    false, one.rules);
   const SavedModel saved = find_saved_model(one.model, config, options.surroundings.environment, Log::silent());
   report.add("score", "weights and tables in files", bytes_of_files(saved) / 1e6, "MB");
   report.add("score", "host memory of the model", (resident_bytes() - before) / 1e6, "MB");
@@ -122,10 +159,11 @@ void bench_score(const ScoreCase& one, Report& report) {
     if (batch > arrays.samples)
       throw Error(Kind::data,
                   cat("the training data have ", arrays.samples, " samples, fewer than a batch of ", batch));
-    const double seconds = seconds_of_a_call(model, locked, batch, one.seconds);
+    const auto [seconds, of_processor] = time_of_a_call(model, locked, batch, one.seconds);
     const std::string where = cat("batch of ", batch);
     report.add("score", where, seconds * 1e6, "us");
     report.add("score", where, static_cast<double>(batch) / seconds / 1e6, "M samples/s");
+    report.add("score", where, of_processor * 1e6, "processor us");
   }
 }
 

@@ -7,20 +7,28 @@
 
 #include "bench_report.h"
 #include "hctr/model.h"
+#include "infer/session_rules.h"
 
 namespace hctr::bench {
 
 struct ScoreCase {
-  std::string model;   ///< as LoadOptions::model
-  std::string config;  ///< empty: the config saved with the model
+  std::string model;                 ///< as LoadOptions::model
+  std::string config;                ///< empty: the config saved with the model
+  std::vector<std::string> changes;  ///< as LoadOptions::changes
   std::vector<int64_t> batches = {1, 64, 4096, 65536};
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 1;
-  double seconds = 1;  ///< measuring time per batch size
+  double seconds = 1;     ///< measuring time per batch size
+  int64_t few_rows = -1;  ///< the largest batch for the GEMM for few samples; -1: as in `rules`
+  SessionRules rules{};
 };
 
-/// Reports for each batch size the median time of Model::score() on samples of the training data, and the samples per
-/// second. Errors: those of Model and of reading.
+/// Switches off one way to score faster: few_rows, kernel_copies, polling, pieces or predictions_only on a GPU, or
+/// packed_weights on a CPU. Errors: Error(usage) for another word.
+void switch_off(SessionRules&, const std::string& way);
+
+/// Reports for each batch size the median time of Model::score() on samples of the training data, the samples per
+/// second, and the processor time of all threads for a call. Errors: those of Model and of reading.
 void bench_score(const ScoreCase&, Report&);
 
 }  // namespace hctr::bench

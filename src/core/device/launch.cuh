@@ -17,6 +17,7 @@
 #include "core/device/cuda_check.cuh"
 #include "core/device/cuda_runtime_calls.h"
 #include "core/device/lockstep.h"
+#include "core/device/scoring_scope.h"
 
 namespace hctr::cuda {
 
@@ -38,6 +39,12 @@ __device__ inline void start_early() {
 /// Sets Grid::early, for a kernel that begins with start_early().
 inline Grid early(Grid grid) {
   grid.early = true;
+  return grid;
+}
+
+/// Sets Grid::early for scoring. In training, such a kernel would wait on multiprocessors that other streams need.
+inline Grid early_in_scoring(Grid grid) {
+  grid.early = ScoringScope::rules() != nullptr;
   return grid;
 }
 

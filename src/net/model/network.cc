@@ -5,6 +5,7 @@
 
 #include "core/base/expect.h"
 #include "core/device/profiler.h"
+#include "core/device/scoring_scope.h"
 #include "net/graph/layer_bytes.h"
 #include "net/graph/layer_part.h"
 #include "net/graph/node_tensors.h"
@@ -137,7 +138,8 @@ void Network::forward(Context& ctx, const Binding& binding) const {
 }
 
 void Network::sum_losses(Context& ctx) const {
-  if (!total_) return;
+  const ScoringRules* const rules = ScoringScope::rules();
+  if (!total_ || (rules && !rules->losses)) return;
   const ProfiledPart part(ctx, "forward", "loss", "sum of losses");
   ops::fill(ctx, 0, loss());
   for (size_t l = 0; l < graph_.losses.size(); ++l)

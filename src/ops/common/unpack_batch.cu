@@ -84,8 +84,10 @@ __device__ void pad_rows(const PaddedRows& rows, int64_t thread, int64_t threads
   }
 }
 
-template <class T>
+/// kEarly: launched with Grid::early.
+template <class T, bool kEarly>
 __global__ void unpack_batch_kernel(UnpackInputs inputs, PaddedRows rows, const std::byte* batch, int32_t samples) {
+  if constexpr (kEarly) hctr::cuda::start_early();
   const int jobs = inputs.count + (rows.to.size(0) > 0), job = static_cast<int>(blockIdx.x) % jobs;
   const int64_t thread = int64_t{blockIdx.x / jobs} * kUnpackThreads + threadIdx.x,
                 threads = int64_t{gridDim.x / jobs} * kUnpackThreads;
@@ -135,7 +137,10 @@ void cuda::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Un
     if (jobs == 0) return;
     const Grid each = grid_for(most, kUnpackThreads, std::max<int64_t>(1, hctr::cuda::blocks_of_device(8) / jobs));
     dispatch_float(dense ? dense->rows.dtype() : DType::f32, [&]<class T>() {
-      launch(ctx, "unpack_batch", Grid{each.blocks * jobs, kUnpackThreads}, unpack_batch_kernel<T>, some, rows, batch,
+      // in training, waiting blocks would occupy multiprocessors that other streams need
+      const bool starts_early = ScoringScope::rules() != nullptr;
+      launch(ctx, "unpack_batch", Grid{each.blocks * jobs, kUnpackThreads, 0, starts_early},
+             starts_early ? unpack_batch_kernel<T, true> : unpack_batch_kernel<T, false>, some, rows, batch,
              static_cast<int32_t>(samples));
     });
     rows = {};

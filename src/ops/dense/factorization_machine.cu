@@ -64,6 +64,7 @@ template <class T>
 __global__ void __launch_bounds__(kFmThreads)
     factorization_machine_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights, FmShape shape,
                                  FmPacks packs, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
+  cuda::start_early();
   extern __shared__ uint4 fm_samples[];
   const int slots = shape.slots, dim = shape.dim, width = shape.slot_width(), of_slots = shape.of_slots();
   const int others = static_cast<int>(cuda::staged_width<T>(shape.others()));
@@ -261,15 +262,16 @@ void cuda::factorization_machine(Context& ctx, Tensor x, Tensor vectors, Tensor 
     const View<T, 2> to = y.view<T, 2>();
     if constexpr (sizeof(T) == 2)
       if (takes_words(shape) && is_words(x) && takes_packs<2>(others) && takes_packs<2>(to))
-        return launch(ctx, "factorization_machine", fm_warps_grid<uint32_t>(y.rows(), shape.of_slots() / 2 + 1),
+        return launch(ctx, "factorization_machine",
+                      early_in_scoring(fm_warps_grid<uint32_t>(y.rows(), shape.of_slots() / 2 + 1)),
                       factorization_machine_words_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(),
                       shape, to, second.view<T, 2>(), first.view<T, 2>());
     if (takes_lanes(shape) && x.dense())
-      return launch(ctx, "factorization_machine", fm_warps_grid<T>(y.rows(), 0), factorization_machine_lanes_kernel<T>,
-                    x.view<const T, 2>(), others, weights.view<const T, 2>(), shape, to, second.view<T, 2>(),
-                    first.view<T, 2>());
+      return launch(ctx, "factorization_machine", early_in_scoring(fm_warps_grid<T>(y.rows(), 0)),
+                    factorization_machine_lanes_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(),
+                    shape, to, second.view<T, 2>(), first.view<T, 2>());
     launch(ctx, "factorization_machine",
-           fm_grid<T>(y.rows(), shape.of_slots() + staged_width<T>(shape.others()), dim + 1),
+           early_in_scoring(fm_grid<T>(y.rows(), shape.of_slots() + staged_width<T>(shape.others()), dim + 1)),
            factorization_machine_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(), shape,
            FmPacks{one_block(x), takes_packs<V>(others), takes_packs<V>(to), false}, to, second.view<T, 2>(),
            first.view<T, 2>());

@@ -17,6 +17,7 @@ template <class T>
 __global__ void __launch_bounds__(kFmWarpThreads)
     factorization_machine_lanes_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
                                        FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
+  cuda::start_early();
   const FmWarp<1> warp(shape);
   const int slot_columns = shape.slots * shape.dim, first_element = warp.first_element(shape);
   const int64_t b = cuda::thread_index() / 32;

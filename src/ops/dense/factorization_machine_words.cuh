@@ -30,6 +30,7 @@ template <class T>
 __global__ void __launch_bounds__(kFmWarpThreads)
     factorization_machine_words_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
                                        FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
+  cuda::start_early();
   constexpr int kOthers = 4;  // words of the vectors outside the slots, loaded together with words of the slots
   extern __shared__ uint32_t fm_words[];
   const FmWarp<2> warp(shape);

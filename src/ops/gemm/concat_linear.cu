@@ -68,6 +68,7 @@ __device__ void add_products(const ConcatPart<T>& part, int64_t first, int lane,
 template <class T>
 __global__ void __launch_bounds__(256, 3)
     concat_linear_kernel(const __grid_constant__ ConcatParts<T> parts, const T* bias, View<T, 2> y) {
+  cuda::start_early();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t rows = y.size(0), warps = cuda::thread_count() / 32;
   for (int64_t first = cuda::thread_index() / 32 * kConcatLinearRows; first < rows;
@@ -254,7 +255,8 @@ void cuda::concat_linear(Context& ctx, const std::vector<Tensor>& x, Tensor w, s
       parts.at[parts.count++] = {view, of_part, step, takes_packs<V>(view), vector_takes_packs<V>(of_part, step)};
       of_part += part.dim(1) * step;
     }
-    launch(ctx, "concat_linear", grid_for((y.rows() + kConcatLinearRows - 1) / kConcatLinearRows * 32),
+    launch(ctx, "concat_linear",
+           early_in_scoring(grid_for((y.rows() + kConcatLinearRows - 1) / kConcatLinearRows * 32)),
            concat_linear_kernel<T>, parts, bias ? bias->data<const T>() : nullptr, y.view<T, 2>());
   });
 }

@@ -8,12 +8,13 @@
 namespace hctr::ops {
 
 /// Operands of a block. a [rows, depth]: element (i, k) at a[i * a_row + k * a_column]. b [depth, columns] and c [rows,
-/// columns]: rows are b_row and c_row elements apart.
+/// columns]: rows are b_row and c_row elements apart. b consists of panels of FusedLanes::columns columns, b_panel
+/// elements apart; in an ordinary matrix, b_panel is that number of columns.
 struct LaneOperands {
   const float* a;
   int64_t a_row, a_column;
   const float* b;
-  int64_t b_row, depth;
+  int64_t b_row, b_panel, depth;
   float* c;
   int64_t c_row;
   bool first;  ///< true: c = a b; false: c += a b
@@ -24,10 +25,12 @@ struct LaneOperands {
 struct FusedLanes {
   int64_t rows, columns;  ///< size of the largest block; every block has `columns` columns
   void (*add_products)(const LaneOperands&, int64_t rows);
-  /// Width of a wide block with one row. Wide blocks of two and four rows have a half and a quarter of this width, so
-  /// that b is read in long segments.
+  /// Width of the widest block with one row. Wide blocks of two and four rows have a half and a quarter of this width,
+  /// so that b is read in long segments, and that there are enough sums to add in parallel.
   int64_t wide_columns;
-  void (*add_wide)(const LaneOperands&, int64_t rows);
+  /// A block of 1, 2 or 4 rows and `columns` columns: a half or a quarter of wide_columns, or all of them, so that rows
+  /// * columns is at most wide_columns.
+  void (*add_wide)(const LaneOperands&, int64_t rows, int64_t columns);
 
   /// Rows of the next block if `left` rows remain: `rows`, or a smaller power of two.
   int64_t rows_of_block(int64_t left) const { return left >= rows ? rows : power_of_two(left); }

@@ -48,6 +48,20 @@ __device__ inline void mbarrier_wait(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
+// ---- clusters of blocks
+
+/// All threads of a block: arrives at the barrier of the cluster. Earlier stores are visible after wait_for_cluster().
+__device__ inline void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+/// All threads of a block: waits until all threads of the cluster have arrived.
+__device__ inline void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+/// Stores `value` at the address that `at` has in the shared memory of another block of the cluster.
+__device__ inline void store_in_block(const float* at, int block, float value) {
+  uint32_t address = 0;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(at)), "r"(block));
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+
 /// Synchronizes `threads` threads at the named barrier `barrier`, a number from 1 to 15.
 __device__ inline void bar_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");

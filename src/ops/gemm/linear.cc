@@ -7,12 +7,14 @@
 
 #include "core/device/cuda_runtime_calls.h"
 #include "core/device/profiler.h"
+#include "core/device/scoring_scope.h"
 #include "ops/common/activation_rules.h"
 #include "ops/common/copy.h"
 #include "ops/common/element_loops.h"
 #include "ops/common/fill.h"
 #include "ops/gemm/blas.h"
 #include "ops/gemm/ordered_product.h"
+#include "ops/gemm/packed_weights.h"
 #include "ops/gemm/product_parts.h"
 #include "ops/gemm/transposed_weights.h"
 
@@ -185,6 +187,12 @@ void run_gemm(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
   const int64_t addend_stride = addend && addend->rank() == 2 ? addend->row_stride() : 0;
   if (ctx.ordered_products() && a.dtype() == DType::f32) {
     const Operand<float> left(a, of_a), right(b, of_b);
+    const ScoringRules* const rules = ScoringScope::rules();
+    const PackedWeights* const packed = rules && of_b == Transpose::no ? rules->packed : nullptr;
+    if (const auto panels = packed ? packed->find(b) : std::nullopt)
+      return packed_product(ctx.threads(), {left.data, left.row, left.column}, *panels,
+                            {addend ? addend->data<const float>() : nullptr, addend_stride, relu}, c.data<float>(),
+                            c.row_stride(), rows, columns, depth);
     return ordered_product(ctx.threads(), {left.data, left.row, left.column}, {right.data, right.row, right.column},
                            {addend ? addend->data<const float>() : nullptr, addend_stride, relu}, c.data<float>(),
                            c.row_stride(), rows, columns, depth);

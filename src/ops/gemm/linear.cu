@@ -10,6 +10,7 @@
 #include "ops/common/add.h"
 #include "ops/gemm/blas_proposals.cuh"
 #include "ops/gemm/f32_product.h"
+#include "ops/gemm/few_rows.h"
 #include "ops/gemm/fused_product.h"
 #include "ops/gemm/linear_dropout.h"
 #include "ops/gemm/one_column.cuh"
@@ -283,6 +284,7 @@ void cuda::add_product_stream(Context& ctx) {
 
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu,
                   std::optional<Tensor> transposed) {
+  if (hopper::takes_few_rows(x, w, y)) return hopper::few_rows_linear(ctx, x, w, bias, relu, y);
   const auto transpose = [&] { return transposed ? *transposed : transposed_weights(ctx, w); };
   if (relu && takes_linear_relu(ctx, x, w, transposed, y))
     return hopper::linear_relu(ctx, x, y.dtype() == DType::f32 ? transpose() : w, bias, y);

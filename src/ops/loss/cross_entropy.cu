@@ -5,6 +5,7 @@
 #include "ops/loss/cross_entropy.h"
 
 #include "core/device/cuda_libraries.cuh"
+#include "core/device/scoring_scope.h"
 #include "ops/common/element_loops.cuh"
 #include "ops/common/reduce.cuh"
 #include "ops/loss/cross_entropy_rules.h"
@@ -108,10 +109,24 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
   }
 }
 
+/// Writes the probabilities alone.
+template <class Terms>
+__global__ void probabilities_kernel(const __grid_constant__ Terms terms, View<float, 2> probability) {
+  cuda::start_early();
+  const int64_t rows = probability.size(0), per_row = terms.per_row();
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+    const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
+    probability.row(at.row)[at.column] = terms(at.row, at.column).probability();
+  }
+}
+
 template <class Terms, class Gradients = NoGradients>
 void launch_forward(Context& ctx, const char* name, const Terms& terms, double factor, bool adds, const Tensor& loss,
                     const Tensor& probability, const Gradients& gradients = {}) {
   const View<float, 2> of_rows = probability.matrix<float>();
+  if (const ScoringRules* const rules = ScoringScope::rules(); rules && !rules->losses)
+    return cuda::launch(ctx, name, cuda::early(cuda::grid_for(probability.rows() * terms.per_row())),
+                        probabilities_kernel<Terms>, terms, of_rows);
   const int64_t count = (probability.rows() * terms.per_row() + kPartTerms - 1) / kPartTerms;
   const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // only for kernels on the compute stream
   const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;

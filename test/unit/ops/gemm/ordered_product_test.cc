@@ -8,6 +8,7 @@
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "ops/gemm/fused_lanes.h"
+#include "ops/gemm/packed_weights.h"
 
 namespace hctr::ops {
 namespace {
@@ -37,7 +38,7 @@ std::vector<float> in_order(const std::vector<float>& a, const std::vector<float
 TEST(OrderedProduct, HasTheBitsOfAChainInTheOrderOfTheDepth) {
   ThreadPool one(1), three(3);
   for (const int64_t rows : {1, 2, 7, 13, 96, 101})
-    for (const int64_t columns : {1, 15, 16, 33, 70, 300})
+    for (const int64_t columns : {1, 15, 16, 33, 70, 300, 520})
       for (const int64_t depth : {1, 7, 400}) {
         SCOPED_TRACE(testing::Message() << rows << " x " << columns << " x " << depth);
         const auto a = numbers(rows * depth, 1), b = numbers(depth * columns, 2), bias = numbers(columns, 3);
@@ -49,6 +50,48 @@ TEST(OrderedProduct, HasTheBitsOfAChainInTheOrderOfTheDepth) {
           ASSERT_EQ(c, expected);
         }
       }
+}
+
+TEST(OrderedProduct, OfPackedColumnsHasTheSameBits) {
+  ThreadPool one(1), three(3);
+  for (const int64_t rows : {1, 2, 4, 7, 13, 101})
+    for (const int64_t columns : {32, 33, 70, 256, 460})
+      for (const int64_t depth : {1, 400, 1300}) {
+        SCOPED_TRACE(testing::Message() << rows << " x " << columns << " x " << depth);
+        const auto a = numbers(rows * depth, 1), b = numbers(depth * columns, 2), bias = numbers(columns, 3);
+        std::vector<float> panels(static_cast<size_t>(packed_elements(depth, columns)), NAN);
+        pack_columns({b.data(), columns, 1}, depth, columns, panels.data());
+        for (const bool relu : {false, true}) {
+          std::vector<float> expected(static_cast<size_t>(rows * columns));
+          ordered_product(one, {a.data(), depth, 1}, {b.data(), columns, 1}, {bias.data(), 0, relu}, expected.data(),
+                          columns, rows, columns, depth);
+          for (ThreadPool* threads : {&one, &three}) {
+            std::vector<float> c(static_cast<size_t>(rows * columns), NAN);
+            packed_product(*threads, {a.data(), depth, 1}, {panels.data(), depth, packed_width()},
+                           {bias.data(), 0, relu}, c.data(), columns, rows, columns, depth);
+            ASSERT_EQ(c, expected);
+          }
+        }
+      }
+}
+
+TEST(PackedWeights, FindsExactlyTheMatricesThatWereAdded) {
+  const auto values = numbers(64 * 40, 6);
+  const auto matrix = [&](int64_t depth, int64_t columns, DType dtype = DType::f32) {
+    return Tensor(const_cast<float*>(values.data()), TensorSpec(dtype, {depth, columns}), {});
+  };
+  PackedWeights packed;
+  packed.add(matrix(64, 1));
+  packed.add(matrix(10, 40, DType::f16));
+  EXPECT_EQ(packed.bytes(), 0u);
+  packed.add(matrix(64, 40));
+  packed.add(matrix(64, 40));
+  EXPECT_EQ(packed.bytes(), static_cast<size_t>(packed_elements(64, 40)) * sizeof(float));
+  ASSERT_TRUE(packed.find(matrix(64, 40)));
+  EXPECT_EQ(packed.find(matrix(64, 40))->depth, 64);
+  EXPECT_EQ(packed.find(matrix(64, 40))->data[packed_width()], values[40]);
+  EXPECT_FALSE(packed.find(matrix(32, 40)));
+  EXPECT_FALSE(packed.find(matrix(40, 64)));
 }
 
 TEST(OrderedProduct, ReadsTransposedOperandsAndRowsApart) {

@@ -1,0 +1,25 @@
+// How sessions score. Scores do not depend on these rules, except for the order of sums in GEMMs of other sizes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/device/scoring_scope.h"
+
+namespace hctr {
+
+struct SessionRules {
+  ScoringRules forward{};
+  /// A kernel copies the inputs and the scores of a batch of up to this many bytes. 0: copy engines copy every batch.
+  size_t kernel_copy_bytes = size_t{1} << 16;
+  /// Whether the host polls a word that the last kernel writes, instead of synchronizing with the stream.
+  bool polls = true;
+  /// Batches with at least twice this many samples are scored in pieces of at least this size. While one piece is
+  /// computed, the next one is packed and uploaded. 0: batches are not divided.
+  int64_t least_piece = 8192;
+  bool packs_weights = true;   ///< on a CPU: copies f32 weights to the layout of the GEMM when the model is loaded
+  bool pieces_on_cpu = false;  ///< divides batches on a CPU, too, where this saves no time: for tests
+  static constexpr int64_t kMostPieces = 4;  ///< of a batch with a power of two of samples
+};
+
+}  // namespace hctr
