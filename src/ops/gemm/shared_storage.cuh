@@ -26,9 +26,9 @@ constexpr size_t shared_bytes() {
 template <class Storage>
 __device__ inline Storage& shared_storage() {
   extern __shared__ std::byte dynamic_shared_memory[];
-  const uint32_t misaligned = shared_address(dynamic_shared_memory) % kBoxAlignment;
-  std::byte* const aligned = dynamic_shared_memory + (misaligned ? kBoxAlignment - misaligned : 0);
-  return *reinterpret_cast<Storage*>(aligned);
+  uint32_t at = (shared_address(dynamic_shared_memory) + kBoxAlignment - 1) / kBoxAlignment * kBoxAlignment;
+  asm("" : "+r"(at));  // prevents the compiler from computing the address again for each access
+  return *static_cast<Storage*>(__cvta_shared_to_generic(at));
 }
 
 }  // namespace hctr::ops::hopper

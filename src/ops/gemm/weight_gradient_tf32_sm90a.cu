@@ -259,8 +259,9 @@ __device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
 __device__ inline void multiply_pieces(const Tf32WeightProducts& p, Tf32Storage& shared) {
   TilePieces pieces = p.pieces();
   const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;
-  const uint32_t rows =
+  uint32_t rows =
       shared_address(shared.stages) + threadIdx.x / 32 * Tf32Tiles::kBoxBytes + 2 * j * 128 + (eight ^ 2 * j) * 16;
+  asm("" : "+r"(rows));  // prevents the compiler from computing the address again in each step
   Tf32State at;
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
@@ -279,9 +280,7 @@ __device__ inline void multiply_pieces(const Tf32WeightProducts& p, Tf32Storage&
 
 __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
     weight_gradient_tf32_kernel(const __grid_constant__ Tf32WeightProducts p) {
-  Tf32Storage* storage = &shared_storage<Tf32Storage>();
-  asm("" : "+l"(storage));  // prevents the compiler from recomputing the address in each step
-  Tf32Storage& shared = *storage;
+  auto& shared = shared_storage<Tf32Storage>();
   shared.init_barriers();
 
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
