@@ -293,5 +293,36 @@ TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   EXPECT_EQ(call("RepositoryModelLoad", "").status, 3);
 }
 
+TEST_F(ServedScores, CanBeMeasuredByHttpGrpcAndSharedMemory) {
+  if (kSanitized) GTEST_SKIP() << "builds with sanitizers have no bench";
+  train(config_, {"[0]"}, "one");
+  serve::ServeOptions options = options_for({"ctr=one-run"});
+  options.shared_memory = true;
+  const serve::Service service(options);
+  const auto measure = [&](int port, std::vector<std::string> more) {
+    std::vector<std::string> words = {"serve",     "ctr",         "--address", cat("127.0.0.1:", port),
+                                      "--clients", "2",           "--samples", "3",
+                                      "--device",  "cpu",         "--quick",   "--alpha",
+                                      "1.1",       "--slot-keys", "100"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("bench", words, folder_.path());
+  };
+  std::vector<std::pair<std::string, Outcome>> outcomes = {
+      {"HTTP, 3 samples", measure(service.http_port(), {})},
+      {"shared memory, 3 samples", measure(service.http_port(), {"--shared-memory"})}};
+  if (serve::why_no_grpc().empty() && service.grpc_port() > 0)
+    outcomes.emplace_back("gRPC, 3 samples", measure(service.grpc_port(), {"--grpc"}));
+  for (const auto& [name, outcome] : outcomes) {
+    EXPECT_EQ(outcome.exit_code, 0) << name << outcome.err;
+    EXPECT_NE(outcome.out.find(name), std::string::npos) << outcome.out;
+  }
+  HttpClient client(service.http_port());
+  EXPECT_EQ(client.get("/v2/systemsharedmemory/status").body, "[]") << "the region is unregistered";
+  const Json stats = Json::parse(client.get("/v2/models/ctr/stats").body, "stats");
+  const Json& model = (*stats.find("model_stats")->array())[0];
+  EXPECT_GE(*model.find("inference_count")->integer(), 3 * std::ssize(outcomes));
+  EXPECT_EQ(*model.find("inference_stats")->find("fail")->find("count")->integer(), 0);
+}
+
 }  // namespace
 }  // namespace hctr::test
