@@ -1,5 +1,7 @@
 #include "app/serve_command.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <thread>
 
@@ -62,7 +64,7 @@ ServeCommand::ServeCommand(CommandLine& app) {
       .show_default();
   app.add_option("--store", store_,
                  "A store.json or ps.json: models whose names the store contains read their tables from the store, "
-                 "including its updates while the service runs; needs the CPU")
+                 "including its updates while the service runs")
       .type_name("FILE");
   app.add_flag("--verify", verify_,
                "Send the evaluation samples of each model's config to the service, compare the answers with the "
@@ -86,6 +88,14 @@ int verify_models(const serve::Service& service) {
     if (parity.different > 0) code = exit_code(Kind::data);
   }
   return code;
+}
+
+/// Each connection takes a file descriptor, and the default soft limit of 1,024 is the default of --max-connections.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace
@@ -127,6 +137,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.surroundings = with.surroundings;
   const std::atomic<int>& stop = catch_stop_signals("Answering the remaining requests");
   const Log log(options.surroundings.log);
+  raise_descriptor_limit();
   serve::Service service(options);
   if (verify_) return verify_models(service);
   log.info("ready");

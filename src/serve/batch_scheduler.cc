@@ -9,6 +9,13 @@
 #include "serve/key_look_up.h"
 
 namespace hctr::serve {
+namespace {
+
+// Requests that submit() may score itself: a thread of a front end that is busy for longer delays other clients.
+constexpr int64_t kQuickNs = 50'000;
+constexpr int64_t kQuickBytes = 1024;
+
+}  // namespace
 
 BatchScheduler::BatchScheduler(ServedModel& model, const RequestSamples& reader, const ModelOutputs& outputs,
                                ModelStatistics& statistics, UnseenKeys& unseen, const ScheduleOptions& options)
@@ -41,8 +48,12 @@ void BatchScheduler::submit(InferRequest request, Answer answer) {
       job->request.deadline = job->request.arrived + options_.timeout;
     int64_t priority = count_parameter(job->request.parameters, "priority").value_or(0);
     if (priority < 1 || priority > options_.priority_levels) priority = options_.default_priority;
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (ends_) throw Refusal(Code::unavailable, "the model is being unloaded");
+    if (starts_in_caller(job->request)) {
+      lock.unlock();
+      return serve_in_caller(std::move(job));
+    }
     if (waiting_ >= options_.most_queued)
       throw Refusal(Code::unavailable, cat("model '", job->request.model, "' has ", waiting_,
                                            " waiting requests, the maximum of its queue: retry later"));
@@ -52,6 +63,42 @@ void BatchScheduler::submit(InferRequest request, Answer answer) {
     return fail(*job, status_of_current_exception());
   }
   filled_.notify_one();
+}
+
+bool BatchScheduler::starts_in_caller(const InferRequest& request) {
+  if (!options_.in_caller || waiting_ > 0 || running_ >= options_.instances || options_.delay.count() > 0 ||
+      alone_ns_ > kQuickNs)
+    return false;
+  int64_t bytes = 0;
+  for (const NamedTensor& input : request.inputs) bytes += std::ssize(input.data);
+  if (bytes > kQuickBytes) return false;
+  ++running_;
+  return true;
+}
+
+void BatchScheduler::serve_in_caller(std::unique_ptr<Job> job) {
+  job->taken = Clock::now();
+  if (prepare(*job)) {
+    Jobs one;
+    one.push_back(std::move(job));
+    score(one);
+  }
+  end_batch();
+}
+
+void BatchScheduler::end_batch() {
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    more = waiting_ > 0;
+  }
+  if (more) filled_.notify_one();
+}
+
+void BatchScheduler::count_time_alone(Clock::duration time) {
+  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+  alone_ns_ = alone_ns_ - alone_ns_ / 8 + std::min(ns, kMostAlone) / 8;
 }
 
 std::unique_ptr<BatchScheduler::Job> BatchScheduler::pop() {
@@ -68,8 +115,10 @@ std::unique_ptr<BatchScheduler::Job> BatchScheduler::pop() {
 
 std::unique_ptr<BatchScheduler::Job> BatchScheduler::take_first() {
   std::unique_lock lock(mutex_);
-  filled_.wait(lock, [&] { return ends_ || waiting_ > 0; });
-  return pop();
+  filled_.wait(lock, [&] { return ends_ || (waiting_ > 0 && running_ < options_.instances); });
+  std::unique_ptr<Job> first = pop();
+  if (first) ++running_;
+  return first;
 }
 
 std::unique_ptr<BatchScheduler::Job> BatchScheduler::take_more(int64_t samples, Clock::time_point until) {
@@ -180,6 +229,7 @@ void BatchScheduler::serve_batches() {
       ready = prepare(*next);
     }
     if (!batch.empty()) score(batch);
+    if (!left_over) end_batch();
   }
 }
 
@@ -201,6 +251,12 @@ void BatchScheduler::score(Jobs& jobs) {
     joined = Clock::now();
     results.emplace(model_, all, wanted);
     scored = Clock::now();
+    if (jobs.size() == 1) count_time_alone(scored - joined);
+  } catch (const Error& error) {
+    if (error.kind() != Kind::io) return score_alone(jobs, status_of_current_exception());
+    // A store does not answer. Scoring each request alone would wait for it again.
+    for (const std::unique_ptr<Job>& job : jobs) fail(*job, {Code::unavailable, error.what()});
+    return;
   } catch (...) {
     return score_alone(jobs, status_of_current_exception());
   }

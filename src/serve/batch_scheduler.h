@@ -1,6 +1,7 @@
 // Batches requests for one version of a model, and scores the batches.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -27,6 +28,9 @@ struct ScheduleOptions {
   std::chrono::microseconds delay{0};   ///< how long an incomplete batch waits for more requests
   std::chrono::microseconds timeout{};  ///< timeout of requests that set none; 0: unlimited
   int64_t priority_levels = 3, default_priority = 2;  ///< level 1 is served first
+  /// Whether submit() may score small requests itself, if nothing waits and the model takes microseconds. This saves
+  /// the switch to another thread, which takes longer than such a model. Requires a model that never blocks.
+  bool in_caller = false;
 };
 
 /// The scores of a request do not depend on the other requests in its batch; on a CPU not even in a single bit.
@@ -41,8 +45,8 @@ class BatchScheduler {
   BatchScheduler(const BatchScheduler&) = delete;
   BatchScheduler& operator=(const BatchScheduler&) = delete;
 
-  /// Queues a request, or answers it immediately with an error if the queue is full. `answer` is called by this or
-  /// another thread.
+  /// Queues a request, or answers it immediately: with an error if the queue is full, or with scores (in_caller).
+  /// `answer` is called by this or another thread.
   void submit(InferRequest, Answer);
   int64_t waiting() const;
 
@@ -56,6 +60,12 @@ class BatchScheduler {
   };
   using Jobs = std::vector<std::unique_ptr<Job>>;
   void serve_batches();
+  /// Whether the caller of submit() scores this request; it then occupies an instance. Called with the lock held.
+  bool starts_in_caller(const InferRequest&);
+  void serve_in_caller(std::unique_ptr<Job>);
+  /// Frees an instance.
+  void end_batch();
+  void count_time_alone(Clock::duration);
   std::unique_ptr<Job> take_first();
   /// Takes the next request for a batch that already has `samples` samples. Waits until the time `until`.
   std::unique_ptr<Job> take_more(int64_t samples, Clock::time_point until);
@@ -82,6 +92,8 @@ class BatchScheduler {
   void respond(Job&, InferResponse response, Clock::time_point output_begin, StageTimes times, int64_t samples);
   void fail(Job&, Status);
 
+  static constexpr int64_t kMostAlone = 200'000;  // longer times count as this time, in ns
+
   ServedModel& model_;
   const RequestSamples& reader_;
   const ModelOutputs& outputs_;
@@ -92,6 +104,8 @@ class BatchScheduler {
   std::condition_variable filled_;
   std::map<int64_t, std::deque<std::unique_ptr<Job>>> queues_;  // by priority
   int64_t waiting_ = 0;
+  int running_ = 0;                            // batches, at most one for each instance
+  std::atomic<int64_t> alone_ns_{kMostAlone};  // moving average of the time to score one request
   bool ends_ = false;
   std::vector<std::thread> threads_;
 };

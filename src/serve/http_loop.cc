@@ -4,10 +4,13 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "core/base/expect.h"
@@ -28,6 +31,16 @@ void watch_socket(int poll, int operation, int socket, uint32_t events, uint64_t
   (void)::epoll_ctl(poll, operation, socket, &event);
 }
 
+/// Connections whose descriptor is not below this number are refused. The remaining descriptors are for files and gRPC,
+/// whose server stops to accept connections for good after an accept() without a free descriptor.
+int most_descriptor() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > std::numeric_limits<int>::max())
+    return std::numeric_limits<int>::max();
+  const auto most = static_cast<int>(limit.rlim_cur);
+  return most - std::min(most / 4, 256);
+}
+
 void wake_up(int descriptor) {
   const uint64_t one = 1;
   (void)!::write(descriptor, &one, sizeof one);
@@ -35,9 +48,12 @@ void wake_up(int descriptor) {
 
 }  // namespace
 
-HttpLoop::HttpLoop(int listener, const HttpLimits& limits, HttpHandler handler,
-                   std::shared_ptr<std::atomic<int64_t>> connections)
-    : listener_(listener), limits_(limits), handler_(std::move(handler)), connections_(std::move(connections)) {
+HttpLoop::HttpLoop(int listener, const HttpLimits& limits, HttpHandler handler, std::shared_ptr<HttpTotals> totals)
+    : listener_(listener),
+      most_descriptor_(most_descriptor()),
+      limits_(limits),
+      handler_(std::move(handler)),
+      totals_(std::move(totals)) {
   poll_ = ::epoll_create1(EPOLL_CLOEXEC);
   mailbox_->wake = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (poll_ < 0 || mailbox_->wake < 0) {
@@ -99,12 +115,15 @@ void HttpLoop::accept_all() {
     }
     const int yes = 1;
     (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (connections_->fetch_add(1) >= limits_.connections) {
-      const std::string refusal =
-          http_text(http_error(503, cat("the service has ", limits_.connections, " connections, its maximum")), false);
+    const bool full = totals_->connections.fetch_add(1) >= limits_.connections;
+    if (full || socket >= most_descriptor_) {
+      const std::string refusal = http_text(
+          http_error(503, full ? cat("the service has ", limits_.connections, " connections, its maximum")
+                               : std::string("the service has no more file descriptors: raise the limit (ulimit -n)")),
+          false);
       (void)::send(socket, refusal.data(), refusal.size(), MSG_NOSIGNAL);
       ::close(socket);
-      connections_->fetch_sub(1);
+      totals_->connections.fetch_sub(1);
       continue;
     }
     ++own_connections_;
@@ -123,7 +142,7 @@ bool HttpLoop::serve(uint64_t id, uint32_t events) {
   Connection& connection = *found->second;
   if (events & (EPOLLERR | EPOLLHUP)) return false;
   if (events & EPOLLOUT && !flush(connection)) return false;
-  if (events & (EPOLLIN | EPOLLRDHUP) && !connection.busy) receive(connection);
+  if (events & (EPOLLIN | EPOLLRDHUP) && !connection.busy && connection.output.empty()) receive(connection);
   const bool stays = advance(id, connection);
   if (stays) watch(id, connection);
   return stays;
@@ -136,13 +155,21 @@ void HttpLoop::receive(Connection& connection) {
   if (count > 0) {
     if (!connection.parser.begun() && connection.input.empty()) connection.since = now();
     connection.input.append(bytes, static_cast<size_t>(count));
+    count_bytes(connection, connection.counted + count);
   } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
     connection.saw_end = true;
   }
 }
 
+void HttpLoop::count_bytes(Connection& connection, int64_t bytes) {
+  totals_->bytes.fetch_add(bytes - connection.counted);
+  connection.counted = bytes;
+}
+
 bool HttpLoop::advance(uint64_t id, Connection& connection) {
-  while (!connection.busy && !connection.closes) {
+  // The next request waits until the client has read the previous answer. Answers to a client that sends and never
+  // reads would otherwise fill the memory.
+  while (!connection.busy && !connection.closes && connection.output.empty()) {
     if (!connection.input.empty()) {
       const size_t taken = connection.parser.feed(connection.input);
       connection.input.erase(0, taken);
@@ -150,6 +177,12 @@ bool HttpLoop::advance(uint64_t id, Connection& connection) {
     if (connection.parser.refused() != 0) {
       connection.closes = true;
       return answer(connection, http_error(connection.parser.refused(), connection.parser.why()));
+    }
+    if (connection.counted > HttpLimits::kSmallRequest && totals_->bytes > limits_.total_bytes()) {
+      connection.closes = true;
+      return answer(connection, http_error(503,
+                                           "the requests of all clients take too much memory: retry later, or start "
+                                           "the service with a larger --max-body"));
     }
     if (connection.parser.takes_continue()) {
       connection.output += "HTTP/1.1 100 Continue\r\n\r\n";
@@ -173,6 +206,7 @@ bool HttpLoop::answer(Connection& connection, const HttpResponse& response) {
   const bool keeps = connection.keep_alive && !connection.closes && !drains_;
   connection.closes = !keeps;
   connection.busy = false;
+  count_bytes(connection, std::ssize(connection.input));
   connection.output += http_text(response, keeps);
   connection.since = now();
   return flush(connection);
@@ -220,7 +254,7 @@ void HttpLoop::deliver_answers() {
 }
 
 void HttpLoop::watch(uint64_t id, Connection& connection) {
-  const bool reads = !connection.busy && !connection.closes && !connection.saw_end;
+  const bool reads = !connection.busy && !connection.closes && !connection.saw_end && connection.output.empty();
   const uint32_t wanted = (reads ? static_cast<uint32_t>(EPOLLIN | EPOLLRDHUP) : 0u) |
                           (connection.output.empty() ? 0u : static_cast<uint32_t>(EPOLLOUT));
   if (wanted == connection.events) return;
@@ -251,9 +285,10 @@ void HttpLoop::close_connection(uint64_t id) {
   const auto found = open_.find(id);
   if (found == open_.end()) return;
   ::close(found->second->socket);
+  count_bytes(*found->second, 0);
   open_.erase(found);
   --own_connections_;
-  connections_->fetch_sub(1);
+  totals_->connections.fetch_sub(1);
 }
 
 }  // namespace hctr::serve

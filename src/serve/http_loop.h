@@ -16,11 +16,17 @@
 
 namespace hctr::serve {
 
+/// Counts of all threads of a server.
+struct HttpTotals {
+  std::atomic<int64_t> connections{0};
+  std::atomic<int64_t> bytes{0};  ///< received bytes of requests that are not answered
+};
+
 class HttpLoop {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  HttpLoop(int listener, const HttpLimits&, HttpHandler, std::shared_ptr<std::atomic<int64_t>> connections);
+  HttpLoop(int listener, const HttpLimits&, HttpHandler, std::shared_ptr<HttpTotals>);
   ~HttpLoop();
   HttpLoop(const HttpLoop&) = delete;
   HttpLoop& operator=(const HttpLoop&) = delete;
@@ -39,6 +45,7 @@ class HttpLoop {
     size_t sent = 0;
     bool busy = false, keep_alive = true, closes = false, saw_end = false;
     uint32_t events = 0;
+    int64_t counted = 0;  // bytes of this connection in HttpTotals::bytes
     // Start of the timeout. While a request arrives: its first byte. While a response is sent: the last progress. While
     // idle: the end of the last response, or the connection's start.
     Time since{};
@@ -53,6 +60,7 @@ class HttpLoop {
   void run();
   void accept_all();
   void receive(Connection&);
+  void count_bytes(Connection&, int64_t bytes);
   /// Parses `input` and handles complete requests. False: the connection must be closed.
   bool advance(uint64_t id, Connection&);
   bool answer(Connection&, const HttpResponse&);
@@ -63,10 +71,10 @@ class HttpLoop {
   void watch(uint64_t id, Connection&);
   void close_connection(uint64_t id);
 
-  int listener_, poll_ = -1;
+  int listener_, most_descriptor_, poll_ = -1;
   HttpLimits limits_;
   HttpHandler handler_;
-  std::shared_ptr<std::atomic<int64_t>> connections_;
+  std::shared_ptr<HttpTotals> totals_;
   std::atomic<int64_t> own_connections_{0};
   std::atomic<bool> ends_ = false, drains_ = false;
   bool listens_ = true;

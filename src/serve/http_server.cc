@@ -55,18 +55,19 @@ int port_of(int socket) {
 
 }  // namespace
 
-HttpServer::HttpServer(const std::string& address, int port, int threads, const HttpLimits& limits,
-                       HttpHandler handler) {
+HttpServer::HttpServer(const std::string& address, int port, int threads, const HttpLimits& limits, HttpHandler handler)
+    : totals_(std::make_shared<HttpTotals>()) {
   listener_ = listen_at(address, port);
   port_ = port_of(listener_);
-  for (int i = 0; i < threads; ++i)
-    loops_.push_back(std::make_unique<HttpLoop>(listener_, limits, handler, connections_));
+  for (int i = 0; i < threads; ++i) loops_.push_back(std::make_unique<HttpLoop>(listener_, limits, handler, totals_));
 }
 
 HttpServer::~HttpServer() {
   loops_.clear();
   ::close(listener_);
 }
+
+int64_t HttpServer::connections() const { return totals_->connections; }
 
 bool HttpServer::drain(std::chrono::milliseconds time) {
   const auto until = std::chrono::steady_clock::now() + time;

@@ -1,7 +1,6 @@
 // An HTTP/1.1 server on epoll: a few threads, each with a part of the connections.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -14,6 +13,7 @@
 namespace hctr::serve {
 
 class HttpLoop;
+struct HttpTotals;
 
 class HttpServer {
  public:
@@ -25,14 +25,14 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const { return port_; }
-  int64_t connections() const { return *connections_; }
+  int64_t connections() const;
   /// Accepts no more connections, closes idle ones, and waits at most this long for pending responses; then closes all
   /// connections. Returns whether every response was sent.
   bool drain(std::chrono::milliseconds);
 
  private:
   int listener_ = -1, port_ = 0;
-  std::shared_ptr<std::atomic<int64_t>> connections_ = std::make_shared<std::atomic<int64_t>>(0);
+  std::shared_ptr<HttpTotals> totals_;
   std::vector<std::unique_ptr<HttpLoop>> loops_;
 };
 

@@ -162,8 +162,9 @@ std::string write_infer_message(const InferRequest& request, const InferResponse
     }
     append_bytes_field(bytes, 5, tensor);
   }
+  // Clients find the bytes of an output by its position: an output in shared memory has an empty entry.
   for (size_t o = 0; o < response.outputs.size(); ++o)
-    if (!written[o]) append_bytes_field(bytes, 6, response.outputs[o].data);
+    append_bytes_field(bytes, 6, written[o] ? std::string_view() : response.outputs[o].data);
   return bytes;
 }
 

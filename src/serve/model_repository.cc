@@ -167,9 +167,14 @@ void ModelRepository::load(const std::string& model, const std::optional<std::st
   }
   before.clear();
   replace(model, std::move(next), "replaced");
+  const std::map<int64_t, std::string> on_disk =
+      source->second.versioned ? versions_in(source->second.path) : std::map<int64_t, std::string>{};
   const std::unique_lock lock(mutex_);
   Entry& entry = entries_[model];
-  entry.states.erase(0);
+  // The index lists the versions of the repository: a service whose model is replaced every minute must not grow.
+  std::erase_if(entry.states, [&](const auto& one) {
+    return one.first == 0 || (!entry.versions.contains(one.first) && !on_disk.contains(one.first));
+  });
 }
 
 void ModelRepository::unload(const std::string& model) {

@@ -85,6 +85,7 @@ SampleArrays zeros(const ServedModel& model, int64_t samples) {
 ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const ServeOptions& options,
                            std::shared_ptr<const StoreView> tables)
     : config_(std::move(config)),
+      reads_store_(tables != nullptr),
       model_(load_options(path, options, threads_of(options, instances_of(config_, options)), std::move(tables),
                           Log(options.surroundings.log))),
       reader_(model_.config(), model_.inputs()),
@@ -102,6 +103,7 @@ ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const Se
         .info("note: model '", config_.name, "' scores each request alone, because PReLU_Dice normalizes with the ",
               "samples of a batch");
   }
+  schedule.in_caller = !reads_store_ && !model_.on_gpu();
   scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, outputs_, statistics_, unseen_, schedule);
 }
 

@@ -46,6 +46,7 @@ class ModelVersion {
   void warm_up();
 
   ModelConfig config_;
+  bool reads_store_;  // look-ups in a store may block
   ServedModel model_;
   RequestSamples reader_;
   ModelOutputs outputs_;

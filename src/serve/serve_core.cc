@@ -76,6 +76,18 @@ void ServeCore::infer(InferRequest request, Answer answer) {
     version = repository_.find(request.model, request.version, &number);
     request.version = std::to_string(number);
     regions_.attach(request);
+    int64_t bytes = 0;
+    for (const NamedTensor& input : request.inputs) bytes += std::ssize(input.data);
+    if (bytes > HttpLimits::kSmallRequest) {
+      const int64_t before = input_bytes_.fetch_add(bytes);
+      answer = [this, bytes, answer = std::move(answer)](InferResponse response) {
+        answer(std::move(response));
+        input_bytes_ -= bytes;
+      };
+      if (before > 0 && before + bytes > options_.limits.total_bytes())
+        throw Refusal(Code::unavailable, cat("the inputs of waiting requests take ", before,
+                                             " bytes: retry later, or start the service with a larger --max-body"));
+    }
   } catch (...) {
     return answer(response_to(request, status_of_current_exception()));
   }

@@ -24,7 +24,8 @@ class ServeCore {
   /// Must be destroyed after the front ends. Scores the queued requests.
   ~ServeCore();
 
-  /// Scores a request; `answer` receives the response. The `done` callbacks of load() and unload() are called by
+  /// Scores a request; `answer` receives the response. Refuses it if the inputs of all waiting requests together exceed
+  /// HttpLimits::total_bytes(). The `done` callbacks of load() and unload() are called by
   /// another thread.
   void infer(InferRequest, Answer);
   using Done = std::function<void(Status)>;
@@ -51,7 +52,8 @@ class ServeCore {
 
  private:
   ServeOptions options_;
-  std::unique_ptr<ServedStore> store_;  // null: no store. Declared before the models, which use its tables
+  std::atomic<int64_t> input_bytes_{0};  // of waiting requests. Declared before the models, which answer requests
+  std::unique_ptr<ServedStore> store_;   // null: no store. Declared before the models, which use its tables
   ModelRepository repository_;
   SharedRegions regions_;
   std::atomic<bool> stops_ = false;

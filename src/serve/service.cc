@@ -29,21 +29,24 @@ Service::Service(const ServeOptions& options) : options_(options) {
                 ", where other machines may reach it: the service checks no passwords and does not encrypt");
   if (const GpuSearch gpus = find_gpus(); options.cuda_shared_memory && gpus.count == 0)
     log.warning("clients cannot register CUDA shared memory: ", gpus.why_none);
+  // gRPC first: by HTTP the service is ready when it can be called by gRPC too.
+  std::string grpc_state;
+  if (options.grpc_port >= 0) {
+    if (const std::string why = why_no_grpc(); why.empty()) {
+      grpc_api_ = std::make_unique<GrpcApi>(*core_);
+      grpc_ = start_grpc(options.address, options.grpc_port, options.limits.body_bytes, grpc_api_->handler());
+      grpc_state = cat("gRPC: ", options.address, ":", grpc_->port());
+    } else {
+      grpc_state = cat("no gRPC: ", why);
+    }
+  }
   if (options.http_port >= 0) {
     http_ = std::make_unique<HttpServer>(
         options.address, options.http_port, options.http_threads, options.limits,
         [this](HttpRequest request, Respond respond) { api_->handle(std::move(request), std::move(respond)); });
     log.info("HTTP: http://", options.address, ":", http_->port(), "/v2");
   }
-  if (options.grpc_port >= 0) {
-    if (const std::string why = why_no_grpc(); why.empty()) {
-      grpc_api_ = std::make_unique<GrpcApi>(*core_);
-      grpc_ = start_grpc(options.address, options.grpc_port, options.limits.body_bytes, grpc_api_->handler());
-      log.info("gRPC: ", options.address, ":", grpc_->port());
-    } else {
-      log.info("no gRPC: ", why);
-    }
-  }
+  if (!grpc_state.empty()) log.info(grpc_state);
   if (options.metrics_port >= 0) {
     HttpLimits limits = options.limits;
     limits.body_bytes = 1 << 10;

@@ -73,7 +73,7 @@ std::shared_ptr<SharedRegion> SharedRegions::find(const std::string& tensor, con
     const std::lock_guard lock(mutex_);
     const auto found = regions_.find(*name);
     if (found == regions_.end())
-      throw Refusal::invalid("tensor '", tensor, "': unable to find shared memory region '", *name, "'");
+      throw Refusal(Code::not_found, cat("tensor '", tensor, "': unable to find shared memory region '", *name, "'"));
     region = found->second;
   }
   if (offset > region->bytes() || *wanted > region->bytes() - offset)

@@ -37,7 +37,10 @@ using Bytes = std::span<const uint8_t>;
       entry(http_request)        /* a byte that says how it is cut, and a request */                                   \
       entry(infer_json)          /* a request for scores as JSON, a zero byte, and tensors */                          \
       entry(infer_message)       /* the same as a message of Protocol Buffers */                                       \
-      entry(model_config_text)   /* a config.pbtxt */
+      entry(model_config_text)   /* a config.pbtxt */                                                                  \
+      entry(http_call)           /* requests of one connection; "/SHM": the name of the registered memory */           \
+      entry(grpc_call)           /* a byte that selects the method, and a message of Protocol Buffers */               \
+      entry(shared_memory)       /* offset and bytes of a region, and a request as a message that uses it */
 
 #define HCTR_DECLARE(name) void name(Bytes);
 HCTR_FUZZ_ENTRIES(HCTR_DECLARE)

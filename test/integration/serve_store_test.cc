@@ -7,6 +7,7 @@
 #include "store/table_sources.h"
 #include "support/message_of.h"
 #include "support/mock_kafka.h"
+#include "support/redis_servers.h"
 
 namespace hctr::test {
 namespace {
@@ -105,6 +106,45 @@ TEST_F(ServedFromAStore, RowsOfAnotherRunAreAnError) {
   const serve::ServeOptions options = options_with(R"({"models": [{"name": "ctr", "model": "two-run"}]})");
   const std::string message = message_of(Kind::config, [&] { serve::Service{options}; });
   EXPECT_NE(message.find("load both from one run"), std::string::npos) << message;
+}
+
+/// Requests that need the lost level are refused with 503, others are served, and scores are right when it is back.
+TEST_F(ServedFromAStore, ALevelThatStopsAnsweringCostsNothingButItsRequests) {
+  if (const std::string why = why_no_redis(); !why.empty()) GTEST_SKIP() << why;
+  const RedisServers redis;
+  const serve::Service service(options_with(
+      cat(R"({"redis": {"addresses": [")", redis.addresses().at(0),
+          R"("], "timeout_ms": 200}, "memory": false, "models": [{"name": "ctr", "model": "one-run"}]})")));
+  const std::vector<float> expected = predicted("one-run");
+  EXPECT_EQ(served(service), expected);
+  redis.pause(0);
+  std::vector<std::thread> clients;
+  std::atomic<int> refused = 0, wrong = 0;
+  for (int c = 0; c < 4; ++c)
+    clients.emplace_back([&] {
+      HttpClient client(service.http_port());
+      for (int i = 0; i < 3; ++i) {
+        const HttpAnswer answer = client.post("/v2/models/ctr/infer", packed_request(samples_, 0, 5));
+        if (answer.status == 503 && answer.headers.contains("retry-after"))
+          ++refused;
+        else if (answer.status != 200 ||
+                 scores_in(answer.body) != std::vector<float>(expected.begin(), expected.begin() + 5))
+          ++wrong;
+      }
+    });
+  EXPECT_EQ(HttpClient(service.http_port()).get("/v2/health/ready").status, 200);
+  EXPECT_EQ(HttpClient(service.http_port()).get("/v2/models/ctr").status, 200);
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(refused, 1);
+  redis.resume(0);
+  HttpClient client(service.http_port());
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  HttpAnswer answer;
+  while (answer.status != 200 && std::chrono::steady_clock::now() < until)
+    answer = client.post("/v2/models/ctr/infer", packed_request(samples_, 0, static_cast<size_t>(samples_.samples)));
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(scores_in(answer.body), expected);
 }
 
 TEST_F(ServedFromAStore, ScoresFollowTheTopic) {

@@ -1,4 +1,4 @@
-// huge_ctr serve: scores for clients, and errors for malicious clients.
+// huge_ctr serve: scores for clients.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -293,99 +293,35 @@ TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   EXPECT_EQ(call("RepositoryModelLoad", "").status, 3);
 }
 
-class HostileClients : public ServeTest {};
-
-TEST_F(HostileClients, AreRefusedOrClosedAndOthersAreServed) {
+TEST_F(ServedScores, CanBeMeasuredByHttpGrpcAndSharedMemory) {
+  if (kSanitized) GTEST_SKIP() << "builds with sanitizers have no bench";
   train(config_, {"[0]"}, "one");
-  const SampleArrays samples = samples_of("one.json");
   serve::ServeOptions options = options_for({"ctr=one-run"});
-  options.limits.body_bytes = 1 << 16;
-  options.limits.connections = 6;
-  options.limits.request_time = std::chrono::milliseconds(300);
+  options.shared_memory = true;
   const serve::Service service(options);
-  const std::string path = "/v2/models/ctr/infer", right = packed_request(samples, 0, 1);
-  {
-    HttpClient huge(service.http_port());
-    (void)huge.send("POST " + path + " HTTP/1.1\r\nContent-Length: 2147483648\r\n\r\n");
-    EXPECT_EQ(huge.receive().status, 413);
-    EXPECT_TRUE(huge.closed_by_server());
-    HttpClient half(service.http_port()), slow(service.http_port());
-    (void)half.send("POST " + path + " HTTP/1.1\r\nContent-Length: 100\r\n\r\n{\"inputs\"");
-    (void)slow.send("POST " + path + " HT");
-    HttpClient other(service.http_port());
-    EXPECT_EQ(other.post(path, right).status, 200) << "while others are slow";
-    EXPECT_EQ(half.receive().status, 408);
-    EXPECT_EQ(slow.receive().status, 408);
-    EXPECT_TRUE(slow.closed_by_server());
+  const auto measure = [&](int port, std::vector<std::string> more) {
+    std::vector<std::string> words = {"serve",     "ctr",         "--address", cat("127.0.0.1:", port),
+                                      "--clients", "2",           "--samples", "3",
+                                      "--device",  "cpu",         "--quick",   "--alpha",
+                                      "1.1",       "--slot-keys", "100"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("bench", words, folder_.path());
+  };
+  std::vector<std::pair<std::string, Outcome>> outcomes = {
+      {"HTTP, 3 samples", measure(service.http_port(), {})},
+      {"shared memory, 3 samples", measure(service.http_port(), {"--shared-memory"})}};
+  if (serve::why_no_grpc().empty() && service.grpc_port() > 0)
+    outcomes.emplace_back("gRPC, 3 samples", measure(service.grpc_port(), {"--grpc"}));
+  for (const auto& [name, outcome] : outcomes) {
+    EXPECT_EQ(outcome.exit_code, 0) << name << outcome.err;
+    EXPECT_NE(outcome.out.find(name), std::string::npos) << outcome.out;
   }
   HttpClient client(service.http_port());
-  const auto dense = [&](const std::string& shape, const std::string& data) {
-    std::string request = right;
-    const size_t from = request.find("\"shape\":") + 8, to = request.find("]}", from);
-    return request.replace(from, to - from, cat(shape, ",\"data\":", data.substr(0, data.size() - 1)));
-  };
-  const std::vector<std::pair<std::string, std::string>> wrong = {
-      {dense("[1,3]", "[1,2,3]"), "input 'dense' has shape [1,3]; expected [-1,4]"},
-      {dense("[2,4]", "[1,2,3,4,5,6,7,8]"), "samples"},
-      {with_change(right, "\"wide_data\"", "\"other\""), "unexpected inference input 'other'"},
-      {with_change(right, "FP32", "INT32"), "which is no INT32"},
-      {"{", "not valid JSON"},
-      {"", "not valid JSON"},
-      {R"({"inputs":[]})", "expected"},
-      {with_change(right, "{\"inputs\"", R"({"outputs":[{"name":"other"}],"inputs")"),
-       "unexpected inference output 'other'"},
-      {with_change(right, "{\"inputs\"", R"({"parameters":{"timeout":"soon"},"inputs")"), "parameter 'timeout'"},
-  };
-  for (const auto& [request, message] : wrong) {
-    const HttpAnswer answer = client.post(path, request);
-    EXPECT_EQ(answer.status, 400) << answer.body;
-    EXPECT_NE(answer.body.find(message), std::string::npos) << answer.body;
-  }
-  std::string many = "[";
-  for (int i = 0; i < 1000; ++i) many += cat(i == 0 ? "" : ",", i);
-  const size_t slots = static_cast<size_t>(samples.inputs[1].slots);
-  SampleArrays thousand = read_sample_arrays(load_config("one.json", false, Log::silent()),
-                                             evaluation_source(load_config("one.json", false, Log::silent()).data), 1);
-  thousand.inputs[1].keys.assign(1000, 7);
-  thousand.inputs[1].offsets.assign(slots + 1, 1000);
-  thousand.inputs[1].offsets[0] = 0;
-  const HttpAnswer keys = client.post(path, packed_request(thousand, 0, 1));
-  EXPECT_EQ(keys.status, 400);
-  EXPECT_NE(keys.body.find("has 1000 keys, but the model accepts at most 2"), std::string::npos) << keys.body;
-  EXPECT_EQ(client.post("/v2/models/zz/infer", right).status, 404);
-  EXPECT_EQ(client.post("/v2/models/ctr/versions/9/infer", right).status, 404);
-  EXPECT_EQ(client.get("/v3").status, 404);
-  EXPECT_EQ(client.ask("DELETE", path).status, 405);
-  // The first request has an expired timeout; the next ones exceed a queue of length zero.
-  const HttpAnswer late =
-      client.post(path, with_change(right, "{\"inputs\"", R"({"parameters":{"timeout":1},"inputs")"));
-  EXPECT_EQ(late.status, 504) << late.body;
-  std::vector<std::unique_ptr<HttpClient>> held;
-  for (int i = 0; i < 5; ++i) {
-    held.push_back(std::make_unique<HttpClient>(service.http_port()));
-    EXPECT_EQ(held.back()->get("/v2/health/live").status, 200);
-  }
-  const HttpAnswer full = HttpClient(service.http_port()).receive();
-  EXPECT_EQ(full.status, 503);
-  EXPECT_EQ(full.headers.at("retry-after"), "1");
-  EXPECT_EQ(scores_in(client.post(path, right).body).size(), 1u);
-}
-
-TEST_F(HostileClients, AreAskedToComeAgainWhereTheQueueIsFull) {
-  train(config_, {"[0]"}, "one");
-  const SampleArrays samples = samples_of("one.json");
-  serve::ServeOptions options = options_for({"ctr=one-run"});
-  options.schedule.most_queued = 0;
-  const serve::Service service(options);
-  const HttpAnswer answer = HttpClient(service.http_port()).post("/v2/models/ctr/infer", packed_request(samples, 0, 1));
-  EXPECT_EQ(answer.status, 503) << answer.body;
-  EXPECT_EQ(answer.headers.at("retry-after"), "1");
-  const std::string metrics = HttpClient(service.metrics_port()).get("/metrics").body;
-  EXPECT_NE(metrics.find("nv_inference_request_failure{model=\"ctr\",version=\"20\",reason=\"REJECTED\"} 1\n"),
-            std::string::npos)
-      << metrics;
-  EXPECT_NE(metrics.find("nv_inference_request_success{model=\"ctr\",version=\"20\"} 0\n"), std::string::npos)
-      << metrics;
+  EXPECT_EQ(client.get("/v2/systemsharedmemory/status").body, "[]") << "the region is unregistered";
+  const Json stats = Json::parse(client.get("/v2/models/ctr/stats").body, "stats");
+  const Json& model = (*stats.find("model_stats")->array())[0];
+  EXPECT_GE(*model.find("inference_count")->integer(), 3 * std::ssize(outcomes));
+  EXPECT_EQ(*model.find("inference_stats")->find("fail")->find("count")->integer(), 0);
 }
 
 }  // namespace

@@ -135,6 +135,65 @@ TEST_F(ServedVersions, FollowTheFilesWherePolled) {
   EXPECT_EQ(client.post("/v2/repository/models/ctr/load", "").status, 400) << "the files decide";
 }
 
+/// The short version of test/trials/serve_swaps.py. Also: the index does not list versions that were removed.
+TEST_F(ServedVersions, LeaveNoMemoryThreadsOrDescriptorsBehind) {
+  train_two();
+  const SampleArrays samples = samples_of("one.json");
+  fs::create_directories("models/ctr");
+  fs::create_directory_symlink(fs::absolute("one-run"), "models/ctr/1");
+  const Started server = start_program(
+      "huge_ctr",
+      {"serve", "models", "--model-control", "explicit", "--load-model", "ctr", "--http-port", "0", "--grpc-port", "-1",
+       "--metrics-port", "-1", "--device", "cpu", "--threads", "1", "--instances", "2"},
+      folder_.path(), {}, "server");
+  wait_for_text(server.err, "\nready\n");
+  const std::string log = read_file(server.err);
+  const int port = std::atoi(log.c_str() + log.find("127.0.0.1:") + 10);
+  const fs::path process = cat("/proc/", server.process);
+  const auto count = [&](const char* part) {
+    return std::distance(fs::directory_iterator(process / part), fs::directory_iterator{});
+  };
+  const auto resident_kib = [&] {
+    const std::string status = read_file(process / "status");
+    return std::atoll(status.c_str() + status.find("VmRSS:") + 6);
+  };
+  std::atomic<bool> stop = false;
+  std::atomic<int> failed = 0, answered = 0;
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 2; ++c)
+    clients.emplace_back([&] {
+      HttpClient client(port);
+      while (!stop)
+        client.post("/v2/models/ctr/infer", packed_request(samples, 0, 5)).status == 200 ? ++answered : ++failed;
+    });
+  HttpClient control(port);
+  const auto swap_to = [&](int version) {
+    fs::create_directory_symlink(fs::absolute(version % 2 == 0 ? "two-run" : "one-run"), cat("models/ctr/", version));
+    EXPECT_EQ(control.post("/v2/repository/models/ctr/load", "").status, 200);
+    fs::remove(cat("models/ctr/", version - 1));
+  };
+  int version = 1;
+  while (version < 11) swap_to(++version);
+  const auto threads = count("task"), descriptors = count("fd");
+  const int64_t kib = resident_kib();
+  while (version < 31) swap_to(++version);
+  stop = true;
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_GE(answered, 20);
+  EXPECT_EQ(control.post("/v2/repository/models/ctr/load", "").status, 200);
+  EXPECT_EQ(control.post("/v2/repository/index", "").body, R"([{"name":"ctr","version":"31","state":"READY"}])");
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (count("task") > threads && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_LE(count("task"), threads);
+  EXPECT_LE(count("fd"), descriptors);
+  if (!kSanitized) {
+    EXPECT_LE(resident_kib(), kib + 8192);
+  }
+  ::kill(server.process, SIGTERM);
+  EXPECT_EQ(finish_program(server).exit_code, 0);
+}
+
 TEST_F(ServedVersions, AreVerifiedAgainstPredictByTheProgram) {
   train(with_batch_norm(config_), {"[0]"}, "one");
   const Outcome outcome = run_program(

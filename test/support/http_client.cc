@@ -34,6 +34,11 @@ bool HttpClient::send(const std::string& bytes) {
   return true;
 }
 
+size_t HttpClient::send_now(const std::string& bytes) {
+  const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return count > 0 ? static_cast<size_t>(count) : 0;
+}
+
 HttpAnswer HttpClient::ask(const std::string& method, const std::string& path, const std::string& body,
                            const std::map<std::string, std::string>& headers) {
   std::string text = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n";
@@ -70,6 +75,11 @@ HttpAnswer HttpClient::receive() {
   answer.body = rest_.substr(0, bytes);
   rest_.erase(0, bytes);
   return answer;
+}
+
+bool HttpClient::has_bytes() {
+  char byte = 0;
+  return ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 bool HttpClient::closed_by_server() {

@@ -28,7 +28,11 @@ class HttpClient {
   // For requests in parts. send() returns false if the server no longer accepts bytes.
   bool send(const std::string& bytes);
   HttpAnswer receive();
+  /// Sends as many bytes as the socket accepts without waiting. Returns their number.
+  size_t send_now(const std::string& bytes);
   bool closed_by_server();
+  /// Whether bytes of an answer have arrived. Does not wait.
+  bool has_bytes();
 
  private:
   int socket_ = -1;

@@ -182,6 +182,16 @@ int main_of(int argc, char** argv) {
   serving.add_option("--most-key", served.most_key, "upper bound (exclusive) of integers in inputs")
       .positive()
       .show_default();
+  serving
+      .add_option(
+          "--slot-keys", served.slot_keys,
+          "the key in column s is random in [s * N, (s + 1) * N), as data_generator writes it for slots of N rows")
+      .positive();
+  serving.add_option("--alpha", served.alpha, "exponent of the power law of keys; 0: uniform")
+      .real_range(0, 10)
+      .show_default();
+  serving.add_flag("--shared-memory", served.shared_memory,
+                   "pass tensors in shared memory; the service runs on this machine with --shared-memory");
   for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score, store, serving}) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: a GPU if one exists")
         .one_of({"cpu", "cuda", "auto"});

@@ -13,11 +13,13 @@
 
 #include "core/base/expect.h"
 #include "core/base/proto_wire.h"
+#include "prepare/generate/power_law.h"
 #include "program/terminal.h"
 #include "serve/grpc_front.h"
 #include "serve/http_connection.h"
 #include "serve/named_tensor.h"
 #include "serve/proto_reader.h"
+#include "serve_memory.h"
 
 namespace hctr::bench {
 namespace {
@@ -26,7 +28,9 @@ using serve::Datatype;
 using serve::NamedTensor;
 using Moment = std::chrono::steady_clock::time_point;
 
-constexpr int64_t kMinute = 60'000'000;  // us
+constexpr int64_t kMinute = 60'000'000;   // us
+constexpr unsigned kBodies = 16;          // requests with different values
+constexpr int64_t kMostBytes = 48 << 20;  // of all requests, unless two are larger
 constexpr const char* kService = "/inference.GRPCInferenceService/";
 
 /// One connection, by gRPC or HTTP.
@@ -40,6 +44,8 @@ class Target {
   }
   /// The model's inputs; -1: any size.
   std::vector<NamedTensor> inputs();
+  /// The first output in the metadata. HTTP only.
+  NamedTensor output();
   void infer(const std::string& body, size_t json_bytes) {
     if (grpc_) {
       const serve::GrpcAnswer answer = serve::call_grpc(*grpc_, cat(kService, "ModelInfer"), body, kMinute);
@@ -95,10 +101,27 @@ std::vector<NamedTensor> Target::inputs() {
   return found;
 }
 
+NamedTensor Target::output() {
+  const auto answer = http_->ask("GET", cat("/v2/models/", given_.model));
+  const Json json = Json::parse(answer.body, "metadata");
+  const Json* const outputs = json.find("outputs");
+  if (!outputs || !outputs->array() || outputs->array()->empty())
+    throw Error(Kind::data, cat("the metadata of model '", given_.model, "' has no outputs"));
+  const Json& first = outputs->array()->front();
+  NamedTensor output{.name = *first.find("name")->string()};
+  for (const Json& size : *first.find("shape")->array()) {
+    const auto value = static_cast<int64_t>(size.number());
+    output.shape.push_back(value < 0 ? given_.samples : value);
+  }
+  return output;
+}
+
 /// Sets the unknown sizes of the inputs, and fills the inputs with random values. If an input has counts, each slot has
 /// one key.
-void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given) {
-  std::mt19937_64 random(1);
+void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given, unsigned seed) {
+  std::mt19937_64 random(seed);
+  const int64_t most = given.slot_keys > 0 ? given.slot_keys : given.most_key;
+  const PowerLaw powers(most, given.alpha);
   for (NamedTensor& input : inputs) {
     const auto counts = std::ranges::find(inputs, input.name + ".counts", &NamedTensor::name);
     const int64_t each = counts != inputs.end() ? counts->shape.back() : 1;
@@ -106,8 +129,11 @@ void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given) {
       if (size < 0) size = given.samples * each;
     const bool is_counts = input.name.ends_with(".counts");
     auto bytes = std::make_shared<std::string>();
-    for (int64_t i = serve::elements_of(input); i > 0; --i) {
-      const int64_t key = is_counts ? 1 : static_cast<int64_t>(random() % static_cast<uint64_t>(given.most_key));
+    const int64_t columns = input.shape.size() > 1 ? input.shape.back() : each;
+    for (int64_t i = 0; i < serve::elements_of(input); ++i) {
+      const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
+      const int64_t slot = given.slot_keys > 0 ? i % columns : 0;
+      const int64_t key = is_counts ? 1 : slot * most + powers.rank(uniform);
       const float value = static_cast<float>(random() % 1000) / 1000.0f;
       if (input.type == Datatype::f32)
         bytes->append(reinterpret_cast<const char*>(&value), 4);
@@ -119,6 +145,21 @@ void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given) {
     input.data = *bytes;
     input.owner = bytes;
   }
+}
+
+struct Request {
+  std::string body{};
+  size_t json_bytes = 0;
+};
+
+/// A request whose tensors are in `memory`. `output`: the JSON of its output.
+Request memory_request(const std::vector<NamedTensor>& inputs, RequestMemory& memory, const std::string& output) {
+  std::string list;
+  for (const NamedTensor& input : inputs)
+    list += cat(list.empty() ? "" : ",", "{\"name\":", Json(input.name).text(), ",\"datatype\":\"",
+                serve::word_of(input.type), "\",\"shape\":", serve::text_of_shape(input.shape),
+                ",\"parameters\":", memory.add(input.data), "}");
+  return {cat("{\"inputs\":[", list, "],\"outputs\":[", output, "]}")};
 }
 
 std::string request_body(const std::vector<NamedTensor>& inputs, const ServeCase& given, size_t& json_bytes) {
@@ -156,12 +197,12 @@ struct LoadRun {
   std::atomic<bool> stop = false;
 };
 
-void ask_repeatedly(LoadRun& run, const ServeCase& given, const std::string& body, size_t json_bytes,
-                    unsigned seed) try {
+void ask_repeatedly(LoadRun& run, const ServeCase& given, const std::vector<Request>& requests, unsigned seed) try {
   Target target(given);
   std::mt19937_64 random(seed);
   std::exponential_distribution<double> gaps(given.rate > 0 ? given.rate / given.clients : 1);
   std::vector<double> own;
+  size_t next = seed;
   for (Moment due = run.begin; !run.stop;) {
     if (given.rate > 0) {
       due += std::chrono::duration_cast<Moment::duration>(std::chrono::duration<double>(gaps(random)));
@@ -170,7 +211,8 @@ void ask_repeatedly(LoadRun& run, const ServeCase& given, const std::string& bod
       due = std::chrono::steady_clock::now();
     }
     if (due >= run.end) break;
-    target.infer(body, json_bytes);
+    const Request& request = requests[next++ % requests.size()];
+    target.infer(request.body, request.json_bytes);
     if (due >= run.counts_from)
       own.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - due).count());
   }
@@ -182,13 +224,44 @@ void ask_repeatedly(LoadRun& run, const ServeCase& given, const std::string& bod
   run.stop = true;
 }
 
+/// Requests with different values. With shared memory, all requests share the memory of the output.
+std::vector<Request> make_requests(const ServeCase& given, std::unique_ptr<RequestMemory>& memory) {
+  Target target(given);
+  const std::vector<NamedTensor> shapes = target.inputs();
+  std::vector<NamedTensor> inputs = shapes;
+  make_up(inputs, given, 1);
+  int64_t bytes = 1;
+  for (const NamedTensor& input : inputs) bytes += std::ssize(input.data);
+  const auto bodies = static_cast<unsigned>(std::clamp<int64_t>(kMostBytes / bytes, 2, kBodies));
+  std::string output;
+  if (given.shared_memory) {
+    const NamedTensor first = target.output();
+    const int64_t output_bytes = serve::elements_of(first) * int64_t{sizeof(float)};
+    memory = std::make_unique<RequestMemory>(given.address, bodies * bytes + output_bytes);
+    output = cat("{\"name\":", Json(first.name).text(), ",\"parameters\":", memory->reserve(output_bytes), "}");
+  }
+  std::vector<Request> requests;
+  for (unsigned i = 1; i <= bodies; ++i) {
+    if (i > 1) {
+      inputs = shapes;
+      make_up(inputs, given, i);
+    }
+    Request request;
+    if (memory)
+      request = memory_request(inputs, *memory, output);
+    else
+      request.body = request_body(inputs, given, request.json_bytes);
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
 }  // namespace
 
 void bench_serve(const ServeCase& given, Report& report) {
-  std::vector<NamedTensor> inputs = Target(given).inputs();
-  make_up(inputs, given);
-  size_t json_bytes = 0;
-  const std::string body = request_body(inputs, given, json_bytes);
+  if (given.shared_memory && given.grpc) throw Error(Kind::usage, "--shared-memory needs HTTP: omit --grpc");
+  std::unique_ptr<RequestMemory> memory;
+  const std::vector<Request> requests = make_requests(given, memory);
   LoadRun run;
   const auto seconds = [](double count) {
     return std::chrono::duration_cast<Moment::duration>(std::chrono::duration<double>(count));
@@ -198,12 +271,15 @@ void bench_serve(const ServeCase& given, Report& report) {
   run.end = run.counts_from + seconds(given.seconds);
   std::vector<std::thread> clients;
   for (int c = 0; c < given.clients; ++c)
-    clients.emplace_back([&, c] { ask_repeatedly(run, given, body, json_bytes, static_cast<unsigned>(c + 1)); });
+    clients.emplace_back([&, c] { ask_repeatedly(run, given, requests, static_cast<unsigned>(c)); });
   for (std::thread& client : clients) client.join();
   if (run.failure) std::rethrow_exception(run.failure);
   if (run.times.empty()) throw Error(Kind::data, "no request was answered in time: set a larger --seconds");
   std::sort(run.times.begin(), run.times.end());
-  const std::string where = cat(given.grpc ? "gRPC" : "HTTP", ", ", given.samples, " samples, ", given.clients,
+  const std::string where = cat(given.grpc            ? "gRPC"
+                                : given.shared_memory ? "shared memory"
+                                                      : "HTTP",
+                                ", ", given.samples, " samples, ", given.clients,
                                 given.rate > 0 ? cat(" clients, ", given.rate, "/s due") : " clients");
   const double rate = static_cast<double>(run.times.size()) / given.seconds;
   report.add("serve requests", where, rate, "/s");

@@ -112,8 +112,9 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
       if (writing_ || finished_) return;
       if (!outgoing_.empty()) {
         writing_ = true;
-        StartWrite(&outgoing_.front());
-        return;
+        if (is_stream_) return StartWrite(&outgoing_.front());
+        finished_ = true;
+        return StartWriteAndFinish(&outgoing_.front(), {}, grpc::Status::OK);  // one message on the network
       }
       if (!reads_done_ || in_flight_ > 0) return;
       finished_ = true;

@@ -20,6 +20,9 @@ namespace hctr::serve {
 namespace {
 
 thread_local std::string problem;
+/// The messages of all connections may take the memory of this number of largest messages.
+constexpr size_t kMostMessages = 16;
+constexpr int kHandshakeMs = 30'000;  // as HttpLimits::request_time
 
 /// An IPv6 address needs brackets before a port.
 std::string with_port(const std::string& address, int port) {
@@ -35,6 +38,10 @@ class CarryingServer : public GrpcServer {
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(most);
     builder.SetMaxSendMessageSize(-1);
+    grpc::ResourceQuota quota("huge_ctr");
+    quota.Resize(static_cast<size_t>(most_bytes) * kMostMessages);
+    builder.SetResourceQuota(quota);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
     server_ = builder.BuildAndStart();

@@ -59,6 +59,25 @@ TEST(InferMessage, ContentsAndRawContentsAreTheSameInputs) {
   EXPECT_EQ(message_refusal(message({{5, other}})), "input 'x' has contents that do not match its datatype FP32");
 }
 
+/// A client finds the bytes of output i in raw_output_contents[i].
+TEST(InferMessage, OutputsInSharedMemoryKeepTheirPlaceInRawContents) {
+  InferRequest request;
+  request.outputs = {{.name = "a", .parameters = {{"shared_memory_region", std::string("r")}}}, {.name = "b"}};
+  InferResponse response{.model = "m", .version = "1"};
+  response.outputs = {{.name = "a", .shape = {1}, .data = "1234"}, {.name = "b", .shape = {1}, .data = "5678"}};
+  std::vector<std::string> names, raw;
+  const std::string bytes = write_infer_message(request, response, {true, false});
+  for (ProtoReader field(bytes); field.next();) {
+    if (field.number() == 6) raw.emplace_back(field.bytes());
+    if (field.number() != 5) continue;
+    ProtoReader name(field.bytes());
+    ASSERT_TRUE(name.next());
+    names.push_back(name.text());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(raw, (std::vector<std::string>{"", "5678"}));
+}
+
 TEST(InferMessage, BytesThatAreNoMessageAreRefused) {
   EXPECT_EQ(message_refusal("\xff"), "the message ends inside a number");
   EXPECT_EQ(message_refusal(std::string("\x0a\x7f", 2)), "the message ends inside field 1");
