@@ -1,8 +1,10 @@
 // Exports and imports embedding rows, and reports table statistics.
 #include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "capi/array.h"
 #include "capi/call.h"
 #include "capi/embedding_handle.h"
 
@@ -10,6 +12,60 @@ using hctr::capi::call;
 using hctr::capi::expect_given;
 using hctr::capi::set_of;
 using hctr::capi::text_of;
+
+hctr_status hctr_embedding_rows(hctr_embedding* embedding, const char* table, int64_t* rows) {
+  return call([&] {
+    expect_given(rows, "hctr_embedding_rows(): the pointer to the number");
+    *rows = set_of(embedding).rows(text_of(table, "the name of a table"));
+  });
+}
+
+hctr_status hctr_embedding_export(hctr_embedding* embedding, const char* table, int states, int changed,
+                                  hctr_rows_sink sink, void* user) {
+  return call([&] {
+    hctr::EmbeddingSet& set = set_of(embedding);
+    const std::string name = text_of(table, "the name of a table");
+    expect_given(reinterpret_cast<const void*>(sink), "hctr_embedding_export(): the sink");
+    const auto pass = [&](const hctr::TableRows& rows) {
+      std::vector<const float*> of_states;
+      for (const auto state : rows.states) of_states.push_back(state.data());
+      if (sink(user, static_cast<int64_t>(rows.keys.size()), rows.keys.data(), rows.vectors.data(), of_states.data(),
+               static_cast<int32_t>(of_states.size())) != 0)
+        throw hctr::Error(hctr::Kind::interrupted, "the sink ended the export");
+    };
+    if (changed != 0)
+      set.export_changed_rows(name, states != 0, pass);
+    else
+      set.export_rows(name, states != 0, pass);
+  });
+}
+
+hctr_status hctr_embedding_note_exported(hctr_embedding* embedding) {
+  return call([&] { set_of(embedding).note_exported(); });
+}
+
+hctr_status hctr_embedding_import(hctr_embedding* embedding, const char* table, const hctr_array* keys,
+                                  const hctr_array* vectors, const hctr_array* states, int32_t state_count) {
+  return call([&] {
+    hctr::EmbeddingSet& set = set_of(embedding);
+    expect_given(keys, "hctr_embedding_import(): the keys");
+    const std::string what = "imported keys";
+    if (keys->dtype != HCTR_I64) throw hctr::Error(hctr::Kind::usage, what + " are not of i64");
+    hctr::TableRows rows;
+    rows.keys = {static_cast<const int64_t*>(hctr::capi::contiguous(*keys, 1, what)),
+                 static_cast<size_t>(keys->shape[0])};
+    const auto floats = [&](const hctr_array& array, const std::string& name) {
+      if (array.dtype != HCTR_F32 || array.gpu >= 0)
+        throw hctr::Error(hctr::Kind::usage, name + " are not f32 in host memory");
+      return std::span(static_cast<const float*>(hctr::capi::contiguous(array, array.dims, name)),
+                       static_cast<size_t>(hctr::capi::elements_of(array, name)));
+    };
+    if (vectors && vectors->data) rows.vectors = floats(*vectors, "imported vectors");
+    if (state_count > 0) expect_given(states, "hctr_embedding_import(): the states");
+    for (int32_t s = 0; s < state_count; ++s) rows.states.push_back(floats(states[s], "imported states"));
+    set.import_rows(text_of(table, "the name of a table"), rows);
+  });
+}
 
 hctr_status hctr_embedding_remove(hctr_embedding* embedding, const char* table, const int64_t* keys, int64_t count,
                                   int64_t* removed) {
