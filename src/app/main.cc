@@ -187,6 +187,49 @@ int run_train(hctr::TrainOptions options, bool json) {
   return summary.interrupted ? hctr::exit_code_of_stop(summary.stop_signal) : 0;
 }
 
+void add_training_options(hctr::CommandLine& app, hctr::TrainOptions& options, int& restarts) {
+  app.add_option("--run-dir", options.run_dir,
+                 "Folder for metrics, summary and final model; an earlier run in this folder is moved to DIR.1; "
+                 "default: a new folder under runs/")
+      .type_name("DIR");
+  app.add_option("--resume", options.resume,
+                 "Resume from a checkpoint: its folder, or latest for the newest checkpoint in the config's "
+                 "checkpoint folder; if no checkpoint exists, training starts from the beginning")
+      .type_name("FOLDER|latest");
+  app.add_option("--threads", options.threads, "CPU threads for operators; default: all cores").range(1, 1024);
+  app.add_option("--seed", options.seed, "Replaces the config's seed");
+  app.add_option("--max-iter", options.max_iter, "Replaces the config's number of iterations").positive();
+  app.add_option("--metrics-file", options.metrics_file, "A text file for Prometheus, rewritten at each metrics line")
+      .type_name("FILE");
+  app.add_option("--comm-timeout", options.comm_timeout,
+                 "Seconds that ranks wait for another rank in a step; 0: no timeout")
+      .range(0, 86400)
+      .show_default();
+  app.add_option("--join-timeout", options.join_timeout,
+                 "Seconds that processes joined without MPI wait for each other at the start")
+      .range(1, 86400)
+      .show_default();
+  app.add_option("--peer-timeout", options.peer_timeout,
+                 "Seconds without a heartbeat after which another process counts as lost")
+      .range(2, 86400)
+      .show_default();
+  app.add_option("--restarts", restarts,
+                 "Maximum number of restarts after a failure or kill; a restart resumes from the last checkpoint "
+                 "and drops lost processes")
+      .range(0, 1000)
+      .show_default();
+  app.add_option("--restart-wait", options.restart_wait,
+                 "Seconds that a restart waits for missing processes before training continues without them")
+      .range(1, 86400)
+      .show_default();
+  app.add_flag("--strict", options.strict, "Warnings about the config become errors");
+  app.add_flag("--profile", options.profile,
+               "After some steps, measure the time of each layer and part of a step, relative to the peak rates of "
+               "this machine; also written to profile.json in the run folder");
+  app.add_flag("--sync-launches", options.sync_launches,
+               "Synchronize after every GPU kernel, to find a failing kernel (slow)");
+}
+
 int run(int argc, char** argv) {
   check_for_pasted_dashes(argc, argv);
   std::string train, topic, device = "auto", log = "text", out;
@@ -231,46 +274,7 @@ int run(int argc, char** argv) {
   app.add_option("--device", device, "auto: a GPU if a usable GPU exists, else the CPU")
       .one_of({"auto", "cpu", "cuda"})
       .show_default();
-  app.add_option("--run-dir", options.run_dir,
-                 "Folder for metrics, summary and final model; an earlier run in this folder is moved to DIR.1; "
-                 "default: a new folder under runs/")
-      .type_name("DIR");
-  app.add_option("--resume", options.resume,
-                 "Resume from a checkpoint: its folder, or latest for the newest checkpoint in the config's "
-                 "checkpoint folder; if no checkpoint exists, training starts from the beginning")
-      .type_name("FOLDER|latest");
-  app.add_option("--threads", options.threads, "CPU threads for operators; default: all cores").range(1, 1024);
-  app.add_option("--seed", options.seed, "Replaces the config's seed");
-  app.add_option("--max-iter", options.max_iter, "Replaces the config's number of iterations").positive();
-  app.add_option("--metrics-file", options.metrics_file, "A text file for Prometheus, rewritten at each metrics line")
-      .type_name("FILE");
-  app.add_option("--comm-timeout", options.comm_timeout,
-                 "Seconds that ranks wait for another rank in a step; 0: no timeout")
-      .range(0, 86400)
-      .show_default();
-  app.add_option("--join-timeout", options.join_timeout,
-                 "Seconds that processes joined without MPI wait for each other at the start")
-      .range(1, 86400)
-      .show_default();
-  app.add_option("--peer-timeout", options.peer_timeout,
-                 "Seconds without a heartbeat after which another process counts as lost")
-      .range(2, 86400)
-      .show_default();
-  app.add_option("--restarts", restarts,
-                 "Maximum number of restarts after a failure or kill; a restart resumes from the last checkpoint "
-                 "and drops lost processes")
-      .range(0, 1000)
-      .show_default();
-  app.add_option("--restart-wait", options.restart_wait,
-                 "Seconds that a restart waits for missing processes before training continues without them")
-      .range(1, 86400)
-      .show_default();
-  app.add_flag("--strict", options.strict, "Warnings about the config become errors");
-  app.add_flag("--profile", options.profile,
-               "After some steps, measure the time of each layer and part of a step, relative to the peak rates of "
-               "this machine; also written to profile.json in the run folder");
-  app.add_flag("--sync-launches", options.sync_launches,
-               "Synchronize after every GPU kernel, to find a failing kernel (slow)");
+  add_training_options(app, options, restarts);
   if (!app.parse(argc, argv)) return 0;
   const std::string verb = app.verb() ? app.verb()->name : "";
   if (verb == "train") place_arguments(app, arguments, {&train}, 1);

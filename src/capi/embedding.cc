@@ -8,7 +8,7 @@
 #include "capi/call.h"
 #include "capi/embedding_arrays.h"
 #include "capi/embedding_handle.h"
-#include "capi/embedding_options.h"
+#include "capi/embedding_settings.h"
 #include "core/base/expect.h"
 #include "hctr/embedding.h"
 

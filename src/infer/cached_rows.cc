@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "core/device/copy_bytes.h"
+#include "engine/spec/slot_vector_columns.h"
+#include "engine/table/reader_batch.h"
 #include "ops/common/copy.h"
 #include "ops/embedding/embedding_pool.h"
 #include "store/bound_version.h"
@@ -23,21 +25,16 @@ Buffer copy_of(Device device, StreamRef stream, const std::vector<int32_t>& numb
 class CachedRows::Reader : public TableReader {
  public:
   Reader(Runtime& runtime, const TableSpec& spec, int64_t samples, int64_t capacity, float* rows)
-      : spec_(spec), samples_(samples), capacity_(capacity), rows_(rows) {
+      : spec_(spec), sizes_{samples, capacity}, rows_(rows) {
     const Device device = runtime.device();
     const StreamRef stream = runtime.compute_stream();
     std::vector<int32_t> numbers(static_cast<size_t>(std::max<int64_t>(1, capacity)));
     std::iota(numbers.begin(), numbers.end(), 1);
     row_of_ = copy_of(device, stream, numbers);
-    std::vector<int32_t> first_columns, slots_of_columns;
-    for (int64_t s = 0; spec.combiner == ops::Combiner::none && s < spec.slots; ++s) {
-      first_columns.push_back(static_cast<int32_t>(slots_of_columns.size()));
-      slots_of_columns.insert(slots_of_columns.end(), static_cast<size_t>(spec.slot_keys[static_cast<size_t>(s)]),
-                              static_cast<int32_t>(s));
-    }
     if (spec.combiner == ops::Combiner::none) {
-      first_columns_ = copy_of(device, stream, first_columns);
-      slots_of_columns_ = copy_of(device, stream, slots_of_columns);
+      const SlotVectorColumns columns = slot_vector_columns(spec);
+      first_columns_ = copy_of(device, stream, columns.of_slot);
+      slots_of_columns_ = copy_of(device, stream, columns.slots);
     }
     if (spec.storage != DType::f32)
       stored_ = Buffer(device, static_cast<size_t>((capacity + 1) * spec.dim) * size_of(spec.storage));
@@ -45,26 +42,21 @@ class CachedRows::Reader : public TableReader {
   }
 
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override {
-    const ops::KeyBatch batch{.keys = keys.data<const int64_t>(),
-                              .offsets = offsets.data<const int32_t>(),
-                              .slots = spec_.slots,
-                              .samples = samples_,
-                              .key_capacity = capacity_,
-                              .columns = spec_.columns(),
-                              .unpooled = {reinterpret_cast<const int32_t*>(first_columns_.data()),
-                                           reinterpret_cast<const int32_t*>(slots_of_columns_.data())}};
+    const ops::KeyBatch batch = reader_batch(spec_, sizes_, keys, offsets,
+                                             {reinterpret_cast<const int32_t*>(first_columns_.data()),
+                                              reinterpret_cast<const int32_t*>(slots_of_columns_.data())});
     ops::RowMemory table{rows_, DType::f32};
     if (spec_.storage != DType::f32) {
       table = {stored_.data(), spec_.storage};
-      ops::copy(ctx, Tensor(rows_, TensorSpec(DType::f32, {capacity_ + 1, spec_.dim}), ctx.device()),
-                Tensor(stored_.data(), TensorSpec(spec_.storage, {capacity_ + 1, spec_.dim}), ctx.device()));
+      ops::copy(ctx, Tensor(rows_, TensorSpec(DType::f32, {sizes_.key_capacity + 1, spec_.dim}), ctx.device()),
+                Tensor(stored_.data(), TensorSpec(spec_.storage, {sizes_.key_capacity + 1, spec_.dim}), ctx.device()));
     }
     ops::pool(ctx, batch, reinterpret_cast<const int32_t*>(row_of_.data()), table, spec_.combiner, y);
   }
 
  private:
   const TableSpec& spec_;
-  int64_t samples_, capacity_;
+  ReaderSizes sizes_;
   float* rows_;
   Buffer row_of_;                            // [capacity] the row number of key p: 1 + p
   Buffer first_columns_, slots_of_columns_;  // used for unpooled vectors only

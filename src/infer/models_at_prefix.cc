@@ -1,13 +1,13 @@
 #include "infer/models_at_prefix.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/base/expect.h"
 #include "formats/model/model_manifest.h"
 #include "hctr/formats.h"
+#include "infer/saved_snapshots.h"
 
 namespace hctr {
 namespace {
@@ -26,14 +26,6 @@ bool may_be_replaced(const ModelAtPrefix& model, const SavingRun& of) try {
   return kept && kept->run == of.id && kept->iteration == model.iteration;
 } catch (const Error&) {
   return false;
-}
-
-/// Parses the number in "<mark><number><ending>", at most 18 digits.
-std::optional<int64_t> number_between(std::string_view text, std::string_view mark, std::string_view ending) {
-  if (!text.starts_with(mark) || !text.ends_with(ending) || text.size() <= mark.size() + ending.size()) return {};
-  const std::string digits(text.substr(mark.size(), text.size() - mark.size() - ending.size()));
-  if (digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
-  return std::stoll(digits);
 }
 
 /// Whether a run with this solver saves a model or a delta of this iteration. A run without max_iter may end at any
@@ -65,10 +57,10 @@ std::vector<ModelAtPrefix> models_at(const std::string& prefix) {
     const std::string name = at->path().filename().string();
     if (!name.starts_with(start)) continue;
     const std::string_view rest = std::string_view(name).substr(start.size());
-    if (const auto dense = number_between(rest, "_dense_", ".model"))
-      models.push_back({*dense, false, formats::dense_model_name(prefix, *dense)});
-    else if (const auto delta = number_between(rest, "_delta_", ""))
-      models.push_back({*delta, true, formats::delta_name(prefix, *delta)});
+    if (const auto dense = split_number(rest, "_dense_", ".model"); dense && dense->first.empty())
+      models.push_back({dense->second, false, formats::dense_model_name(prefix, dense->second)});
+    else if (const auto delta = split_number(rest, "_delta_", ""); delta && delta->first.empty())
+      models.push_back({delta->second, true, formats::delta_name(prefix, delta->second)});
   }
   std::ranges::sort(models, {}, &ModelAtPrefix::iteration);
   return models;

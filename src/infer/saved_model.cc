@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "config/config_file.h"
@@ -17,50 +15,10 @@
 #include "hctr/formats.h"
 #include "infer/models_at_prefix.h"
 #include "infer/run_ids.h"
+#include "infer/saved_snapshots.h"
 
 namespace hctr {
 namespace {
-
-constexpr const char* kSummaryFile = "summary.json";
-
-std::string list_of(const std::set<int64_t>& numbers) {
-  std::string text;
-  for (const int64_t number : numbers) text += cat(text.empty() ? "" : ", ", number);
-  return text;
-}
-
-/// Splits "<stem><mark><number><ending>" into stem and number, at most 18 digits. None for any other text. Written by
-/// hand, because std::regex would add seconds of compile time.
-std::optional<std::pair<std::string, int64_t>> split_number(std::string_view text, std::string_view mark,
-                                                            std::string_view ending) {
-  const size_t at = text.rfind(mark);
-  if (at == text.npos || !text.ends_with(ending) || text.size() < at + mark.size() + ending.size()) return {};
-  const std::string digits(text.substr(at + mark.size(), text.size() - at - mark.size() - ending.size()));
-  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
-  return std::pair(std::string(text.substr(0, at)), std::stoll(digits));
-}
-
-/// Maps a prefix to the iterations of its models.
-using Snapshots = std::map<std::string, std::set<int64_t>>;
-
-/// The models in a folder, by prefix.
-Snapshots snapshots_in(const fs::path& folder) {
-  Snapshots found;
-  std::error_code error;
-  for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end; at.increment(error)) {
-    const auto model = split_number(at->path().filename().string(), "_dense_", ".model");
-    if (model && !model->first.ends_with("_opt")) found[(folder / model->first).string()].insert(model->second);
-  }
-  return found;
-}
-
-/// The iterations of the models at a prefix.
-std::set<int64_t> iterations_at(const std::string& prefix) {
-  const fs::path path(prefix);
-  const Snapshots found = snapshots_in(path.parent_path());
-  const auto at = found.find((path.parent_path() / path.filename()).string());
-  return at == found.end() ? std::set<int64_t>() : at->second;
-}
 
 /// The name of a layer: its first top.
 std::string layer_name(const Json& layer) {
@@ -193,8 +151,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
 /// Error(data) if it belongs to another run.
 SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& checkpoint, const Config& config,
                                    const Log& log) {
-  const std::string stopped = cat("the run in '", folder.string(), "' was stopped with the state in checkpoint '",
-                                  checkpoint.string(), "' had its state");
+  const std::string stopped =
+      cat("the run in '", folder.string(), "' was stopped with its state in checkpoint '", checkpoint.string(), "'");
   if (!fs::exists(checkpoint / kManifestName))
     throw Error(Kind::io, cat(stopped,
                               ", which no longer exists: the run continued. For the newest checkpoint use "
@@ -215,7 +173,7 @@ bool is_table_file(const std::string& file) {
 /// The final model of a run: its best model if it kept one, otherwise its last model.
 SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment, const Log& log,
                         bool with_tables) {
-  const Json summary = Json::read_file(folder / kSummaryFile);
+  const Json summary = Json::read_file(folder / kSummary);
   const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
   const Json* iterations = best ? best : summary.find("iterations");
   std::vector<std::string> found;
@@ -225,10 +183,10 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
     fs::path file = folder / cat("final_", fs::path(*saved).filename().string());
     if (!fs::exists(file)) file = *saved;
     if (!fs::exists(file))
-      throw Error(Kind::io, cat("the run folder '", folder.string(), "' lacks '", fs::path(*saved).filename().string(),
-                                "' of its final model: found neither '",
-                                (folder / cat("final_", fs::path(*saved).filename().string())).string(), "' nor '",
-                                *saved, "' is there"));
+      throw Error(Kind::io,
+                  cat("the run folder '", folder.string(), "' lacks '", fs::path(*saved).filename().string(),
+                      "' of its final model: found neither '",
+                      (folder / cat("final_", fs::path(*saved).filename().string())).string(), "' nor '", *saved, "'"));
     found.push_back(file.string());
   }
   const Json* checkpoint = summary.find("checkpoint");
@@ -273,49 +231,8 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
     if (prefix && prefix->string() && !prefix->string()->empty())
       hint = cat("; its snapshots are at --model ", *prefix->string());
   }
-  throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummaryFile,
+  throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummary,
                             ": the run is still active, or ended with an error", hint));
-}
-
-/// Throws Error(io) that lists the models in nearby folders. `config_prefix`: the snapshot_prefix of the config, where
-/// another model may be.
-[[noreturn]] void fail_not_found(const std::string& given, const std::string& prefix,
-                                 const std::string& config_prefix) {
-  const fs::path path(given);
-  Snapshots near = snapshots_in(fs::path(prefix).parent_path());
-  if (fs::is_directory(path)) near.merge(snapshots_in(path));
-  if (!config_prefix.empty()) near.merge(snapshots_in(fs::path(config_prefix).parent_path()));
-  std::string there;
-  for (const auto& [found, iterations] : near)
-    there += cat("\n  there: --model ", found, ", iterations ", list_of(iterations));
-  throw Error(Kind::io, cat("there is no model '", given, "'. Looked for:\n  a run folder: '",
-                            (path / kSummaryFile).string(), "'\n  a checkpoint: '", (path / kManifestName).string(),
-                            "', or folders iteration_<n> of checkpoints\n  a snapshot_prefix: '", prefix,
-                            "_dense_<n>.model'", there));
-}
-
-/// Splits "out/a@20" into "out/a" and 20, and a dense file's name into prefix and iteration. An @ must be followed by
-/// digits alone.
-std::pair<std::string, std::optional<int64_t>> split_iteration(const std::string& model) {
-  if (const auto numbered = split_number(model, "@", "")) return *numbered;
-  if (const auto dense_file = split_number(model, "_dense_", ".model")) return *dense_file;
-  return {model, std::nullopt};
-}
-
-/// Finds the prefix and iteration of the model files that `model` names. Errors: Error(io) if there are none.
-std::pair<std::string, int64_t> find_snapshot(const std::string& model, const std::string& config_prefix) {
-  auto [prefix, iteration] = split_iteration(model);
-  std::set<int64_t> iterations = iterations_at(prefix);
-  if (iterations.empty() && fs::is_directory(prefix)) {  // "out" means "out/", the prefix of most configs
-    iterations = iterations_at((fs::path(prefix) / "").string());
-    if (!iterations.empty()) prefix = (fs::path(prefix) / "").string();
-  }
-  if (iterations.empty()) fail_not_found(model, prefix, config_prefix);
-  if (iteration && !iterations.contains(*iteration))
-    throw Error(Kind::io,
-                cat("no model of iteration ", *iteration, " at prefix '", prefix, "', which would be '",
-                    formats::dense_model_name(prefix, *iteration), "'; there are iterations ", list_of(iterations)));
-  return {prefix, iteration ? *iteration : newest_of_one_run(prefix)};
 }
 
 }  // namespace
@@ -330,7 +247,7 @@ SavedConfig saved_config(const std::string& model, const Environment& environmen
   SavedConfig saved;
   if (fs::exists(path / kManifestName)) {
     saved = of_checkpoint(path);
-  } else if (fs::exists(path / kSummaryFile) || fs::exists(path / kMetrics)) {
+  } else if (fs::exists(path / kSummary) || fs::exists(path / kMetrics)) {
     if (fs::exists(path / "config.json"))
       saved = {read_config_file(path / "config.json", {}, nullptr, environment), (path / "config.json").string()};
   } else if (fs::is_directory(path) && !list_checkpoints(path).empty()) {
@@ -349,7 +266,7 @@ SavedModel find_saved_model(const std::string& model, const Config& config, cons
                             const Log& log, bool with_tables) {
   const fs::path path(model);
   if (fs::exists(path / kManifestName)) return model_of_checkpoint(model, config, log);
-  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment, log, with_tables);
+  if (fs::exists(path / kSummary)) return model_of_run(path, config, environment, log, with_tables);
   if (fs::exists(path / kMetrics)) fail_unfinished_run(path, environment);
   if (fs::is_directory(path) && !list_checkpoints(path).empty()) return model_of_checkpoint(model, config, log);
   const auto [prefix, iteration] = find_snapshot(model, config.solver.snapshot_prefix);

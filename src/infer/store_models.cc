@@ -154,10 +154,11 @@ std::string stream_trouble(const StoreStreamStatistics& now) {
              " waiting");
 }
 
-Store open_store(const std::filesystem::path& file, const std::string& text, bool loads, const Surroundings& around) {
+ConfiguredStore open_configured_store(const std::filesystem::path& file, const std::string& text, bool loads,
+                                      const Surroundings& around) {
   std::vector<std::string> notes;
-  const StoreConfig config = text.empty() ? read_store_config(file, notes)
-                                          : parse_store_config(Json::parse(text, file.string()), file.string(), notes);
+  StoreConfig config = text.empty() ? read_store_config(file, notes)
+                                    : parse_store_config(Json::parse(text, file.string()), file.string(), notes);
   const Log log(around.log);
   for (const std::string& note : notes) log.info(note);
   Store store(config.options());
@@ -165,11 +166,17 @@ Store open_store(const std::filesystem::path& file, const std::string& text, boo
     load_store_models(store, config, around);
   else
     store.loaded();
-  for (const StoreModelSection& section : config.models)
+  return {std::move(config), std::move(store)};
+}
+
+Store open_store(const std::filesystem::path& file, const std::string& text, bool loads, const Surroundings& around) {
+  ConfiguredStore opened = open_configured_store(file, text, loads, around);
+  const Log log(around.log);
+  for (const StoreModelSection& section : opened.config.models)
     if (section.stream.given)
       log.warning("the stream of model '", section.name, "' is read ", loads ? "once, when the store opens" : "not",
                   ": use a StoreStream or huge_ctr store follow to apply later updates");
-  return store;
+  return std::move(opened.store);
 }
 
 }  // namespace hctr

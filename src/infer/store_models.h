@@ -1,6 +1,7 @@
 // Saved models as sources of a store's tables.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "core/base/log.h"
@@ -21,6 +22,15 @@ StoreModel store_model_unloaded(const StoreModelSection&, const Surroundings&, c
 /// these versions: those in files, and those that their streams contain now. A broker that does not answer causes a
 /// warning.
 void load_store_models(Store&, const StoreConfig&, const Surroundings&);
+/// A store and the config that it was opened from.
+struct ConfiguredStore {
+  StoreConfig config;
+  Store store;
+};
+/// Opens the store that a config describes. The arguments and errors are those of open_store(). Streams are read only
+/// once.
+ConfiguredStore open_configured_store(const std::filesystem::path& config, const std::string& text, bool loads,
+                                      const Surroundings&);
 /// Describes problems of a stream: damaged or missing messages, and deltas that cannot be applied. Empty: no problems.
 std::string stream_trouble(const StoreStreamStatistics&);
 

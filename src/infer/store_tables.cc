@@ -7,6 +7,8 @@
 
 #include "core/base/dtype.h"
 #include "core/base/expect.h"
+#include "engine/spec/slot_vector_columns.h"
+#include "engine/table/reader_batch.h"
 #include "ops/embedding/embedding_pool.h"
 #include "store/bound_version.h"
 
@@ -19,24 +21,14 @@ class StoreTableReader : public TableReader {
  public:
   StoreTableReader(const TableSpec& spec, size_t table, int64_t samples, int64_t key_capacity,
                    const StoreReading* const& reading)
-      : spec_(spec), table_(table), samples_(samples), capacity_(key_capacity), reading_(reading) {
-    if (spec.combiner != ops::Combiner::none) return;
-    for (int64_t s = 0; s < spec.slots; ++s) {
-      first_columns_.push_back(static_cast<int32_t>(slots_of_columns_.size()));
-      slots_of_columns_.insert(slots_of_columns_.end(), static_cast<size_t>(spec.slot_keys[static_cast<size_t>(s)]),
-                               static_cast<int32_t>(s));
-    }
+      : spec_(spec), table_(table), sizes_{samples, key_capacity}, reading_(reading) {
+    if (spec.combiner == ops::Combiner::none) columns_ = slot_vector_columns(spec);
   }
 
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override {
     HCTR_EXPECT(reading_, "table '", spec_.name, "': start a reading of the store before a lookup");
-    const ops::KeyBatch batch{.keys = keys.data<const int64_t>(),
-                              .offsets = offsets.data<const int32_t>(),
-                              .slots = spec_.slots,
-                              .samples = samples_,
-                              .key_capacity = capacity_,
-                              .columns = spec_.columns(),
-                              .unpooled = {first_columns_.data(), slots_of_columns_.data()}};
+    const ops::KeyBatch batch =
+        reader_batch(spec_, sizes_, keys, offsets, {columns_.of_slot.data(), columns_.slots.data()});
     rows_.assign(static_cast<size_t>(spec_.dim), 0.0f);
     row_of_.resize(static_cast<size_t>(batch.size()));
     const auto find = [&](int32_t slot, int64_t begin, int64_t end) {
@@ -46,7 +38,7 @@ class StoreTableReader : public TableReader {
     };
     if (spec_.identity_by_slot)
       for (int64_t s = 0; s < spec_.slots; ++s)
-        find(static_cast<int32_t>(s), batch.offsets[s * samples_], batch.offsets[(s + 1) * samples_]);
+        find(static_cast<int32_t>(s), batch.offsets[s * sizes_.samples], batch.offsets[(s + 1) * sizes_.samples]);
     else
       find(0, 0, batch.size());
     ops::pool(ctx, batch, row_of_.data(), stored_rows(), spec_.combiner, y);
@@ -65,10 +57,10 @@ class StoreTableReader : public TableReader {
 
   const TableSpec& spec_;
   size_t table_;
-  int64_t samples_, capacity_;
+  ReaderSizes sizes_;
   const StoreReading* const& reading_;
-  std::vector<int32_t> first_columns_, slots_of_columns_;  // used for unpooled vectors only
-  std::vector<float> rows_;                                // distinct rows of a batch; row 0 means "no row"
+  SlotVectorColumns columns_;  // empty if pooled: a KeyBatch then has null pointers
+  std::vector<float> rows_;    // distinct rows of a batch; row 0 means "no row"
   std::vector<std::byte> stored_;
   std::vector<int32_t> row_of_;  // row number of each key
 };

@@ -4,6 +4,7 @@
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
+#include "engine/spec/slot_vector_columns.h"
 #include "infer/score_session.h"
 
 namespace hctr {
@@ -26,6 +27,7 @@ VectorLookUp::VectorLookUp(LoadedModel& model, const StoreTables* tables, size_t
     : spec_(model.replica().table_spec(embedding)),
       runtime_(tables ? Device{} : model.device(), session_options(model)),  // a store answers in host memory
       samples_(std::max<int64_t>(1, kKeysOfPass / spec_.slots)),
+      first_columns_(slot_vector_columns(spec_).of_slot),
       slots_(static_cast<size_t>(spec_.slots)) {
   if (spec_.identity_by_slot && spec_.slots > 1 && spec_.direct.empty())
     throw Error(Kind::usage, cat("table '", spec_.name,
@@ -33,11 +35,6 @@ VectorLookUp::VectorLookUp(LoadedModel& model, const StoreTables* tables, size_t
                                  "send samples, and request the output '",
                                  spec_.name, "'"));
   const int64_t capacity = samples_ * spec_.slots;
-  int64_t column = 0;
-  for (int64_t s = 0; s < spec_.slots; ++s) {
-    first_columns_.push_back(column);
-    column += spec_.combiner == ops::Combiner::none ? spec_.slot_keys[static_cast<size_t>(s)] : 1;
-  }
   reader_ = tables ? tables->reader(embedding, samples_, capacity, reading_)
                    : model.replica().embedding(embedding).reader(runtime_, samples_, capacity);
   keys_ = memory_.add(TensorSpec(DType::i64, {capacity}));

@@ -31,7 +31,7 @@ class VectorLookUp {
   const TableSpec& spec_;
   Runtime runtime_;
   int64_t samples_;
-  std::vector<int64_t> first_columns_;  // [slot]
+  std::vector<int32_t> first_columns_;  // [slot]
   const StoreReading* reading_ = nullptr;
   std::unique_ptr<TableReader> reader_;
   Arena memory_;

@@ -3,11 +3,10 @@
 #include "config/config_file.h"
 #include "core/base/expect.h"
 #include "core/base/files.h"
+#include "infer/run_ids.h"
 
 namespace hctr {
 namespace {
-
-constexpr const char* kMetricsName = "metrics.jsonl";
 
 /// Reads a JSON file of the run. Returns null and adds a note if the file is missing or invalid.
 template <class Read>
@@ -31,19 +30,19 @@ Json read_part(const RunData& run, const char* name, const char* without, std::v
 }  // namespace
 
 RunData read_run(const fs::path& folder, const Environment& environment) {
-  const fs::path metrics = folder / kMetricsName;
+  const fs::path metrics = folder / kMetrics;
   if (!fs::exists(metrics))
-    throw Error(Kind::usage, cat("'", folder.string(), "' is not a run folder: the folder lacks ", kMetricsName,
+    throw Error(Kind::usage, cat("'", folder.string(), "' is not a run folder: the folder lacks ", kMetrics,
                                  fs::is_directory(folder) ? "" : " (there is no such folder)"));
   const fs::path whole = (folder / "").lexically_normal().parent_path();
   RunData run{.folder = folder, .name = whole.filename().string()};
   run.log = read_metrics_log(metrics);
   run.notes = run.log.notes;
-  run.summary = read_part(run, "summary.json", "the run is still running, was killed or ended with an error", run.notes,
+  run.summary = read_part(run, kSummary, "the run is still running, was killed or ended with an error", run.notes,
                           Json::read_file);
   run.config = read_part(run, "config.json", "the config is unknown", run.notes,
                          [&](const fs::path& file) { return read_config_file(file, {}, nullptr, environment); });
-  run.about = read_part(run, "run.json", "command line, host and versions are unknown", run.notes, Json::read_file);
+  run.about = read_part(run, kAbout, "command line, host and versions are unknown", run.notes, Json::read_file);
   run.profile = read_part(run, "profile.json", "", run.notes, Json::read_file);
   if (run.log.lines > 0 && !run.log.training.contains("loss"))
     run.notes.emplace_back("no losses: the run was shorter than \"display\", the interval between progress lines");

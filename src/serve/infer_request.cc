@@ -4,7 +4,14 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/expect.h"
+
 namespace hctr::serve {
+namespace {
+
+constexpr std::string_view kCounts = ".counts";
+
+}  // namespace
 
 InferResponse response_to(const InferRequest& request, Status status) {
   InferResponse response;
@@ -13,6 +20,21 @@ InferResponse response_to(const InferRequest& request, Status status) {
   response.version = request.version;
   response.id = request.id;
   return response;
+}
+
+const NamedTensor* find_input(const InferRequest& request, std::string_view name) {
+  const auto found = std::ranges::find(request.inputs, name, &NamedTensor::name);
+  return found == request.inputs.end() ? nullptr : &*found;
+}
+
+std::string counts_name(std::string_view name) { return cat(name, kCounts); }
+
+const NamedTensor* find_counts(const InferRequest& request, std::string_view name) {
+  return find_input(request, counts_name(name));
+}
+
+std::string_view without_counts(std::string_view name) {
+  return name.ends_with(kCounts) ? name.substr(0, name.size() - kCounts.size()) : name;
 }
 
 std::optional<int64_t> count_parameter(const Parameters& parameters, const std::string& name) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/named_tensor.h"
@@ -38,6 +39,15 @@ struct InferResponse {
 
 /// Makes a response without outputs.
 InferResponse response_to(const InferRequest&, Status);
+
+/// The input of this name; null if the request has none.
+const NamedTensor* find_input(const InferRequest&, std::string_view name);
+/// "<name>.counts": the input with the number of values in each list of input `name`.
+std::string counts_name(std::string_view name);
+/// The input counts_name(name); null if the request has none.
+const NamedTensor* find_counts(const InferRequest&, std::string_view name);
+/// Returns "clicks" for "clicks.counts", and other names unchanged.
+std::string_view without_counts(std::string_view name);
 
 /// Receives the response. Called once, by any thread.
 using Answer = std::function<void(InferResponse)>;

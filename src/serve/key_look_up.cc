@@ -14,9 +14,8 @@ constexpr const char *kKeys = "KEYS", *kNumbers = "NUMKEYS", *kVectors = "OUTPUT
 
 /// The integers of an input of shape [n] or [1, n].
 std::vector<int64_t> list_in(const InferRequest& request, const char* name, bool as_bits) {
-  const auto found = std::ranges::find(request.inputs, name, &NamedTensor::name);
-  if (found == request.inputs.end())
-    throw Refusal::invalid("input '", name, "' is missing: a request for vectors needs 'KEYS' and 'NUMKEYS'");
+  const NamedTensor* const found = find_input(request, name);
+  if (!found) throw Refusal::invalid("input '", name, "' is missing: a request for vectors needs 'KEYS' and 'NUMKEYS'");
   expect_whole(*found);
   if (found->shape.size() != 1 && (found->shape.size() != 2 || found->shape[0] != 1))
     throw Refusal::invalid("input '", name, "' has shape ", text_of_shape(found->shape), "; expected [-1] or [1,-1]");

@@ -86,15 +86,8 @@ std::string store_metrics(const ServedStore& store) {
   return page;
 }
 
-}  // namespace
-
-std::string metrics_page(const ServeCore& core, int64_t connections) {
-  std::vector<VersionView> views;
-  for (const std::string& model : core.repository().models())
-    for (const auto& [number, version] : core.repository().versions(model))
-      views.push_back({cat("model=\"", escaped_label(model), "\",version=\"", number, "\""),
-                       version->statistics().view(), version->waiting(), version->unseen_keys(),
-                       version->model().cache_statistics()});
+/// Requests, samples and times of each version.
+std::string request_metrics(const std::vector<VersionView>& views) {
   std::string page;
   const auto metric = [&](const char* name, const char* type, const char* help,
                           const std::function<int64_t(const VersionView&)>& value) {
@@ -135,6 +128,12 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   time("nv_inference_compute_infer_duration_us", "Latency of scoring requests", &StatisticsView::infer);
   time("nv_inference_compute_output_duration_us", "Latency of preparing the outputs of requests",
        &StatisticsView::output);
+  return page;
+}
+
+/// Sampled keys of each slot, and those without a row.
+std::string slot_metrics(const std::vector<VersionView>& views) {
+  std::string page;
   const auto of_slots = [&](const char* name, const char* help, int64_t UnseenKeys::Slot::*value) {
     page += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " counter\n");
     for (const VersionView& one : views)
@@ -143,6 +142,12 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   };
   of_slots("hctr_sampled_keys", "Keys of one request in 16, by slot", &UnseenKeys::Slot::keys);
   of_slots("hctr_unseen_keys", "Sampled keys that have no row in the tables", &UnseenKeys::Slot::unseen);
+  return page;
+}
+
+/// GPU caches of the versions that have one.
+std::string cache_metrics(const std::vector<VersionView>& views) {
+  std::string page;
   const auto of_caches = [&](const char* name, const char* type, const char* help,
                              int64_t StoreCacheStatistics::*value) {
     std::string lines;
@@ -158,6 +163,19 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   of_caches("hctr_gpu_cache_defaults", "counter", "Keys with the default row", &StoreCacheStatistics::defaults);
   of_caches("hctr_gpu_cache_updated_rows", "counter", "Changed rows that updates brought to the cache",
             &StoreCacheStatistics::updated);
+  return page;
+}
+
+}  // namespace
+
+std::string metrics_page(const ServeCore& core, int64_t connections) {
+  std::vector<VersionView> views;
+  for (const std::string& model : core.repository().models())
+    for (const auto& [number, version] : core.repository().versions(model))
+      views.push_back({cat("model=\"", escaped_label(model), "\",version=\"", number, "\""),
+                       version->statistics().view(), version->waiting(), version->unseen_keys(),
+                       version->model().cache_statistics()});
+  std::string page = request_metrics(views) + slot_metrics(views) + cache_metrics(views);
   page += cat("# HELP hctr_http_connections Connections of HTTP that are open\n# TYPE hctr_http_connections gauge\n",
               "hctr_http_connections ", connections, "\n");
   if (core.store()) page += store_metrics(*core.store());

@@ -10,14 +10,13 @@
 namespace hctr::serve {
 namespace {
 
-constexpr std::string_view kCountsSuffix = ".counts";
 constexpr size_t kMostBytes = size_t{256} << 20;
 
-/// The input whose first dimension is the number of samples: "<name>.counts" if the request has this input, otherwise
-/// `values` itself.
+/// The input whose first dimension is the number of samples: the counts of the input's lists if the request has them,
+/// otherwise `values` itself.
 const NamedTensor& leading(const InferRequest& request, const NamedTensor& values) {
-  const auto counts = std::ranges::find(request.inputs, cat(values.name, kCountsSuffix), &NamedTensor::name);
-  return counts == request.inputs.end() ? values : *counts;
+  const NamedTensor* const counts = find_counts(request, values.name);
+  return counts ? *counts : values;
 }
 
 int64_t samples_of(const InferRequest& request, const NamedTensor& input) {

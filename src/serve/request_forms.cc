@@ -9,11 +9,6 @@
 namespace hctr::serve {
 namespace {
 
-const NamedTensor* input_named(const InferRequest& request, const std::string& name) {
-  const auto found = std::ranges::find(request.inputs, name, &NamedTensor::name);
-  return found == request.inputs.end() ? nullptr : &*found;
-}
-
 int64_t rows_of_column(const NamedTensor& values, const NamedTensor* counts) {
   if (counts) return elements_of(*counts);
   if (values.shape.empty() || values.shape.size() > 2)
@@ -61,8 +56,8 @@ SampleArrays RequestSamples::read_columns(const InferRequest& request) const {
   int64_t rows = -1;
   std::string said_by;
   for (const RequestColumn& column : columns_) {
-    const NamedTensor* values = input_named(request, column.name);
-    const NamedTensor* counts = input_named(request, cat(column.name, ".counts"));
+    const NamedTensor* values = find_input(request, column.name);
+    const NamedTensor* counts = find_counts(request, column.name);
     if (counts && !values)
       throw Refusal::invalid("input '", counts->name, "' has no values: input '", column.name, "' is missing");
     if (column.use == RequestColumn::Use::ignored) continue;
@@ -98,9 +93,9 @@ SampleArrays RequestSamples::read_columns(const InferRequest& request) const {
 }
 
 SampleArrays RequestSamples::read_backend_form(const InferRequest& request) const {
-  const NamedTensor* keys = input_named(request, "CATCOLUMN");
-  const NamedTensor* rows = input_named(request, "ROWINDEX");
-  const NamedTensor* dense = input_named(request, "DES");
+  const NamedTensor* keys = find_input(request, "CATCOLUMN");
+  const NamedTensor* rows = find_input(request, "ROWINDEX");
+  const NamedTensor* dense = find_input(request, "DES");
   if (!keys || !rows) throw Refusal::invalid("the request needs both inputs 'CATCOLUMN' and 'ROWINDEX'");
   SampleArrays samples = empty();
   if (samples.dense_dim > 0 && !dense) throw Refusal::invalid("input 'DES' is missing");

@@ -15,22 +15,6 @@
 namespace hctr::serve {
 namespace {
 
-constexpr std::string_view kCounts = ".counts";
-
-const NamedTensor* find_input(const InferRequest& request, std::string_view name) {
-  const auto found = std::ranges::find(request.inputs, name, &NamedTensor::name);
-  return found == request.inputs.end() ? nullptr : &*found;
-}
-
-const NamedTensor* find_counts(const InferRequest& request, std::string_view name) {
-  return find_input(request, cat(name, kCounts));
-}
-
-/// Returns "clicks" for "clicks.counts".
-std::string_view without_counts(std::string_view name) {
-  return name.ends_with(kCounts) ? name.substr(0, name.size() - kCounts.size()) : name;
-}
-
 [[noreturn]] void refuse_shape(const NamedTensor& tensor, const std::string& expected) {
   throw Refusal::invalid("input '", tensor.name, "' has shape ", text_of_shape(tensor.shape), "; expected ", expected);
 }
@@ -111,7 +95,7 @@ RequestSamples::RequestSamples(const Config& config, std::vector<ModelTensor> in
       described_.push_back({input.name, Datatype::i64, input.shape});
     } else {
       described_.push_back({input.name, Datatype::i64, {-1}});
-      described_.push_back({cat(input.name, kCounts), Datatype::i32, input.shape});
+      described_.push_back({counts_name(input.name), Datatype::i32, input.shape});
       samples_lead_ = false;
     }
   }
@@ -232,8 +216,8 @@ SampleArrays RequestSamples::read_packed(const InferRequest& request) const {
     const NamedTensor& leads = counts ? *counts : *tensor;
     const std::string expected = input.role == ModelTensor::Role::dense || counts
                                      ? text_of_shape(input.shape)
-                                     : cat(text_of_shape(input.shape), ", or [-1] with an input '", input.name, kCounts,
-                                           "' of shape ", text_of_shape(input.shape));
+                                     : cat(text_of_shape(input.shape), ", or [-1] with an input '",
+                                           counts_name(input.name), "' of shape ", text_of_shape(input.shape));
     const bool flat = leads.shape.size() == 1 && columns == 1;
     const bool lists = !counts && input.role == ModelTensor::Role::keys && leads.shape.size() == 3;
     if (!flat && (leads.shape.size() != (lists ? 3u : 2u) || leads.shape[1] != columns)) refuse_shape(leads, expected);

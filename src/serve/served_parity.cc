@@ -124,7 +124,7 @@ PackedRequest packed_request(const SampleArrays& samples, int64_t first, int64_t
     const int64_t all = offsets[count * keys.slots] - offsets[0];
     append_tensor(request, tail, keys.name, Datatype::i64, {all}, keys.keys.data() + offsets[0],
                   static_cast<size_t>(all));
-    append_tensor(request, tail, cat(keys.name, ".counts"), Datatype::i32, {count, keys.slots}, counts.data(),
+    append_tensor(request, tail, counts_name(keys.name), Datatype::i32, {count, keys.slots}, counts.data(),
                   counts.size());
   }
   request.body += "]}";

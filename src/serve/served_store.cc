@@ -3,28 +3,20 @@
 #include "core/base/expect.h"
 #include "core/base/log.h"
 #include "formats/model/model_manifest.h"
-#include "infer/store_models.h"
-#include "store/store_config.h"
 
 namespace hctr::serve {
 
-ServedStore::ServedStore(const std::filesystem::path& path, const Surroundings& around) {
-  const Log log(around.log);
-  std::vector<std::string> notes;
-  const StoreConfig config = read_store_config(path, notes);
-  for (const std::string& note : notes) log.info(note);
-  store_ = std::make_unique<Store>(config.options());
-  load_store_models(*store_, config, around);
-  follower_ = std::make_unique<StoreFollower>(*store_, config, log);
-}
+ServedStore::ServedStore(const std::filesystem::path& path, const Surroundings& around)
+    : opened_(open_configured_store(path, "", true, around)),
+      follower_(opened_.store, opened_.config, Log(around.log)) {}
 
 std::shared_ptr<const StoreView> ServedStore::tables(const std::string& model) const {
-  return store_->has(model) ? std::make_shared<const StoreView>(store_->view(model)) : nullptr;
+  return opened_.store.has(model) ? std::make_shared<const StoreView>(opened_.store.view(model)) : nullptr;
 }
 
 void ServedStore::expect_same_run(const std::string& model, const SavedModel& dense) const {
-  if (!store_->has(model)) return;
-  const std::string rows = store_->run(model);
+  if (!opened_.store.has(model)) return;
+  const std::string rows = opened_.store.run(model);
   const auto manifest = manifest_of(dense.dense);
   if (!rows.empty() && manifest && !manifest->run.empty() && manifest->run != rows)
     throw Error(Kind::config, cat("the dense part of model '", model, "' is of run ", manifest->run,

@@ -9,6 +9,7 @@
 #include "hctr/store.h"
 #include "infer/saved_model.h"
 #include "infer/store_follower.h"
+#include "infer/store_models.h"
 
 namespace hctr::serve {
 
@@ -16,7 +17,7 @@ namespace hctr::serve {
 class ServedStore {
  public:
   /// Opens the store of a store.json or ps.json, and loads the models that it lacks. Then follows its streams, its
-  /// deltas and the process that updates it. Errors: those of read_store_config() and load_store_models().
+  /// deltas and the process that updates it. Errors: those of open_store().
   ServedStore(const std::filesystem::path& config, const Surroundings&);
 
   /// The active version of a model; null: the store has no such model.
@@ -24,13 +25,13 @@ class ServedStore {
   /// Errors: Error(config) if the store's rows are of another training run than the dense part.
   void expect_same_run(const std::string& model, const SavedModel& dense) const;
 
-  std::vector<StoreModelStatistics> models() const { return store_->models(); }
-  std::vector<StoreTableStatistics> levels() const { return store_->tables(); }
-  std::vector<StoreFollower::Stream> streams() const { return follower_->streams(); }
+  std::vector<StoreModelStatistics> models() const { return opened_.store.models(); }
+  std::vector<StoreTableStatistics> levels() const { return opened_.store.tables(); }
+  std::vector<StoreFollower::Stream> streams() const { return follower_.streams(); }
 
  private:
-  std::unique_ptr<Store> store_;
-  std::unique_ptr<StoreFollower> follower_;  // ends before the store
+  ConfiguredStore opened_;
+  StoreFollower follower_;  // ends before the store
 };
 
 }  // namespace hctr::serve

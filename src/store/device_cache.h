@@ -164,6 +164,7 @@ class DeviceCache {
   void write(Pool&, const Rows&, bool only_present);
   void set(Pool&);
   void remove(Pool&, bool only_untaken);
+  void erase(Pool&, const Rows& removed);
   void wait_for_lookups();
   void end_change();
   ops::CacheCounts counts_of(const Pool&);

@@ -68,6 +68,20 @@ void DeviceCache::remove(Pool& pool, bool only_untaken) {
   ops::cache_remove(writer_, pool.device, change);
 }
 
+/// Uploads keys of a whole pool and removes them.
+void DeviceCache::erase(Pool& pool, const Rows& removed) {
+  const StreamRef stream = writer_stream_.ref();
+  const auto count = static_cast<int64_t>(removed.keys.size());
+  stream.synchronize();
+  pool.reserve(count, 0);
+  copy_bytes(stream, const_cast<int64_t*>(pool.change.keys), removed.keys.data(),
+             static_cast<size_t>(count) * sizeof(int64_t));
+  copy_bytes(stream, const_cast<int32_t*>(pool.change.spaces), removed.spaces.data(),
+             static_cast<size_t>(count) * sizeof(int32_t));
+  pool.change.count = count;
+  remove(pool, false);
+}
+
 /// Waits for look-ups that began before the changes of entries so far, and may still read rows of the old entries.
 void DeviceCache::wait_for_lookups() {
   const StreamRef stream = writer_stream_.ref();
@@ -178,19 +192,8 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
     // keys whose rows did not fit are removed, so that later look-ups miss them
     if (!outgrow(p) && !pools_[p]->options.whole) remove(*pools_[p], true);
   }
-  for (size_t p = 0; p < pools_.size(); ++p) {
-    if (removed[p].keys.empty()) continue;
-    Pool& pool = *pools_[p];
-    const auto count = static_cast<int64_t>(removed[p].keys.size());
-    writer_stream_.ref().synchronize();
-    pool.reserve(count, 0);
-    copy_bytes(writer_stream_.ref(), const_cast<int64_t*>(pool.change.keys), removed[p].keys.data(),
-               static_cast<size_t>(count) * sizeof(int64_t));
-    copy_bytes(writer_stream_.ref(), const_cast<int32_t*>(pool.change.spaces), removed[p].spaces.data(),
-               static_cast<size_t>(count) * sizeof(int32_t));
-    pool.change.count = count;
-    remove(pool, false);
-  }
+  for (size_t p = 0; p < pools_.size(); ++p)
+    if (!removed[p].keys.empty()) erase(*pools_[p], removed[p]);
   ops::cache_end_update(writer_, state_of(state_));
   end_change();
   applied_ = number;

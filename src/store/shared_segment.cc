@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <limits>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -37,6 +38,8 @@ const char* const kSegmentPrefix = "huge_ctr_store.";
 std::string system_reason() { return std::generic_category().message(errno); }
 
 uint64_t rounded_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+/// The bytes that an array of `bytes` bytes takes.
+uint64_t in_granules(uint64_t bytes) { return rounded_up(std::max<uint64_t>(bytes, 1), kSharedGranule); }
 
 int lock_call(int file, int command, short type, int64_t first, int64_t count, bool* locked_by_other = nullptr) {
   struct flock lock {};
@@ -291,23 +294,6 @@ std::vector<std::pair<uint64_t, uint64_t>> SharedSegment::pins_of_processes() {
   return all;
 }
 
-void SharedSegment::add_free(Range range) {
-  const auto after = free_.lower_bound(range.offset);
-  if (after != free_.begin())
-    if (const auto before = std::prev(after); before->first + before->second == range.offset) {
-      range = {before->first, before->second + range.bytes};
-      by_size_.erase({before->second, before->first});
-      free_.erase(before);
-    }
-  if (after != free_.end() && range.offset + range.bytes == after->first) {
-    range.bytes += after->second;
-    by_size_.erase({after->second, after->first});
-    free_.erase(after);
-  }
-  free_[range.offset] = range.bytes;
-  by_size_.emplace(range.bytes, range.offset);
-}
-
 /// Reserves memory for a range, so that a write to it cannot fail.
 void SharedSegment::back(Range range) {
   for (uint64_t chunk = range.offset / kSharedChunk; chunk * kSharedChunk < range.offset + range.bytes; ++chunk) {
@@ -321,30 +307,27 @@ void SharedSegment::back(Range range) {
 }
 
 uint64_t SharedSegment::allocate(uint64_t bytes) {
-  bytes = rounded_up(std::max<uint64_t>(bytes, 1), kSharedGranule);
+  bytes = in_granules(bytes);
   const std::lock_guard lock(mutex_);
-  auto found = by_size_.lower_bound({bytes, 0});
-  if (found == by_size_.end()) {
+  std::optional<uint64_t> offset = free_.find(bytes);
+  if (!offset) {
     const uint64_t end = header().end, added = rounded_up(bytes, kSharedChunk);
     if (added > mapped_ - end)
       throw Error(Kind::io, cat("shared memory '", name_, "' cannot grow beyond the ", mapped_, " bytes of ",
                                 kSharedFolder, "; a container may need a larger --shm-size"));
     back({end, added});
     header().end = end + added;
-    add_free({end, added});
-    found = by_size_.lower_bound({bytes, 0});
+    free_.add(end, added);
+    offset = free_.find(bytes);
   }
-  const auto [size, offset] = *found;
-  back({offset, bytes});
-  by_size_.erase(found);
-  free_.erase(offset);
-  if (size > bytes) add_free({offset + bytes, size - bytes});
-  return offset;
+  back({*offset, bytes});
+  free_.take(*offset, bytes);
+  return *offset;
 }
 
 void SharedSegment::free(Range range) {
   const std::lock_guard lock(mutex_);
-  add_free({range.offset, rounded_up(std::max<uint64_t>(range.bytes, 1), kSharedGranule)});
+  free_.add(range.offset, in_granules(range.bytes));
 }
 
 void SharedSegment::publish(uint64_t root, const std::vector<Range>& replaced) {
@@ -366,12 +349,12 @@ void SharedSegment::reclaim() {
     std::erase_if(ranges, [&, replaced = commit](const Range& range) {
       for (const auto& [oldest, newest] : pins)
         if (range.made <= newest && replaced > oldest) return false;
-      add_free({range.offset, rounded_up(std::max<uint64_t>(range.bytes, 1), kSharedGranule)});
+      free_.add(range.offset, in_granules(range.bytes));
       return freed = true;
     });
   std::erase_if(replaced_, [](const auto& one) { return one.second.empty(); });
   if (!freed) return;
-  for (const auto& [offset, bytes] : free_)
+  for (const auto& [offset, bytes] : free_.ranges())
     for (uint64_t chunk = (offset + kSharedChunk - 1) / kSharedChunk; (chunk + 1) * kSharedChunk <= offset + bytes;
          ++chunk)
       if (chunk < backing_.size() && backing_[chunk] != Backing::none &&
@@ -390,11 +373,10 @@ void SharedSegment::take_over(std::vector<Range> used) {
     if (one.offset < at)
       throw Error(Kind::data, cat("shared memory '", name_, "' is damaged: two arrays have byte ", one.offset));
     if (one.offset > at) gaps.push_back({at, one.offset - at});
-    at = one.offset + rounded_up(std::max<uint64_t>(one.bytes, 1), kSharedGranule);
+    at = one.offset + in_granules(one.bytes);
   }
   if (end > at) gaps.push_back({at, end - at});
   free_.clear();
-  by_size_.clear();
   backing_.assign(end / kSharedChunk, Backing::unknown);  // back() reserves them again, which keeps their content
   replaced_.clear();
   replaced_.emplace_back(header().commits, std::move(gaps));  // other processes may still read earlier commits

@@ -4,13 +4,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "store/free_ranges.h"
 
 namespace hctr {
 
@@ -85,7 +86,6 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   void unpin(uint64_t commit);
   void show_pins();
   std::vector<std::pair<uint64_t, uint64_t>> pins_of_processes();
-  void add_free(Range);
   void back(Range);
   Header& header() const;
 
@@ -97,8 +97,7 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   std::atomic<bool> writes_ = false;
   std::mutex mutex_;
   std::multiset<uint64_t> pins_;
-  std::map<uint64_t, uint64_t> free_;                // [offset] bytes
-  std::set<std::pair<uint64_t, uint64_t>> by_size_;  // bytes and offset of each free range
+  FreeRanges free_;
   enum class Backing : uint8_t { none, unknown, reserved };
   std::vector<Backing> backing_;  // [chunk] whether the system has reserved memory for it
   std::vector<std::pair<uint64_t, std::vector<Range>>>

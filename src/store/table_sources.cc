@@ -8,7 +8,7 @@
 #include "core/base/expect.h"
 #include "core/base/file_checksum.h"
 #include "core/base/not_finite.h"
-#include "formats/model/sparse_file.h"
+#include "formats/model/sparse_reader.h"
 #include "hctr/formats.h"
 #include "store/safetensors.h"
 

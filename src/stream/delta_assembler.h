@@ -31,8 +31,6 @@ class DeltaAssembler {
 
   /// For each partition, the lowest offset that is still needed after taken().
   std::map<int32_t, int64_t> offsets() const;
-  /// For each partition, the offset after the last message.
-  const std::map<int32_t, int64_t>& read_to() const { return read_to_; }
   /// Counts of messages and deltas; `behind` is not set, because only a Kafka client knows it.
   StreamStatistics statistics() const;
 
@@ -61,7 +59,6 @@ class DeltaAssembler {
   bool is_past(const StreamedAbout&) const;
   bool fits(const StreamedAbout&) const;
   std::map<Id, Held>::iterator drop(std::map<Id, Held>::iterator, bool counts);
-  void drop_past();
   void shed(Id current);
   std::shared_ptr<const StreamedDelta> decode(const Held&) const;
 
@@ -69,7 +66,7 @@ class DeltaAssembler {
   int64_t iteration_, most_held_;
   std::map<Id, Held> held_;
   std::map<uint64_t, Stream> streams_;
-  std::map<int32_t, int64_t> read_to_;
+  std::map<int32_t, int64_t> read_to_;  // [partition] the offset after the last message
   int64_t held_bytes_ = 0, arrivals_ = 0;
   Id ready_id_{};
   std::shared_ptr<const StreamedDelta> ready_;

@@ -176,6 +176,9 @@ class Run {
   int stop_signal();
   /// On rank 0, if there are several hosts: totals over all ranks. Collective.
   std::optional<TrainSummary::BetweenHosts> bytes_between_hosts();
+  void warn_at_end();
+  /// Collective. The results so far, without times and model files.
+  TrainSummary summarize();
 
   /// Checks that all ranks found the same number of samples, because each rank opens the files itself.
   void expect_one_data_set();

@@ -19,33 +19,13 @@ TrainSummary Run::finish() {
   const int signal = interrupted ? stop_signal() : 0;
   const bool in_checkpoint = interrupted && leave_stopped();
   const bool saves = saves_model() && has_trained() && !in_checkpoint;
-  report_skipped();
-  warn_of_uncounted_losses();
   now_.skipped_records = pipeline_->skipped_records();
-  if (now_.skipped_records > 0)
-    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were", " skipped");
-  warn_of_unmatched(matches_, "the last evaluation", log_);
-  if (const MetricType* type = config_.solver.best_metric();
-      type && now_.best_iteration < 0 && now_.undefined_evaluations > 0)
-    log_.warning(type->name, " was undefined in every evaluation: ",
-                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"",
-                 " could not compare evaluations");
-  TrainSummary summary = summary_of(now_);
+  warn_at_end();
+  TrainSummary summary = summarize();
   summary.seconds = seconds;
   summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;
-  summary.device = device_;
-  summary.run_dir = folder_.path();
-  summary.best_possible = best_metrics(config_);
   summary.interrupted = interrupted;
   summary.stop_signal = signal;
-  summary.tables = model_->table_counts();
-  report_->tables(now_.iterations, summary.tables);
-  for (auto& [name, counts] : summary.tables) counts.erase(kIndexPlaces);
-  summary.memory_parts = model_->memory_parts();
-  if (const auto scale = model_->loss_scale()) summary.loss_scale = scale->scale;
-  for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
-    summary.memory.push_back(std::stoll(bytes));
-  summary.between_hosts = bytes_between_hosts();
 
   // If the run was interrupted, the last model is the result, because the run will resume. If not, the best model is
   // the result.
@@ -82,6 +62,35 @@ TrainSummary Run::finish() {
   if (!interrupted) save_checkpoint(true);
   checkpoints_->finish();
   saver_.finish_publishing(interrupted);
+  return summary;
+}
+
+void Run::warn_at_end() {
+  report_skipped();
+  warn_of_uncounted_losses();
+  if (now_.skipped_records > 0)
+    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were", " skipped");
+  warn_of_unmatched(matches_, "the last evaluation", log_);
+  if (const MetricType* type = config_.solver.best_metric();
+      type && now_.best_iteration < 0 && now_.undefined_evaluations > 0)
+    log_.warning(type->name, " was undefined in every evaluation: ",
+                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"",
+                 " could not compare evaluations");
+}
+
+TrainSummary Run::summarize() {
+  TrainSummary summary = summary_of(now_);
+  summary.device = device_;
+  summary.run_dir = folder_.path();
+  summary.best_possible = best_metrics(config_);
+  summary.tables = model_->table_counts();
+  report_->tables(now_.iterations, summary.tables);
+  for (auto& [name, counts] : summary.tables) counts.erase(kIndexPlaces);
+  summary.memory_parts = model_->memory_parts();
+  if (const auto scale = model_->loss_scale()) summary.loss_scale = scale->scale;
+  for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
+    summary.memory.push_back(std::stoll(bytes));
+  summary.between_hosts = bytes_between_hosts();
   return summary;
 }
 

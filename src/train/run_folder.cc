@@ -183,7 +183,7 @@ void RunFolder::write_end(const std::string& how) const {
 }
 
 void RunFolder::write_summary(const TrainSummary& summary) const {
-  if (!path_.empty()) write_text(path_ / "summary.json", to_json(summary).text(2) + "\n");
+  if (!path_.empty()) write_text(path_ / kSummary, to_json(summary).text(2) + "\n");
 }
 
 }  // namespace hctr

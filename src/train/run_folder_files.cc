@@ -69,7 +69,7 @@ void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const 
 }
 
 bool is_file_of_run(const std::string& name) {
-  return name.starts_with("final_") || name == kAbout || name == "config.json" || name == "summary.json" ||
+  return name.starts_with("final_") || name == kAbout || name == "config.json" || name == kSummary ||
          name == "plan.json" || name == "profile.json";
 }
 

@@ -18,7 +18,6 @@ struct Parsed {
 
 Parsed parse(const std::string& text, const TextFormat& format, const RowMaker& maker, const RecordShape& shape,
              Parsed parsed = {}) {
-  const size_t size = text.size();
   RecordSplitter splitter(format.grammar);
   RowMajor rows(shape);
   SampleBlock block;
@@ -26,13 +25,12 @@ Parsed parse(const std::string& text, const TextFormat& format, const RowMaker& 
   tolerate([&] {
     BadRecords bad;
     rows.start(block);
-    parse_text(
-        text.data(), 0, size, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }, splitter,
-        format, rows, bad);
+    const TextParsing parsing{format, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }};
+    parse_text(text, 0, parsing, splitter, rows, bad);
     rows.finish();
     parsed.bad += bad.count;
     std::vector<uint32_t> begins;
-    find_records(text.data(), size, format.grammar, splitter, begins);
+    find_records(text.data(), text.size(), format.grammar, splitter, begins);
     expect(static_cast<int64_t>(begins.size()) - 1 == bad.count + block.rows);
     parsed.failed = false;
     expect_whole(block, shape);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/json.h"
-#include "formats/model/sparse_file.h"
+#include "formats/model/sparse_reader.h"
 #include "hctr/formats.h"
 #include "key_counts.h"
 

@@ -107,6 +107,63 @@ std::optional<AccessStatsOf> read_access_stats_of(const std::string& file, int64
   return AccessStatsOf{head, std::move(summary)};
 }
 
+/// Prints rows, keys and norms of a table. Returns the JSON report of them.
+Json show_rows(const std::string& table, const TableSummary& summary) {
+  print_formatted("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()),
+                  whole(summary.largest_key()));
+  print_formatted("  norms   smallest %.4g, median %.4g, mean %.4g, largest %.4g\n", summary.smallest_norm(),
+                  summary.median_norm(), summary.mean_norm(), summary.largest_norm());
+  if (summary.rows_of_zeros() > 0) print_formatted("  %lld rows are all zeros\n", whole(summary.rows_of_zeros()));
+  if (summary.rows_not_finite() > 0)
+    print_formatted("  %lld rows hold a NaN or an infinity: training diverged\n", whole(summary.rows_not_finite()));
+  return Json(Json::Object{{"schema", 1},
+                           {"table", table},
+                           {"rows", summary.rows()},
+                           {"smallest_key", summary.smallest_key()},
+                           {"largest_key", summary.largest_key()},
+                           {"smallest_norm", summary.smallest_norm()},
+                           {"median_norm", summary.median_norm()},
+                           {"mean_norm", summary.mean_norm()},
+                           {"largest_norm", summary.largest_norm()},
+                           {"rows_of_zeros", summary.rows_of_zeros()},
+                           {"rows_not_finite", summary.rows_not_finite()}});
+}
+
+Json show_slots(const TableSummary& summary) {
+  Json per_slot(Json::Array{});
+  print_formatted("\n  slot        rows\n");
+  for (const auto& [slot, rows] : summary.rows_per_slot()) {
+    print_formatted("  %4llu  %10lld\n", static_cast<unsigned long long>(slot), whole(rows));
+    per_slot.add(Json(Json::Object{{"slot", static_cast<int64_t>(slot)}, {"rows", rows}}));
+  }
+  return per_slot;
+}
+
+Json show_norms(const TableSummary& summary) {
+  const auto bins = summary.histogram();
+  int64_t most = 0;
+  for (const auto& bin : bins) most = std::max(most, bin.rows);
+  Json histogram(Json::Array{});
+  print_formatted("\n  norm from       to        rows\n");
+  for (const auto& bin : bins) {
+    print_formatted("  %9.4g %9.4g  %10lld  %s\n", std::exp2(bin.exponent), std::exp2(bin.exponent + 1),
+                    whole(bin.rows), bar(bin.rows, most).c_str());
+    histogram.add(
+        Json(Json::Object{{"from", std::exp2(bin.exponent)}, {"to", std::exp2(bin.exponent + 1)}, {"rows", bin.rows}}));
+  }
+  return histogram;
+}
+
+Json show_largest(const TableSummary& summary, bool by_slot) {
+  Json largest(Json::Array{});
+  print_formatted("\n  largest norms\n");
+  for (const auto& row : summary.largest()) {
+    print_formatted("  %s  %.4g\n", name_of(by_slot, row.slot, row.key).c_str(), row.norm);
+    largest.add(Json(Json::Object{{"slot", static_cast<int64_t>(row.slot)}, {"key", row.key}, {"norm", row.norm}}));
+  }
+  return largest;
+}
+
 void inspect(const Arguments& given) {
   const Log log = log_to_stderr();
   const Config config = load_config(given.config, false, log, {}, {}, nullptr, system_environment());
@@ -143,57 +200,11 @@ void inspect(const Arguments& given) {
 
   print_formatted("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), section.top().c_str(),
                   by_slot ? "a row for each slot and key" : "a row for each key", whole(shape.slots), whole(shape.dim));
-  print_formatted("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()),
-                  whole(summary.largest_key()));
-  print_formatted("  norms   smallest %.4g, median %.4g, mean %.4g, largest %.4g\n", summary.smallest_norm(),
-                  summary.median_norm(), summary.mean_norm(), summary.largest_norm());
-  if (summary.rows_of_zeros() > 0) print_formatted("  %lld rows are all zeros\n", whole(summary.rows_of_zeros()));
-  if (summary.rows_not_finite() > 0)
-    print_formatted("  %lld rows hold a NaN or an infinity: training diverged\n", whole(summary.rows_not_finite()));
-  Json json(Json::Object{{"schema", 1},
-                         {"table", section.top()},
-                         {"rows", summary.rows()},
-                         {"smallest_key", summary.smallest_key()},
-                         {"largest_key", summary.largest_key()},
-                         {"smallest_norm", summary.smallest_norm()},
-                         {"median_norm", summary.median_norm()},
-                         {"mean_norm", summary.mean_norm()},
-                         {"largest_norm", summary.largest_norm()},
-                         {"rows_of_zeros", summary.rows_of_zeros()},
-                         {"rows_not_finite", summary.rows_not_finite()}});
+  Json json = show_rows(section.top(), summary);
   if (stats) json.set("marks", show_access_stats(stats->head, stats->summary));
-
-  if (by_slot) {
-    Json per_slot(Json::Array{});
-    print_formatted("\n  slot        rows\n");
-    for (const auto& [slot, rows] : summary.rows_per_slot()) {
-      print_formatted("  %4llu  %10lld\n", static_cast<unsigned long long>(slot), whole(rows));
-      per_slot.add(Json(Json::Object{{"slot", static_cast<int64_t>(slot)}, {"rows", rows}}));
-    }
-    json.set("rows_per_slot", per_slot);
-  }
-
-  const auto bins = summary.histogram();
-  int64_t most = 0;
-  for (const auto& bin : bins) most = std::max(most, bin.rows);
-  Json histogram(Json::Array{});
-  print_formatted("\n  norm from       to        rows\n");
-  for (const auto& bin : bins) {
-    print_formatted("  %9.4g %9.4g  %10lld  %s\n", std::exp2(bin.exponent), std::exp2(bin.exponent + 1),
-                    whole(bin.rows), bar(bin.rows, most).c_str());
-    histogram.add(
-        Json(Json::Object{{"from", std::exp2(bin.exponent)}, {"to", std::exp2(bin.exponent + 1)}, {"rows", bin.rows}}));
-  }
-  json.set("norms", histogram);
-
-  Json largest(Json::Array{});
-  print_formatted("\n  largest norms\n");
-  for (const auto& row : summary.largest()) {
-    print_formatted("  %s  %.4g\n", name_of(by_slot, row.slot, row.key).c_str(), row.norm);
-    largest.add(Json(Json::Object{{"slot", static_cast<int64_t>(row.slot)}, {"key", row.key}, {"norm", row.norm}}));
-  }
-  json.set("largest", largest);
-
+  if (by_slot) json.set("rows_per_slot", show_slots(summary));
+  json.set("norms", show_norms(summary));
+  json.set("largest", show_largest(summary, by_slot));
   if (stats && stats->head.occurrences)
     json.set(given.count > 0 ? "hottest_in_training" : "hottest",
              show_hottest("hottest keys in training, counted from the step that added the row", by_slot, noted, norms));

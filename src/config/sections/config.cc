@@ -210,14 +210,7 @@ void check_start(Config& config, Problems& problems) {
   }
 }
 
-}  // namespace
-
-Config read_config(const Json& file, Problems& problems) {
-  Config config;
-  if (!file.object()) {
-    problems.error("", cat("expected an object with solver, optimizer and layers, found ", file.kind()));
-    return config;
-  }
+void check_section_names(const Json& file, Problems& problems) {
   for (const auto& [key, value] : *file.object())
     if (key != "solver" && key != "optimizer" && key != "layers" && key != "name" && key != "all_reduce") {
       if (const std::string near = nearest(key, {"solver", "optimizer", "layers"}); !near.empty() && !file.find(near))
@@ -229,7 +222,10 @@ Config read_config(const Json& file, Problems& problems) {
   if (file.find("all_reduce"))
     problems.note("/all_reduce",
                   "\"all_reduce\" is accepted and has no effect: the program chooses how gradients are summed");
+}
 
+/// Parses solver, optimizer and layers.
+void read_sections(const Json& file, Config& config, Problems& problems) {
   if (const Json* solver = file.find("solver"))
     config.solver = solver_schema().parse(*solver, "/solver", problems);
   else
@@ -249,16 +245,18 @@ Config read_config(const Json& file, Problems& problems) {
       else
         problems.error(pointer, cat("expected a layer, an object, found ", section.kind()));
     }
+}
 
-  add_sample_weight(config, problems);
+/// Warns of tables that do not learn although they have a learning rate.
+void check_table_rates(const Config& config, Problems& problems) {
   if (const HyperParameters& top = config.optimizer.hyper; top.given && top.learning_rate == 0)
     for (const EmbeddingEntry& embedding : config.embeddings)
       if (const auto& own = embedding.section.optimizer; own && own->hyper.learning_rate > 0)
         problems.warn(embedding.pointer + "/optimizer",
                       "the table does not learn: its learning rate is scaled by the top-level rate, which is 0");
+}
 
-  note_own_rates(config, problems);
-
+void check_count_of_files(const Config& config, Problems& problems) {
   const size_t files = config.solver.sparse_model_file.size();
   if (files != 0 && files != config.embeddings.size())
     problems.error("/solver/sparse_model_file",
@@ -266,10 +264,10 @@ Config read_config(const Json& file, Problems& problems) {
                        config.embeddings.size() == 1 ? " embedding" : " embeddings",
                        "; expected one file for each "
                        "embedding"));
-  check_groups(config, problems);
-  check_followed(config, problems);
-  if (config.solver.early_stopping.given && config.data.eval_source.empty())
-    problems.error("/solver/early_stopping", "needs evaluations: the Data layer has no \"eval_source\"");
+}
+
+/// Sets the solver's placement in tables without their own, and checks placement and memory of each table.
+void place_tables(Config& config, Problems& problems) {
   for (EmbeddingEntry& embedding : config.embeddings) {
     EmbeddingSection& section = embedding.section;
     const bool of_solver =
@@ -281,6 +279,27 @@ Config read_config(const Json& file, Problems& problems) {
       check_table_memory(*section.table_memory, config.solver.table_memory, embedding.pointer + "/table_memory",
                          problems);
   }
+}
+
+}  // namespace
+
+Config read_config(const Json& file, Problems& problems) {
+  Config config;
+  if (!file.object()) {
+    problems.error("", cat("expected an object with solver, optimizer and layers, found ", file.kind()));
+    return config;
+  }
+  check_section_names(file, problems);
+  read_sections(file, config, problems);
+  add_sample_weight(config, problems);
+  check_table_rates(config, problems);
+  note_own_rates(config, problems);
+  check_count_of_files(config, problems);
+  check_groups(config, problems);
+  check_followed(config, problems);
+  if (config.solver.early_stopping.given && config.data.eval_source.empty())
+    problems.error("/solver/early_stopping", "needs evaluations: the Data layer has no \"eval_source\"");
+  place_tables(config, problems);
   check_start(config, problems);
   clip_gradients(config);
   place_keys(config, problems);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
+
+#include "engine/spec/slot_vector_columns.h"
 
 namespace hctr {
 
@@ -30,11 +33,9 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
 /// Assigns columns to owners. A column is one vector of a sample: one per slot, or one per key of a bag if keys are not
 /// pooled. If vectors are split, each piece of a vector is a column at its owner.
 void Exchange::place_columns(const Placement& placement) {
-  for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
-    first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
-    column_slots_.insert(column_slots_.end(), shape_.pooled() ? 1 : static_cast<size_t>(shape_.slot_keys[s]),
-                         static_cast<int32_t>(s));
-  }
+  SlotVectorColumns columns = slot_vector_columns(std::ssize(shape_.slot_keys), shape_.pooled(), shape_.slot_keys);
+  first_of_slot_ = std::move(columns.of_slot);
+  column_slots_ = std::move(columns.slots);
   const auto all = static_cast<int32_t>(static_cast<int64_t>(column_slots_.size()) * pieces_);
   at_owners_.resize(static_cast<size_t>(all));
   const auto slot_of = [&](int64_t c) {

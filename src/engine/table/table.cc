@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/device/copy_bytes.h"
+#include "engine/spec/slot_vector_columns.h"
 #include "ops/embedding/embedding_update.h"
 #include "ops/embedding/row_sums.h"
 
@@ -47,15 +48,10 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring
 }
 
 void EmbeddingTable::upload_columns(int32_t* of_slot, int32_t* slots) {
-  std::vector<int32_t> first, slot_of_each;
-  for (int64_t s = 0; s < spec_.slots; ++s) {
-    first.push_back(static_cast<int32_t>(slot_of_each.size()));
-    slot_of_each.insert(slot_of_each.end(), static_cast<size_t>(spec_.slot_keys[static_cast<size_t>(s)]),
-                        static_cast<int32_t>(s));
-  }
+  const SlotVectorColumns columns = slot_vector_columns(spec_);
   const StreamRef stream = runtime_.compute_stream();
-  copy_bytes(stream, of_slot, first.data(), first.size() * sizeof(int32_t));
-  copy_bytes(stream, slots, slot_of_each.data(), slot_of_each.size() * sizeof(int32_t));
+  copy_bytes(stream, of_slot, columns.of_slot.data(), columns.of_slot.size() * sizeof(int32_t));
+  copy_bytes(stream, slots, columns.slots.data(), columns.slots.size() * sizeof(int32_t));
   stream.synchronize();
   columns_of_slots_ = {of_slot, slots};
 }

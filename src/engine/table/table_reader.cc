@@ -4,6 +4,7 @@
 
 #include "core/device/arena.h"
 #include "core/device/copy_bytes.h"
+#include "engine/table/reader_batch.h"
 #include "engine/table/table.h"
 
 namespace hctr {
@@ -14,7 +15,7 @@ class OwnReader : public TableReader {
  public:
   OwnReader(Runtime& runtime, const RowStore& store, const TableSpec& spec, const Admission* shares,
             ops::OutputColumns columns, int64_t samples, int64_t key_capacity)
-      : store_(store), spec_(spec), shares_(shares), columns_(columns), samples_(samples), capacity_(key_capacity) {
+      : store_(store), spec_(spec), shares_(shares), columns_(columns), sizes_{samples, key_capacity} {
     const size_t rows = memory_.add(TensorSpec(DType::i32, {std::max<int64_t>(1, key_capacity)}));
     const auto words = static_cast<int64_t>(sizeof(ops::OutOfRangeState) / sizeof(int32_t));
     const size_t state = memory_.add(TensorSpec(DType::i32, {words}));
@@ -27,15 +28,9 @@ class OwnReader : public TableReader {
   }
 
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override {
-    expect_shape("table keys", keys, {capacity_});
-    expect_shape("table offsets", offsets, {spec_.slots * samples_ + 1});
-    const ops::KeyBatch batch{.keys = keys.data<const int64_t>(),
-                              .offsets = offsets.data<const int32_t>(),
-                              .slots = spec_.slots,
-                              .samples = samples_,
-                              .key_capacity = capacity_,
-                              .columns = spec_.columns(),
-                              .unpooled = columns_};
+    expect_shape("table keys", keys, {sizes_.key_capacity});
+    expect_shape("table offsets", offsets, {spec_.slots * sizes_.samples + 1});
+    const ops::KeyBatch batch = reader_batch(spec_, sizes_, keys, offsets, columns_);
     if (store_.rows().direct())
       ops::direct_rows(ctx, *store_.rows().direct(), batch, out_of_range_, rows_);
     else
@@ -49,7 +44,7 @@ class OwnReader : public TableReader {
   const TableSpec& spec_;
   const Admission* shares_;  // null: unknown keys have no row
   ops::OutputColumns columns_;
-  int64_t samples_, capacity_;
+  ReaderSizes sizes_;
   Arena memory_;
   int32_t* rows_ = nullptr;
   ops::OutOfRangeState* out_of_range_ = nullptr;

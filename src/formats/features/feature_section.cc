@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/expect.h"
+#include "formats/data/section_checks.h"
 #include "formats/features/feature_set.h"
 
 namespace hctr {
@@ -174,11 +175,7 @@ void check_feature_section(const DataSection& section, const std::string& pointe
   if (section.feature_spec.empty())
     return problems.error(pointer,
                           "the format FeatureSpec needs \"feature_spec\": the path of a feature specification");
-  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
-  if (sizes != 0 && sizes != section.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
-                                                     " slots; expected one number for each "
-                                                     "slot, to shift its ids"));
+  check_slot_sizes(section, pointer, problems);
   for (size_t i = 0; i < section.sparse.size(); ++i)
     if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
       problems.error(cat(pointer, "/sparse/", i),

@@ -2,10 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "core/base/files.h"
 #include "core/base/log.h"
@@ -13,46 +9,6 @@
 #include "formats/model/sparse_writer.h"
 
 namespace hctr {
-
-/// The layout of rows in a file: key, slot id (if rows are identified by slot and key), vector.
-struct SparseLayout {
-  int key_bytes = 8;   ///< 4: unsigned
-  int slot_bytes = 0;  ///< 0: no slot id
-  int64_t dim = 0;
-  int64_t row_bytes() const { return key_bytes + slot_bytes + dim * 4; }
-};
-
-/// The layouts that HugeCTR versions wrote. Layouts with keys of `key_bytes` come first; 0 means 8.
-std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_bytes);
-
-/// Detects the layout of a file with `bytes` bytes: the first known layout whose row size divides the file size.
-/// `slot_ids_fit` returns whether all slot ids are valid in a layout, which distinguishes layouts of the same size.
-/// Errors: Error(data) listing the row sizes tried.
-SparseLayout detect_layout(const std::filesystem::path&, int64_t bytes, const std::vector<SparseLayout>& known,
-                           const std::function<bool(const SparseLayout&)>& slot_ids_fit);
-
-/// A block of rows from a file. Row i has key keys[i], slot slots[i] (`slots` is empty if the key alone identifies a
-/// row) and elements [i * dim, (i + 1) * dim) of `vectors`.
-struct SparseRows {
-  std::vector<int64_t> keys;
-  std::vector<uint64_t> slots;
-  std::vector<float> vectors;
-  int64_t of = 0;  ///< number of rows in the whole file
-};
-
-/// Properties of a table that its file does not record.
-struct SparseFileShape {
-  bool with_slot = false;
-  int64_t dim = 0, slots = 0;
-  /// Key width if the file size fits several. 0: 8 bytes, or 4 if many 8-byte keys would be negative.
-  int key_bytes = 8;
-};
-
-/// Calls sink(rows) for all rows of a file in any known layout, or of a HugeCTR 3.1 folder, in blocks. Returns the
-/// number of rows. Logs a note if the file size fits both key widths. Errors: Error(io); Error(data) naming file and
-/// size if the content is invalid.
-int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
-                    const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent());
 
 /// The files that a table is saved to.
 struct SparseTarget {

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "formats/model/sparse_file.h"
+#include "formats/model/sparse_reader.h"
 
 namespace hctr {
 

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "core/base/expect.h"
+#include "formats/data/section_checks.h"
 #include "formats/io/set_files.h"
 #include "formats/norm/norm_cutter.h"
 #include "formats/norm/norm_parse.h"
@@ -22,8 +23,7 @@ class NormSet : public SampleSet {
       samples_ += info.header.number_of_records;
       sums_ |= info.check == Check::sum;
     }
-    if (samples_ == 0 && source.files.empty())
-      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+    expect_records(samples_, source);
   }
 
   const std::vector<fs::path>& files() const override { return files_; }

@@ -189,6 +189,65 @@ bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values, int64
   return (!plan_.sized || static_cast<int64_t>(all) >= 0) && most <= plan_.most_key;
 }
 
+/// Adds the keys of a slot's values to the block, row by row.
+class ParquetRows::SlotKeys {
+ public:
+  SlotKeys(ParquetRows& to, const ParquetSlot& slot, const ParquetField& field, KeyRule keys)
+      : to_(to), rule_(slot.rule), field_(field), offset_(slot.offset), keys_(keys) {}
+
+  void add_key(int64_t row, std::string_view value) {
+    int64_t key = 0;
+    bool right = key_of(rule_, keys_, value, key);
+    const bool sized = keys_ == KeyRule::number && to_.plan_.sized;  // the key must stay within the slot's range
+    if (right && sized) right = key >= 0 && key <= std::numeric_limits<int64_t>::max() - offset_;
+    if (!right)
+      return to_.bad(row, &field_, [&] {
+        return cat("expected ",
+                   sized ? "an integer of at least 0, because \"slot_size_array\" is set" : values_with_keys(keys_),
+                   ", found '", value.substr(0, 40), "'",
+                   field_.formatted ? "; \"keys\": \"hash\" accepts any decimal, date or time" : "");
+      });
+    if (keys_ == KeyRule::number) key += offset_;
+    if (static_cast<uint64_t>(key) > to_.plan_.most_key)
+      return to_.bad(row, &field_, [&] {
+        return cat("'", value.substr(0, 40), "' gives the key ", key,
+                   ", but \"input_key_type\" \"I32\" allows only 0 to ", to_.plan_.most_key,
+                   ": set \"input_key_type\" to \"I64\"");
+      });
+    to_.block_->keys[static_cast<size_t>(to_.keys_++)] = key;
+  }
+  /// Adds the values of a text with several values. `left`: rows whose keys may follow.
+  void add_values(int64_t row, std::string_view cell, int64_t left) {
+    grow(to_.block_->keys, to_.keys_ + static_cast<int64_t>(cell.size()) + left);
+    const char* problem = nullptr;
+    const int64_t before = to_.keys_;
+    const bool right = for_each_slot_value(rule_, cell, problem, [&](std::string_view value) {
+      value = to_.value_of(value);
+      if (!value.empty()) add_key(row, value);
+      return to_.keys_ - before <= to_.plan_.shape.max_keys();
+    });
+    if (!right && problem && *problem)
+      to_.bad(row, &field_,
+              [&] { return cat("expected a list in brackets, found '", cell.substr(0, 40), "': ", problem); });
+  }
+  void add_default(int64_t row, bool null) {
+    if (!rule_.fallback)
+      to_.bad(row, &field_, [&] {
+        return to_.why_missing(field_, null,
+                               "set \"default\" or \"default_key\" of \"parquet\" to replace such values");
+      });
+    else if (!rule_.fallback->empty())
+      add_key(row, *rule_.fallback);
+  }
+
+ private:
+  ParquetRows& to_;
+  const SlotRule& rule_;
+  const ParquetField& field_;
+  const int64_t offset_;
+  const KeyRule keys_;
+};
+
 void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetValues& values) {
   const ParquetSlot& slot = plan_.slots[at];
   const SlotRule& rule = slot.rule;
@@ -211,54 +270,11 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     }
   }
   char memory[24];
-  const auto add_key = [&](int64_t row, std::string_view value) {
-    int64_t key = 0;
-    bool right = key_of(rule, keys, value, key);
-    const bool sized = keys == KeyRule::number && plan_.sized;  // the key must stay within the slot's range
-    if (right && sized) right = key >= 0 && key <= std::numeric_limits<int64_t>::max() - slot.offset;
-    if (!right)
-      return bad(row, &field, [&] {
-        return cat("expected ",
-                   sized ? "an integer of at least 0, because \"slot_size_array\" is set" : values_with_keys(keys),
-                   ", found '", value.substr(0, 40), "'",
-                   field.formatted ? "; \"keys\": \"hash\" accepts any decimal, date or time" : "");
-      });
-    if (keys == KeyRule::number) key += slot.offset;
-    if (static_cast<uint64_t>(key) > plan_.most_key)
-      return bad(row, &field, [&] {
-        return cat("'", value.substr(0, 40), "' gives the key ", key,
-                   ", but \"input_key_type\" \"I32\" allows "
-                   "only 0 to ",
-                   plan_.most_key, ": set \"input_key_type\" to \"I64\"");
-      });
-    block_->keys[static_cast<size_t>(keys_++)] = key;
-  };
-  const auto add_values = [&](int64_t row, std::string_view cell) {  // adds the values of a text with several values
-    grow(block_->keys, keys_ + static_cast<int64_t>(cell.size()) + rows);
-    const char* problem = nullptr;
-    const int64_t before = keys_;
-    const bool right = for_each_slot_value(rule, cell, problem, [&](std::string_view value) {
-      value = value_of(value);
-      if (!value.empty()) add_key(row, value);
-      return keys_ - before <= plan_.shape.max_keys();
-    });
-    if (!right && problem && *problem)
-      bad(row, &field, [&] { return cat("expected a list in brackets, found '", cell.substr(0, 40), "': ", problem); });
-  };
-  const auto add_default = [&](int64_t row, bool null) {
-    if (!rule.fallback)
-      bad(row, &field, [&] {
-        return why_missing(field, null,
-                           "set \"default\" or \"default_key\" of \"parquet\" to replace such "
-                           "values");
-      });
-    else if (!rule.fallback->empty())
-      add_key(row, *rule.fallback);
-  };
+  SlotKeys to(*this, slot, field, keys);
   for (int64_t r = 0; r < rows; ++r) {
     offsets[r] = static_cast<int32_t>(keys_);
     if (!is_valid(values, r)) {
-      add_default(added_ + r, true);
+      to.add_default(added_ + r, true);
       continue;
     }
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
@@ -277,11 +293,11 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       if (value.empty() && !null && !text && has_item(field.type, values, i))
         bad(added_ + r, &field, [&] { return why_no_id(field.type, number_at(field.type, values, i)); });
       else if (value.empty())
-        add_default(added_ + r, null);
+        to.add_default(added_ + r, null);
       else if (text && rule.several_values())
-        add_values(added_ + r, value);
+        to.add_values(added_ + r, value, rows);
       else
-        add_key(added_ + r, value);
+        to.add_key(added_ + r, value);
     }
   }
   if (keys_ > std::numeric_limits<int32_t>::max())

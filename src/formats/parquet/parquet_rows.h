@@ -39,6 +39,7 @@ class ParquetRows {
   std::string_view value_of(std::string_view text) const;
   std::string why_missing(const ParquetField&, bool null, const char* advice) const;
   static std::string why_no_id(ParquetType, double number);
+  class SlotKeys;
   void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
   template <class T>
   bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/expect.h"
+#include "formats/data/section_checks.h"
 #include "formats/io/memory_source.h"
 #include "formats/io/set_files.h"
 #include "formats/parquet/memory_table.h"
@@ -151,8 +152,7 @@ class ParquetSet : public SampleSet {
     expect_slot_key_rules(known, "the training data of the model", slot_key_rules_, cat("'", source.path, "'"));
     if (section.options.get<ParquetOptions>().rules_known)
       expect_same_times(known, "the training data of the model", slot_key_rules_, cat("'", source.path, "'"));
-    if (samples_ == 0 && source.files.empty())
-      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+    expect_records(samples_, source);
   }
 
   const std::vector<fs::path>& files() const override { return files_; }
@@ -236,10 +236,7 @@ void check_parquet_section(const DataSection& section, const std::string& pointe
     problems.error(
         pointer + "/sparse",
         cat("has ", section.slots(), " slots in total, but \"slots\" of \"parquet\" names ", columns, " columns"));
-  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
-  if (sizes != 0 && sizes != section.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
-                                                     " slots; expected one number for each slot, to shift its keys"));
+  check_slot_sizes(section, pointer, problems);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "core/base/expect.h"
 #include "formats/data/norm_record.h"
 #include "formats/data/read_records.h"
+#include "formats/data/section_checks.h"
 #include "formats/io/byte_file.h"
 #include "formats/io/set_files.h"
 
@@ -60,8 +61,7 @@ class RawSet : public SampleSet, public RowMap {
       throw Error(Kind::data, cat("'", source.path, "' holds ", samples_, " records of ", shape_.record(),
                                   " bytes, but the Data layer expects ", source.num_samples,
                                   " (\"num_samples\" and \"eval_num_samples\")"));
-    if (samples_ == 0 && source.files.empty())
-      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+    expect_records(samples_, source);
     check_kind(shape_, open[0], records_[0]);
   }
 
@@ -178,10 +178,7 @@ class RawSet : public SampleSet, public RowMap {
 };
 
 void check_raw_section(const DataSection& section, const std::string& pointer, Problems& problems) {
-  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
-  if (sizes != 0 && sizes != section.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
-                                                     " slots; expected one number for each slot, to shift its keys"));
+  check_slot_sizes(section, pointer, problems);
   for (size_t i = 0; i < section.sparse.size(); ++i)
     if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
       problems.error(cat(pointer, "/sparse/", i), cat("Raw data has one key in each slot, ", input.slot_num,

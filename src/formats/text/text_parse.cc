@@ -29,22 +29,23 @@ void find_records(const char* text, size_t size, const TextGrammar& grammar, Rec
   begins.push_back(static_cast<uint32_t>(size));
 }
 
-void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker,
-                std::optional<BadRecordPolicy> policy, const std::function<std::string(size_t)>& where,
-                RecordSplitter& splitter, const TextFormat& format, RowMajor& rows, BadRecords& bad) {
+void parse_text(std::string_view text, size_t begin, const TextParsing& parsing, RecordSplitter& splitter,
+                RowMajor& rows, BadRecords& bad) {
+  const RowMaker& maker = parsing.maker;
+  const char* const end = text.data() + text.size();
   const Cells added = maker.added();
   std::vector<std::string_view> with_added;
-  for (const char *p = text + begin, *next; p < text + end; p = next) {
-    next = splitter.split(p, text + end);
+  for (const char *p = text.data() + begin, *next; p < end; p = next) {
+    next = splitter.split(p, end);
     Cells cells = splitter.cells();
     if (is_blank(cells)) continue;
     std::string problem = splitter.problem();
     if (problem.empty() && cells.size() != maker.columns())
       problem = cat("expected ", maker.columns(), " values, found ", cells.size());
     if (!problem.empty())
-      problem +=
-          dialect_hint({.text = {p, next}, .expected = maker.columns(), .found = cells.size(), .header = format.header},
-                       format.grammar);
+      problem += dialect_hint(
+          {.text = {p, next}, .expected = maker.columns(), .found = cells.size(), .header = parsing.format.header},
+          parsing.format.grammar);
     if (problem.empty() && !added.empty()) {
       with_added.assign(cells.begin(), cells.end());
       with_added.insert(with_added.end(), added.begin(), added.end());
@@ -56,10 +57,11 @@ void parse_text(const char* text, size_t begin, size_t end, const RowMaker& make
       rows.pass_on(cells);
       continue;
     }
-    bad.add(rows.rows(), [&] { return cat(where(static_cast<size_t>(p - text)), ": ", problem); });
-    if (rows.names_bad()) bad.records.push_back({.offset = p - text, .cause = problem});
-    if (policy != BadRecordPolicy::skip || splitter.unclosed())
-      throw Error(Kind::data, cat(where(static_cast<size_t>(p - text)), ": ", problem));
+    const auto offset = static_cast<size_t>(p - text.data());
+    bad.add(rows.rows(), [&] { return cat(parsing.where(offset), ": ", problem); });
+    if (rows.names_bad()) bad.records.push_back({.offset = p - text.data(), .cause = problem});
+    if (parsing.policy != BadRecordPolicy::skip || splitter.unclosed())
+      throw Error(Kind::data, cat(parsing.where(offset), ": ", problem));
   }
 }
 

@@ -179,9 +179,9 @@ class TextChunkParser : public Parser {
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
     BadRecords bad;
     rows_.start(block, set_.known_[chunk.file].passed_on);
-    const RowMaker& maker = *set_.known_[chunk.file].maker;
+    const TextParsing parsing{set_.format_, *set_.known_[chunk.file].maker, set_.policy_, where};
     const auto parse_part = [&](size_t begin, size_t end) {
-      parse_text(text, begin, end, maker, set_.policy_, where, splitter_, set_.format_, rows_, bad);
+      parse_text({text, end}, begin, parsing, splitter_, rows_, bad);
     };
     if (!rows.some())
       parse_part(0, static_cast<size_t>(chunk.bytes));

@@ -56,11 +56,16 @@ std::unique_ptr<SampleSet> open_text_set(const DataSection&, const Source&, cons
 /// Sets `begins` to the start of each record in text[0, size), and the end of the last. Blank lines are not records.
 void find_records(const char* text, size_t size, const TextGrammar&, RecordSplitter&, std::vector<uint32_t>& begins);
 
-/// Parses the complete records in text[begin, end) into `rows`. The policy decides whether a bad record is skipped and
-/// added to `bad`, or is an error. where(offset): describes the record at that offset for messages. Errors:
+/// How the records of a file are parsed.
+struct TextParsing {
+  const TextFormat& format;
+  const RowMaker& maker;
+  std::optional<BadRecordPolicy> policy;     ///< whether a bad record is skipped, or is an error
+  std::function<std::string(size_t)> where;  ///< describes the record at an offset for messages
+};
+/// Parses the complete records of a text from offset `begin` on into `rows`, and adds skipped records to `bad`. Errors:
 /// Error(data); with the skip policy, only for a quote that is not closed.
-void parse_text(const char* text, size_t begin, size_t end, const RowMaker&, std::optional<BadRecordPolicy>,
-                const std::function<std::string(size_t)>& where, RecordSplitter&, const TextFormat&, RowMajor& rows,
+void parse_text(std::string_view text, size_t begin, const TextParsing&, RecordSplitter&, RowMajor& rows,
                 BadRecords& bad);
 
 }  // namespace hctr

@@ -214,6 +214,21 @@ void check_width(const PreprocessOptions& options, const FittedColumns& fitted) 
             " ids, more than 32-bit keys can represent; use --key-bits 64, a larger --min-count or a smaller --range"));
 }
 
+/// Removes the results of an earlier call, after checking that they are no input files.
+void clear_results(const PreprocessOptions& options) {
+  std::vector<fs::path> results;
+  if (!options.criteo)
+    for (const char* file : {"preprocess.json", kVocabularyFile}) results.push_back(options.folder / file);
+  for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
+  std::vector<fs::path> read = options.also_read;
+  for (const auto* files : {&options.inputs, &options.eval_inputs})
+    read.insert(read.end(), files->begin(), files->end());
+  for (const fs::path& result : results) expect_no_input(result, "--out: its file", read);
+  for (const char* stem : {"train", "val"}) expect_records_replace_no_input(options.folder, stem, read);
+  remove_older_results(results, options.force);
+  for (const char* stem : {"train", "val"}) remove_parts_of_dead_processes(options.folder / stem);
+}
+
 }  // namespace
 
 fs::path PreprocessOptions::result(const std::string& stem) const {
@@ -235,17 +250,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   const bool raw = options.format == kRawFormat, parquet = options.format == kParquetFormat;
   if (parquet) parquet_plugin();
   for (const auto* files : {&options.inputs, &options.eval_inputs}) TextSource(*files).expect_readable();
-  std::vector<fs::path> results;
-  if (!options.criteo)
-    for (const char* file : {"preprocess.json", kVocabularyFile}) results.push_back(options.folder / file);
-  for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
-  std::vector<fs::path> read = options.also_read;
-  for (const auto* files : {&options.inputs, &options.eval_inputs})
-    read.insert(read.end(), files->begin(), files->end());
-  for (const fs::path& result : results) expect_no_input(result, "--out: its file", read);
-  for (const char* stem : {"train", "val"}) expect_records_replace_no_input(options.folder, stem, read);
-  remove_older_results(results, options.force);
-  for (const char* stem : {"train", "val"}) remove_parts_of_dead_processes(options.folder / stem);
+  clear_results(options);
   if (options.holdout.by == Holdout::By::position) {
     const int64_t rows =
         count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads, options.progress);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/base/random.h"
+#include "formats/model/sparse_reader.h"
 #include "support/message_of.h"
 #include "support/run_program.h"
 #include "support/temporary_folder.h"
