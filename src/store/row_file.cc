@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kRemoval = uint64_t{1} << 63;  // set in the commit number of a record that removes its key
 constexpr int64_t kRecordsAtOnce = 4096;
+constexpr size_t kKeysPrefetched = 256;  // keys whose index entries are loaded into the processor's caches together
 constexpr char kMagic[8] = {'h', 'c', 't', 'r', 'r', 'o', 'w', '1'};
 
 struct RowFileHead {
@@ -255,6 +256,12 @@ std::vector<int64_t> RowFile::take_records(size_t count) {
   return records;
 }
 
+void RowFile::prefetch_index(std::span<const int64_t> keys) const {
+  uint32_t words[2 * kKeysPrefetched];
+  uint8_t found[kKeysPrefetched] = {};
+  index_.find({keys}, words, 2, found);  // overlaps the memory accesses of all keys
+}
+
 void RowFile::put(std::span<const int64_t> keys, const float* rows) {
   const uint64_t commit = committed_.load() + 1;
   std::vector<std::byte> buffer;
@@ -264,6 +271,7 @@ void RowFile::put(std::span<const int64_t> keys, const float* rows) {
     buffer.clear();
   };
   for (size_t i = 0; i < keys.size(); ++i) {
+    if (fresh_ && i % kKeysPrefetched == 0) prefetch_index(keys.subspan(i, std::min(kKeysPrefetched, keys.size() - i)));
     std::optional<int64_t> own;  // the record that this commit has already written for the key; it is overwritten
     if (fresh_)
       own = record_of(keys[i]);

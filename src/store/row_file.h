@@ -73,6 +73,8 @@ class RowFile : public LevelTable {
   void write_head();
   void read_head();
   void scan();
+  /// At most 256 keys.
+  void prefetch_index(std::span<const int64_t> keys) const;
   void put_index(int64_t key, int64_t record);
   std::optional<int64_t> record_of(int64_t key) const;
   bool read_row(int64_t key, std::span<std::byte> buffer, float* to) const;

@@ -1,7 +1,10 @@
 // huge_ctr store: tables in memory and on disk, from the command line.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "core/base/files.h"
+#include "support/mock_kafka.h"
 #include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_folder.h"
@@ -45,6 +48,21 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
   const Outcome wrong = store({"lod", "store.json"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_NE(wrong.err.find("did you mean \"load\"?"), std::string::npos) << wrong.err;
+}
+
+/// A short run of test/trials/rolling_restarts.py.
+TEST(StoreProgram, ServersScoreAsTheTrainerWhileEveryProcessRestarts) {
+  HCTR_SKIP_WITHOUT_KAFKA();
+  const char* given = std::getenv("HCTR_PYTHON");
+  const std::string python = given ? given : "python3";
+  const TemporaryFolder folder;
+  const Outcome done = run_program("/usr/bin/env",
+                                   {python, (source_dir() / "test/trials/rolling_restarts.py").string(),
+                                    bin_dir().string(), "--minutes", "0.1", "--pause", "0.2", "--quiet", "0.6"},
+                                   folder.path());
+  if (done.exit_code == 127) GTEST_SKIP() << "no " << python << "; HCTR_PYTHON names a Python";
+  EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+  EXPECT_NE(done.out.find("restarts: 1 x "), std::string::npos) << done.out << done.err;
 }
 
 TEST(StoreProgram, WithoutAPluginTheMessageSaysWhatToInstall) {

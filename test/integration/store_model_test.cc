@@ -2,15 +2,20 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <numeric>
 #include <thread>
 
 #include "hctr/store.h"
+#include "hctr/store_stream.h"
 #include "infer/served_model.h"
 #include "infer/store_models.h"
 #include "scores_fixture.h"
+#include "store/level_plugins.h"
 #include "store/table_sources.h"
 #include "support/message_of.h"
+#include "support/mock_kafka.h"
+#include "support/redis_servers.h"
 
 namespace hctr::test {
 namespace {
@@ -124,6 +129,68 @@ TEST_F(StoreModelTest, ScoresAreThoseOfTheModelWithItsOwnTablesFromEachLevel) {
     EXPECT_EQ(score_in(model, samples_, {1, 64, 3, 300, 17}), expected) << which;
     EXPECT_LT(store.tables()[0].unique, store.tables()[0].asked) << "keys of a batch are looked up once";
   }
+}
+
+TEST_F(StoreModelTest, ScoresAreTheSameFromRocksDbAndRedis) {
+  try {
+    rocks_plugin();
+    redis_plugin();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  if (const std::string why = why_no_redis(); !why.empty()) GTEST_SKIP() << why;
+  const RedisServers one, three({.count = 3, .cluster = true});
+  const auto redis = [](const RedisServers& servers) {
+    return StoreLevelOptions{.kind = StoreLevelOptions::Kind::redis,
+                             .redis = {.addresses = servers.addresses(), .timeout_ms = 30000}};
+  };
+  const auto rocks = [](const char* folder) {
+    return StoreLevelOptions{.kind = StoreLevelOptions::Kind::rocksdb, .rocksdb = {.folder = folder}};
+  };
+  const std::map<std::string, std::vector<StoreLevelOptions>> all = {
+      {"RocksDB", {rocks("rocks")}},
+      {"Redis", {redis(one)}},
+      {"a Redis cluster", {redis(three)}},
+      {"a Redis cluster above RocksDB", {redis(three), rocks("below-redis")}},
+      {"some rows in memory, all in Redis and RocksDB",
+       {StoreLevelOptions{.most_rows = 100}, redis(one), rocks("below-all")}}};
+  const std::vector<float> expected = score_in(Model(at("one-run")), samples_, {4096});
+  for (const auto& [levels, options] : all) {
+    Store store({.levels = options});
+    load(store);
+    const Model model = served_from(store);
+    EXPECT_EQ(score_in(model, samples_, {4096}), expected) << levels;
+    EXPECT_EQ(score_in(model, samples_, {1, 64, 3, 300, 17}), expected) << levels;
+    for (const StoreTableStatistics::Level& level : store.tables()[0].levels) EXPECT_EQ(level.failed, 0) << levels;
+  }
+}
+
+TEST_F(StoreModelTest, ScoresAreTheSameWithRowsOfATopic) {
+  HCTR_SKIP_WITHOUT_KAFKA();
+  MockKafka kafka({"t:2"});
+  StoreModelSection section;
+  section.name = "m";
+  section.model = "one-run";
+  const StoreModel source = store_model(section, {}, Log::silent());
+  StreamedAbout about{.run = "run", .iteration = 1};
+  StoreModel empty{.name = "m", .version = "1"};
+  for (const StoreTableSource& table : source.tables) {
+    about.tables.push_back({.name = table.name, .dim = table.dim, .by_slot = table.by_slot});
+    empty.tables.push_back(
+        {.name = table.name, .dim = table.dim, .by_slot = table.by_slot, .rows = [](const StoreRowSink&) {}});
+  }
+  DeltaProducer producer(kafka.stream("t"));
+  producer.begin(about);
+  for (size_t t = 0; t < source.tables.size(); ++t)
+    read_table(source.tables[t],
+               [&](std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> rows) {
+                 producer.rows(t, keys, rows, source.tables[t].by_slot ? slots : slots.first(0));
+               });
+  producer.end();
+  Store store(StoreOptions{});
+  store.load(empty);
+  StoreStream(store, "m", {.stream = kafka.stream("t")}).catch_up(60);
+  EXPECT_EQ(score_in(served_from(store), samples_, {4096}), score_in(Model(at("one-run")), samples_, {4096}));
 }
 
 TEST_F(StoreModelTest, StoresThatShareMemoryGiveTheScoresOfOneAlone) {
