@@ -10,7 +10,7 @@ class PackedWeights;
 
 struct ScoringRules {
   /// The largest batch for which linear() runs as ops/gemm/few_rows.h on a GPU, in f32 and in two-byte types. 0: never.
-  int64_t few_rows_f32 = 32, few_rows_half = 16;
+  int64_t few_rows_f32 = 16, few_rows_half = 4;
   /// Packed copies of weights for the CPU; null: none.
   const ops::PackedWeights* packed = nullptr;
   bool losses = false;  ///< whether the values of losses are computed too; otherwise they may be undefined
