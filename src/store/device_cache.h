@@ -194,7 +194,7 @@ class DeviceCache {
   std::vector<Rows> pending_;  // [pool] keys to admit; `rows` and `absent` are empty
   CacheAdmission admission_{0};
   bool working_ = false, ends_ = false;
-  int settling_ = 0;  // callers of settle() that wait
+  int settling_ = 0;            // callers of settle() that wait
   std::exception_ptr failure_;  // error of the admission thread; the next look-up throws it
   std::atomic<int64_t> look_ups_{0}, asked_{0}, misses_{0}, defaults_{0}, admitted_{0}, updated_{0}, repeated_{0},
       bypassed_{0};

@@ -52,7 +52,8 @@ int lock_call(int file, int command, short type, int64_t first, int64_t count, b
   return result;
 }
 
-/// Locks a byte of the file. Returns false if the byte is locked through another open() of the file, also in this process.
+/// Locks a byte of the file. Returns false if the byte is locked through another open() of the file, also in this
+/// process.
 bool lock_byte(int file, int64_t byte) {
   if (lock_call(file, F_OFD_SETLK, F_WRLCK, byte, 1) == 0) return true;
   if (errno == EAGAIN || errno == EACCES) return false;

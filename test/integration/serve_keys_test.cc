@@ -187,10 +187,9 @@ TEST_F(ServedKeys, AndOutputsBeyondTheLimitOfAResponseAreRefused) {
           binary("deep_data.counts", "UINT8", cat("[", kSamples, ",3]"), kSamples * 3), "]}"),
       kSamples * 12);
   EXPECT_EQ(samples.status, 400);
-  EXPECT_EQ(
-      error_in(samples),
-      "the outputs take 300 bytes for each of 1048576 samples, but a request may have at most 268435456 bytes of "
-      "outputs: send fewer samples");
+  EXPECT_EQ(error_in(samples),
+            "the outputs take 300 bytes for each of 1048576 samples, but a request may have at most 268435456 bytes of "
+            "outputs: send fewer samples");
 }
 
 }  // namespace

@@ -215,9 +215,10 @@ int main_of(int argc, char** argv) {
       "preprocess",
       "Converts text tables to training data: maps categories to ids, scales dense values, holds out evaluation rows.",
       kExamples);
-  app.add_option("--criteo", given.criteo,
-                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), read in the given order: plain, gzip or "
-                 "zstd files, folders or patterns");
+  app.add_option(
+      "--criteo", given.criteo,
+      "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), read in the given order: plain, gzip or "
+      "zstd files, folders or patterns");
   app.add_option(
       "--csv", given.csv,
       "tables with named columns, read in the given order: plain, gzip or zstd files, folders or patterns; - is the "

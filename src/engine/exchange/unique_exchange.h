@@ -178,8 +178,8 @@ class UniqueExchange {
   Tensor words_of(size_t ticket) const;
   /// An all_to_all() of vectors; ranges count vectors.
   void send(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive);
-  /// Copies the vectors or gradients of the bags that this rank requests from other ranks: from `of_samples` to bags_ if
-  /// `pack`, otherwise from bags_ to `of_samples`.
+  /// Copies the vectors or gradients of the bags that this rank requests from other ranks: from `of_samples` to bags_
+  /// if `pack`, otherwise from bags_ to `of_samples`.
   void copy_bags(Context&, const Batch&, std::byte* of_samples, bool pack);
   /// Removes the first `own` elements of this rank's range: the bags that are not sent to another rank.
   RankRanges without_own(RankRanges, int64_t own) const;

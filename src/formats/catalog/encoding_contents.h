@@ -8,7 +8,8 @@
 
 namespace hctr {
 
-/// A JSON object with a text for each field of the config that names a file, by the path of the field. For each slot with a vocabulary: the number of values and their hash, such as
+/// A JSON object with a text for each field of the config that names a file, by the path of the field. For each slot
+/// with a vocabulary: the number of values and their hash, such as
 /// {"csv/slots/1/vocabulary": "30 values, hash 1f..."}. For a feature specification: the features of labels, dense
 /// values and slots. Empty if the encoding uses no files. Errors: those of reading the files.
 Json encoding_contents(const DataSection&);

@@ -26,8 +26,8 @@ __device__ T load_row(const std::byte* at) {
 /// Loads elements [i, i + 4) of a row. Elements beyond `dim` are padding.
 template <bool kOnlyF32, RowsThrough kThrough = RowsThrough::l2>
 __device__ float4 load_elements(const CachePool& pool, uint32_t row, int64_t i, float scale) {
-  const std::byte* const at = pool.rows + i * (kOnlyF32 ? 4 : bytes_of(pool.type)) +
-                              uint64_t{row} * static_cast<uint32_t>(pool.row_bytes);
+  const std::byte* const at =
+      pool.rows + i * (kOnlyF32 ? 4 : bytes_of(pool.type)) + uint64_t{row} * static_cast<uint32_t>(pool.row_bytes);
   if constexpr (kOnlyF32) return load_row<kThrough, float4>(at);
   switch (pool.type) {
     case CachedType::f32:

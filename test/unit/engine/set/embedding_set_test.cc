@@ -940,7 +940,8 @@ TEST(EmbeddingSetOnCpu, ListsNoGradientsWhereATableHasNoMemoryForThem) {
   const std::vector<FeatureVectors<const float>> dy(2, {vectors.data()});
   const EmbeddingSet::Batch batch = set.forward(2, given, to);
   std::vector<RowGradients> lists = {{rows.data(), sums.data()}, {}};
-  expect_error(Kind::usage, "row gradients of table 'more': keys or values is null", [&] { (void)set.row_gradients(batch, dy, lists); });
+  expect_error(Kind::usage, "row gradients of table 'more': keys or values is null",
+               [&] { (void)set.row_gradients(batch, dy, lists); });
   lists[1] = lists[0];
   EXPECT_EQ(set.row_gradients(batch, dy, lists), (std::vector<int64_t>{2, 2}));
 }
