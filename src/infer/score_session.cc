@@ -319,8 +319,13 @@ void ScoreSession::send_results(const ScoreRequest& request) const {
 }
 
 void ScoreSession::score(const ScoreRequest& request) {
-  begin(request);
-  finish(request);
+  try {
+    begin(request);
+    finish(request);
+  } catch (...) {
+    abandon();  // queued work may still use the session's memory, which the next request overwrites
+    throw;
+  }
 }
 
 void ScoreSession::begin(const ScoreRequest& request) {

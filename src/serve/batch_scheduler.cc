@@ -48,20 +48,19 @@ void BatchScheduler::submit(InferRequest request, Answer answer) {
       job->request.deadline = job->request.arrived + options_.timeout;
     int64_t priority = count_parameter(job->request.parameters, "priority").value_or(0);
     if (priority < 1 || priority > options_.priority_levels) priority = options_.default_priority;
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (ends_) throw Refusal(Code::unavailable, "the model is being unloaded");
-    if (starts_in_caller(job->request)) {
-      lock.unlock();
-      return serve_in_caller(std::move(job));
+    if (!starts_in_caller(job->request)) {
+      if (waiting_ >= options_.most_queued)
+        throw Refusal(Code::unavailable, cat("model '", job->request.model, "' has ", waiting_,
+                                             " waiting requests, the maximum of its queue: retry later"));
+      queues_[priority].push_back(std::move(job));
+      ++waiting_;
     }
-    if (waiting_ >= options_.most_queued)
-      throw Refusal(Code::unavailable, cat("model '", job->request.model, "' has ", waiting_,
-                                           " waiting requests, the maximum of its queue: retry later"));
-    queues_[priority].push_back(std::move(job));
-    ++waiting_;
   } catch (...) {
     return fail(*job, status_of_current_exception());
   }
+  if (job) return serve_in_caller(std::move(job));
   filled_.notify_one();
 }
 
@@ -77,13 +76,13 @@ bool BatchScheduler::starts_in_caller(const InferRequest& request) {
 }
 
 void BatchScheduler::serve_in_caller(std::unique_ptr<Job> job) {
+  const std::unique_ptr<BatchScheduler, void (*)(BatchScheduler*)> ends(
+      this, [](BatchScheduler* scheduler) { scheduler->end_batch(); });  // also after an error
   job->taken = Clock::now();
-  if (prepare(*job)) {
-    Jobs one;
-    one.push_back(std::move(job));
-    score(one);
-  }
-  end_batch();
+  if (!prepare(*job)) return;
+  Jobs one;
+  one.push_back(std::move(job));
+  score(one);
 }
 
 void BatchScheduler::end_batch() {

@@ -79,11 +79,11 @@ void ServeCore::infer(InferRequest request, Answer answer) {
     int64_t bytes = 0;
     for (const NamedTensor& input : request.inputs) bytes += std::ssize(input.data);
     if (bytes > HttpLimits::kSmallRequest) {
-      const int64_t before = input_bytes_.fetch_add(bytes);
       answer = [this, bytes, answer = std::move(answer)](InferResponse response) {
         answer(std::move(response));
         input_bytes_ -= bytes;
       };
+      const int64_t before = input_bytes_.fetch_add(bytes);
       if (before > 0 && before + bytes > options_.limits.total_bytes())
         throw Refusal(Code::unavailable, cat("the inputs of waiting requests take ", before,
                                              " bytes: retry later, or start the service with a larger --max-body"));

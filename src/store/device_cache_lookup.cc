@@ -194,7 +194,14 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
     start(session, requests, stream, result != nullptr);
     if (!result) return;
     await_answer(session, stream);
-    default_misses(session, requests, stream, counts);
+    try {
+      default_misses(session, requests, stream, counts);
+    } catch (...) {  // no memory: without cache_leave(), updates would wait for this session
+      Context ctx(runtime_, stream);
+      ops::cache_leave(ctx, session.lookup.state, session.number);
+      session.done->record(stream);
+      throw;
+    }
   } else {
     const auto until = Clock::now() + std::chrono::milliseconds(options_.wait_ms);
     while (!look_up_once(session, requests, stream, counts)) {

@@ -176,6 +176,9 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     }
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
+    // RocksDB and shared memory show the rows of a new table once it is complete, which rows() requires.
+    if (at_commit)
+      for (const std::shared_ptr<StoreTable>& copy : copies) (void)copy->rows();
     show(after);
     wait_for_earlier_look_ups();
     // Levels that change at commits may still roll back, so listeners are notified later.
@@ -189,12 +192,12 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     commit();
     if (at_commit) notify_listeners(*version, pending->changes, after.number);
   } catch (...) {
-    levels[level]->roll_back();
     version->run = run_before;
     progress.position = position_before;
     // A level that cannot roll back may already have some of the update's rows. Look-ups then still read all rows of
-    // the update from `pending`.
+    // the update from `pending`. Otherwise look-ups must not read the copies while they are rolled back.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
+    levels[level]->roll_back();
     version->content.wait();
     for (const std::shared_ptr<StoreTable>& copy : copies)
       if (!version->content.get().pending) copy->drop();

@@ -23,9 +23,14 @@ RequestMemory::RequestMemory(const std::string& address, int64_t bytes)
     throw Error(kind, why);
   };
   if (problem != 0) fail(Kind::io, cat(bytes, " bytes of shared memory: ", std::generic_category().message(problem)));
-  const auto answer = control_.ask("POST", cat("/v2/systemsharedmemory/region/", name_, "/register"),
-                                   cat("{\"key\":\"", key, "\",\"offset\":0,\"byte_size\":", bytes, "}"));
-  if (answer.status != 200) fail(Kind::data, cat("the service refuses shared memory: ", answer.body.substr(0, 300)));
+  try {
+    const auto answer = control_.ask("POST", cat("/v2/systemsharedmemory/region/", name_, "/register"),
+                                     cat("{\"key\":\"", key, "\",\"offset\":0,\"byte_size\":", bytes, "}"));
+    if (answer.status != 200)
+      throw Error(Kind::data, cat("the service refuses shared memory: ", answer.body.substr(0, 300)));
+  } catch (const Error& error) {
+    fail(error.kind(), error.what());
+  }
 }
 
 RequestMemory::~RequestMemory() {

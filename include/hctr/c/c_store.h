@@ -105,7 +105,8 @@ HCTR_API hctr_status hctr_store_apply(hctr_store* store, const char* model, int6
                                       const hctr_store_update* updates, size_t count, int64_t* applied);
 
 /* For a store that another process updates (shared memory, or RocksDB with "open": "follow"): adopts the commits of
- * that process, in existing views too. If the process that updates shared memory has ended, this process takes over.
+ * that process. Existing views of shared memory change too; with RocksDB, open a new view after a call that sets
+ * `changed`. If the process that updates shared memory has ended, this process takes over.
  * changed: receives whether there were new commits, 0 or 1; may be NULL. Other stores have no new commits. */
 HCTR_API hctr_status hctr_store_refresh(hctr_store* store, int32_t* changed);
 /* Whether this process may load and update. 0: another process does so, or the store is open read-only. */

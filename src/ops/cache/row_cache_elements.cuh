@@ -14,7 +14,7 @@ __device__ inline float4 four_elements(CachedType type, const std::byte* from) {
 
 /// Where loads of rows may hit. An L1 line may contain the old values of a row that was retired and reused while the
 /// kernel ran. A kernel may read rows through L1 only if an earlier kernel of the same session found the rows: then no
-/// row that it reads changes while it runs.
+/// row that it reads changes while it runs, except row 0, whose values are not used.
 enum class RowsThrough { l1, l2 };
 
 template <RowsThrough kThrough, class T>

@@ -43,7 +43,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
       const std::lock_guard lock(mutex_);
       ++in_flight_;
       reads_done_ = !is_stream_;
-      if (in_flight_ >= kMostInFlight && is_stream_) {
+      if (is_stream_ && is_full()) {
         reads = false;
         waits_to_read_ = true;
       }
@@ -53,11 +53,14 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
     if (reads) StartRead(&incoming_);
   }
   void OnWriteDone(bool) override {
+    bool reads = false;
     {
       const std::lock_guard lock(mutex_);
       writing_ = false;
       outgoing_.pop_front();
+      reads = resumes_reading();
     }
+    if (reads) read_next();
     advance();
   }
   void OnCancel() override {}
@@ -93,15 +96,27 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
         outgoing_.push_back(buffer_of(response));
       else if (status_.ok())
         status_ = status;
-      reads = std::exchange(waits_to_read_, false);
-      if (reads) ++in_flight_;  // counts as a message, so that the call does not end before StartRead()
+      reads = resumes_reading();
     }
-    if (reads) {
-      StartRead(&incoming_);
-      const std::lock_guard lock(mutex_);
-      --in_flight_;
-    }
+    if (reads) read_next();
     advance();
+  }
+
+  /// Whether a stream has as many messages as it may hold: unanswered ones, and answers that the client has not read.
+  bool is_full() const { return in_flight_ + std::ssize(outgoing_) >= kMostInFlight; }
+
+  /// Whether to call read_next(): true if reading has stopped, and there is room for a message again.
+  bool resumes_reading() {
+    if (!waits_to_read_ || is_full()) return false;
+    waits_to_read_ = false;
+    ++in_flight_;  // counts as a message, so that the call does not end before StartRead()
+    return true;
+  }
+
+  void read_next() {
+    StartRead(&incoming_);
+    const std::lock_guard lock(mutex_);
+    --in_flight_;
   }
 
   /// Starts the next write, or finishes the call.

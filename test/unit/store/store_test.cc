@@ -419,6 +419,36 @@ TEST_P(StoreLevels, SlowLookUpsDelayAnUpdateOnceAndNoOtherChange) {
   EXPECT_EQ(row_of_1(StoreReading(store.view("m"))), 2);
 }
 
+/// The update copies a table that version "1" also has. It waits for `early`, while new look-ups read the copy.
+TEST_P(StoreLevels, ACopiedTableHasAllRowsAsSoonAsAnUpdateIsVisible) {
+  Store store(options());
+  const PlainTable table = random_table(1, 4, 100);
+  StoreTableSource source = source_of("t", 4, table);
+  source.content = "same";
+  store.load({.name = "m", .version = "1", .iteration = 0, .tables = {source}});
+  store.load({.name = "m", .version = "2", .iteration = 0, .tables = {source}});
+  store.activate("m", "2");
+  std::vector<int64_t> keys;
+  for (const auto& [key, row] : table) keys.push_back(key);
+  std::optional<StoreReading> early(store.view("m"));
+  std::thread updater([&] {
+    const std::vector<float> row(4, 7);
+    const StoreTableUpdate update{.table = "t", .keys = {keys.data(), 1}, .rows = row.data()};
+    store.apply("m", 1, {&update, 1});
+  });
+  while (StoreReading(store.view("m")).iteration() != 1) std::this_thread::yield();
+  std::vector<float> rows(keys.size() * 4);
+  std::vector<uint8_t> found(keys.size());
+  StoreReading(store.view("m")).get(0, keys, rows.data(), 0, found.data());
+  early.reset();
+  updater.join();
+  EXPECT_EQ(std::ranges::count(found, 1), std::ssize(keys));
+  for (size_t i = 1; i < keys.size(); ++i)
+    ASSERT_EQ(std::vector(rows.begin() + 4 * static_cast<int64_t>(i), rows.begin() + 4 * static_cast<int64_t>(i) + 4),
+              table.at(keys[i]))
+        << "key " << keys[i];
+}
+
 /// test/trials/store_trial.cc runs ten million operations with concurrent lookups.
 TEST_P(StoreLevels, RandomOperationsGiveWhatPlainMapsDo) {
   Store store(options());
