@@ -161,7 +161,8 @@ TEST_F(StoreModelTest, ScoresAreTheSameFromRocksDbAndRedis) {
     const Model model = served_from(store);
     EXPECT_EQ(score_in(model, samples_, {4096}), expected) << levels;
     EXPECT_EQ(score_in(model, samples_, {1, 64, 3, 300, 17}), expected) << levels;
-    for (const StoreTableStatistics::Level& level : store.tables()[0].levels) EXPECT_EQ(level.failed, 0) << levels;
+    const StoreTableStatistics table = store.tables()[0];
+    for (const StoreTableStatistics::Level& level : table.levels) EXPECT_EQ(level.failed, 0) << levels;
   }
 }
 
