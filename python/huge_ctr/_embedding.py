@@ -194,7 +194,7 @@ class EmbeddingSet:
         self._offset_counts, self._vectors_at = self._numbers[1, :, 0], self._vectors["data"]
         self._row_counts, self._strides = self._numbers[3, :, 0], self._numbers[4, :, 0]
         self._keys_at, self._vector_structs_at = self._keys.ctypes.data, self._vectors.ctypes.data
-        self._layout: Any = None  # of the keys in the structs
+        self._layout: Any = None  # layout of the keys that the structs describe
         self._shape: Any = None  # rows and stride of all vectors in the structs; None: they differ by feature
 
     def _give_keys(self, keys: Keys) -> int:
