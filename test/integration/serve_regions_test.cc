@@ -141,7 +141,7 @@ TEST_F(CudaRegions, OfAnotherProcessHoldInputsAndOutputs) {
   stream.synchronize();
   EXPECT_EQ(scores, scores_in(in_json.body));
   EXPECT_EQ(client.post(region + "unregister", "").status, 200);
-  EXPECT_EQ(client.post("/v2/models/ctr/infer", in_region(320)).status, 400) << "unregistered";
+  EXPECT_EQ(client.post("/v2/models/ctr/infer", in_region(320)).status, 404) << "unregistered";
   ::kill(server.process, SIGTERM);
   const Outcome ended = finish_program(server);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
