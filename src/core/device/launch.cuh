@@ -42,10 +42,18 @@ inline Grid early(Grid grid) {
   return grid;
 }
 
+inline bool is_scoring() { return ScoringScope::rules() != nullptr; }
+
 /// Sets Grid::early for scoring. In training, such a kernel would wait on multiprocessors that other streams need.
 inline Grid early_in_scoring(Grid grid) {
-  grid.early = ScoringScope::rules() != nullptr;
+  grid.early = is_scoring();
   return grid;
+}
+
+/// start_early() for a kernel launched with early_in_scoring(). `scores`: is_scoring() at the launch. In training, the
+/// next kernel starts after the end of this kernel: DCN at 512 samples was 2 % slower otherwise.
+__device__ inline void start_early_in_scoring(bool scores) {
+  if (scores) start_early();
 }
 
 /// A block count of `per_multiprocessor` blocks per multiprocessor of the current device. Only for kernels whose result

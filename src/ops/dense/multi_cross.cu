@@ -88,8 +88,8 @@ struct Turn {
 template <int V, int R, class T>
 __global__ void __launch_bounds__(kWarps * 32, 2)
     cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum,
-                 const float* q, float* products, View<T, 2> y) {
-  cuda::start_early();
+                 const float* q, float* products, View<T, 2> y, bool scores) {
+  cuda::start_early_in_scoring(scores);
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
   const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
   for (int64_t turn = cuda::thread_index() / 32; turn * R < rows; turn += warps) {
@@ -348,7 +348,7 @@ void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scra
     const auto start = [&]<int R>() {
       launch(ctx, "multi_cross", early_in_scoring(warps_for(layout.batch, R, 0)),
              packs ? cross_kernel<V, R, T> : cross_kernel<1, R, T>, from, pointers, memory + layout.bias_sum,
-             memory + layout.constants, memory + layout.products, to);
+             memory + layout.constants, memory + layout.products, to, is_scoring());
     };
     if (layout.batch < hctr::cuda::blocks_of_device(2 * kWarps))
       start.template operator()<1>();
