@@ -184,13 +184,7 @@ struct StoreModelStatistics {
   int64_t waiting = 0;      ///< deltas that update() has found but not applied
 };
 
-class Store;
-class StoreCache;
-class StoreReading;
 class StoreView;
-class BoundVersion;
-struct Device;
-StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
 
 /// Thread-safe. Look-ups take no locks that updates hold, and each look-up reads one state of its version: before or
 /// after an update, never a part of it. Updates run one after another. While an update waits for look-ups or because of
@@ -257,10 +251,10 @@ class HCTR_API Store {
   /// Rewrites the files of the disk level without free slots. Returns the bytes freed.
   int64_t compact();
 
- private:
-  friend class StoreCache;
-  friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
   struct HCTR_HIDDEN State;
+  const std::shared_ptr<State>& state() const { return state_; }
+
+ private:
   std::shared_ptr<State> state_;
 };
 
@@ -274,7 +268,6 @@ HCTR_API Store open_store(const std::filesystem::path& config, const std::string
 /// One version of a model. Copies are cheap.
 class HCTR_API StoreView {
  public:
-  struct HCTR_HIDDEN Version;
   enum class Pooling { sum, mean, sqrtn };
   struct Table {
     std::string name;
@@ -293,13 +286,11 @@ class HCTR_API StoreView {
   int64_t get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets, Pooling,
                      float* vectors, int64_t stride = 0, int32_t slot = 0) const;
 
- private:
-  friend class Store;
-  friend class StoreCache;
-  friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
-  friend class StoreReading;
-  friend class BoundVersion;
+  struct HCTR_HIDDEN Version;
   explicit StoreView(std::shared_ptr<const Version>);
+  const std::shared_ptr<const Version>& state() const { return version_; }
+
+ private:
   std::shared_ptr<const Version> version_;
 };
 

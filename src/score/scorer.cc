@@ -135,11 +135,8 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
   bool fetched = false;  // `next` is set, or the set has ended
   std::optional<Error> failed;
   const auto note_error = [&](const auto& body) {
-    try {
-      body();
-    } catch (...) {
-      if (!failed) failed = current_error();
-    }
+    const std::optional<Error> error = error_of(body);
+    if (!failed) failed = error;
   };
   for (int64_t batch = 0; !options_.batches || batch < *options_.batches;) {
     // errors of earlier batches, checked here because a pass may be long

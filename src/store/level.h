@@ -74,12 +74,10 @@ class StoreLevel {
   virtual std::shared_ptr<LevelTable> adopt(const std::string& space, int64_t /*dim*/) {
     throw Error(Kind::config, "rows of '" + space + "' are not in the level '" + name() + "' already");
   }
-  virtual std::vector<std::string> namespaces() const = 0;
   /// Removes a table. Readers that hold the table can still use it.
   virtual void drop(const std::string& space) = 0;
-  virtual bool persistent() const { return false; }
   /// Whether changes to committed tables become visible at the next commit. If false, they are visible immediately.
-  virtual bool changes_at_commit() const { return persistent(); }
+  virtual bool changes_at_commit() const { return false; }
   /// Whether the level supports hold(), which allows other commits while tables change.
   virtual bool holds() const { return !changes_at_commit(); }
   /// Excludes the changes of this namespace from commits until release().

@@ -66,13 +66,6 @@ std::shared_ptr<LevelTable> MemoryLevel::table(const std::string& space, int64_t
   return table;
 }
 
-std::vector<std::string> MemoryLevel::namespaces() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> names;
-  for (const auto& [name, table] : tables_) names.push_back(name);
-  return names;
-}
-
 void MemoryLevel::drop(const std::string& space) {
   const std::lock_guard lock(mutex_);
   tables_.erase(space);

@@ -87,22 +87,12 @@ std::vector<fs::path> Run::save_at(const std::string& prefix) {
 void Run::set_source(const std::string& source) {
   const std::string before = std::exchange(config_.data.source, path_of_rank(path_on_host(source), comm_.rank()));
   const ReadProgress progress = pipeline_->progress();
-  std::optional<Error> failed;
   try {
-    pipeline_->change_source(now_.samples);
-  } catch (...) {
-    failed = current_error();
-  }
-  try {
-    throw_on_all_ranks(comm_, failed);
-    failed.reset();
-    try {
-      expect_one_data_set();
-      if (comm_.rank() == 0) expect_fitting_data();
-    } catch (...) {
-      failed = current_error();
-    }
-    throw_on_all_ranks(comm_, failed);
+    run_on_all_ranks(comm_, [&] { pipeline_->change_source(now_.samples); });
+    throw_on_all_ranks(comm_, error_of([&] {
+                         expect_one_data_set();
+                         if (comm_.rank() == 0) expect_fitting_data();
+                       }));
   } catch (...) {
     config_.data.source = before;
     pipeline_->go_back_to(progress);

@@ -102,7 +102,7 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
               // Launch early only with few blocks, because many waiting blocks would occupy multiprocessors that
               // kernels of other streams need.
               const bool few = grid.blocks <= multiprocessors();
-              if (grid.early && few && can_start_early()) {
+              if (grid.early && few && now.runtime().can_start_early()) {
                 attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
                 attribute.val.programmaticStreamSerializationAllowed = 1;
                 config.numAttrs = 1;
@@ -261,14 +261,6 @@ __global__ void single_kernel(Parameters... parameters) {
 template <auto kBody, int kThreads, class... Arguments>
 void launch_single(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
   launch(ctx, name, {blocks, kThreads, 0, true}, single_kernel<kBody, Arguments...>, arguments...);
-}
-
-/// The maximum dynamic shared memory of a block on the current device.
-inline size_t most_shared_bytes() {
-  int device = 0, bytes = 0;
-  HCTR_CHECK(cudaGetDevice(&device));
-  HCTR_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return static_cast<size_t>(bytes);
 }
 
 /// The index of this thread in the grid, and the number of threads in the grid: for grid-stride loops.

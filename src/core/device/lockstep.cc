@@ -28,30 +28,28 @@ void Lockstep::run_late(Context& ctx) {
 }
 
 void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
-  const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) {
-    return a.launches_.size() < b.launches_.size();
-  };
+  const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) { return a.left() < b.left(); };
   for (;;) {
     // Take the next launch from the longest queue. If two queues differ at the start and match at the end, their last
     // launches then become due together and are merged.
     const auto longest = std::max_element(queues.begin(), queues.end(), shorter);
-    if (longest == queues.end() || longest->launches_.empty()) break;
-    const LaunchQueue::Launch& head = longest->launches_.front();
+    if (longest == queues.end() || longest->empty()) break;
+    const LaunchQueue::Launch& head = longest->next();
     if (!head.start_merged) {
       head.start_single(ctx);
-      longest->launches_.pop_front();
+      longest->pop();
       continue;
     }
     const LaunchQueue::StartMerged start = head.start_merged;
     const auto can_merge = [&](const LaunchQueue& queue) {
-      return !queue.launches_.empty() && queue.launches_.front().start_merged == start;
+      return !queue.empty() && queue.next().start_merged == start;
     };
     std::vector<const LaunchQueue::Launch*> launches;
     for (const LaunchQueue& queue : queues)
-      if (can_merge(queue)) launches.push_back(&queue.launches_.front());
+      if (can_merge(queue)) launches.push_back(&queue.next());
     start(ctx, launches);
     for (LaunchQueue& queue : queues)
-      if (can_merge(queue)) queue.launches_.pop_front();
+      if (can_merge(queue)) queue.pop();
   }
   queues.clear();
 }

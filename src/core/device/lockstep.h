@@ -33,8 +33,14 @@ class LaunchQueue {
   /// merged.
   bool several() const { return several_; }
 
+  // The launches that have not started.
+  bool empty() const { return launches_.empty(); }
+  size_t left() const { return launches_.size(); }
+  const Launch& next() const { return launches_.front(); }
+  /// Removes next(), which has started.
+  void pop() { launches_.pop_front(); }
+
  private:
-  friend class Lockstep;
   bool several_;
   std::deque<Launch> launches_;
 };

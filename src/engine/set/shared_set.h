@@ -31,14 +31,7 @@ class SharedSet {
   /// Runs body(), which makes collective calls. An error that only this rank throws ends all ranks of the group.
   template <class Body>
   auto together(const Body& body) {
-    try {
-      return body();
-    } catch (const CollectiveError&) {
-      throw;
-    } catch (...) {
-      end_group(current_error());
-      throw;
-    }
+    return or_end_others([&](const Error& error) { end_group(error); }, body);
   }
 
   /// Sends the keys of a batch to the owner ranks of their rows. The owners look up or add the rows. Returns whether

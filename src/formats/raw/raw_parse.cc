@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "core/base/expect.h"
+#include "core/base/non_temporal.h"
 #include "formats/data/log_of_count.h"
-#include "formats/data/non_temporal.h"
 #include "formats/data/norm_record.h"
 #include "formats/data/one_hot.h"
 #include "formats/raw/raw_set.h"

@@ -48,5 +48,8 @@ inline constexpr size_t kMostLaneSums = 12 * 32;
 
 /// The block functions for this processor.
 const FusedLanes& fused_lanes();
+/// The block functions with the widest vector instructions of this processor; null: it has none of those that
+/// fused_lanes_x86.cc uses.
+const FusedLanes* vector_lanes();
 
 }  // namespace hctr::ops
