@@ -20,7 +20,7 @@ constexpr int kInARow = 10;
 constexpr int64_t kVector = 64;  // elements
 
 Config config_of(const StepCase& wanted, const Log& log) {
-  Config config = load_config(wanted.config, false, log, {}, {}, nullptr, system_environment());
+  Config config = load_config(wanted.config, false, log, {.environment = system_environment()});
   if (wanted.batch > 0) config.solver.batchsize = wanted.batch;
   config.solver.max_iter = 1;  // trains by iterations instead of epochs, so that the reader repeats a short set
   config.solver.num_epochs.reset();
