@@ -47,8 +47,8 @@ class Steps {
                           .several_ranks = comm.size() > 1,
                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
         layout_(batch_layout(config, samples_of_rank(config.solver.batchsize, comm.size()), device)),
-        model_(config, runtime_, comm, layout_.shape.samples, 1, StepPipeline::kBuffers),
-        trainer_(config, runtime_, comm, model_, layout_, log) {
+        model_(config, runtime_, comm, {layout_.shape.samples, 1, StepPipeline::kBuffers}),
+        trainer_(config, comm, model_, layout_, log) {
     for (; step_ < std::max(StepPipeline::kBuffers, warm_up); ++step_)
       if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
     trainer_.finish_and_read_loss();
