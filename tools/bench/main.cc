@@ -190,6 +190,10 @@ int main_of(int argc, char** argv) {
   serving.add_option("--alpha", served.alpha, "exponent of the power law of keys; 0: uniform")
       .real_range(0, 10)
       .show_default();
+  serving
+      .add_option("--requests", served.requests,
+                  "number of requests with different values, which clients repeat; omitted: up to 16")
+      .range(1, 1 << 20);
   serving.add_flag("--shared-memory", served.shared_memory,
                    "pass tensors in shared memory; the service runs on this machine with --shared-memory");
   for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score, store, serving}) {
