@@ -124,7 +124,14 @@ enum class OnMiss {
 using StoreRowSink =
     std::function<void(std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> rows)>;
 
-/// The source of a table's rows: exactly one of model_file, file, keys with vectors, rows, and in_level is set.
+/// Rows for benchmarks, made in memory: the keys 0 to rows - 1, and elements that are uniform in [-1/sqrt(dim),
+/// 1/sqrt(dim)). A row is a function of the seed, the table's name and the key.
+struct StoreRandomRows {
+  int64_t rows = 0;  ///< 0: no such rows
+  uint64_t seed = 0;
+};
+
+/// The source of a table's rows: exactly one of model_file, file, keys with vectors, rows, random, and in_level is set.
 struct StoreTableSource {
   std::string name;
   int64_t dim = 0;
@@ -136,6 +143,7 @@ struct StoreTableSource {
   std::filesystem::path file{};
   std::filesystem::path keys{}, vectors{};          ///< NumPy files
   std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
+  StoreRandomRows random{};
   /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
   bool in_level = false;
   /// identifies the rows, like a checksum. Versions share tables of equal content; empty: unknown

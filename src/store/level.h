@@ -14,6 +14,8 @@
 
 namespace hctr {
 
+class ThreadPool;
+
 struct LevelStatistics {
   int64_t rows = 0, bytes = 0;   ///< bytes: size of rows, keys and their index in memory or in the file
   int64_t asked = 0, found = 0;  ///< keys
@@ -39,6 +41,8 @@ class LevelTable {
   }
   /// Adds or replaces rows. rows: [keys, dim]. Errors: Error(io).
   virtual void put(std::span<const int64_t> keys, const float* rows) = 0;
+  /// Like put(), for loading a table; a level may use the threads.
+  virtual void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool& /*threads*/) { put(keys, rows); }
   virtual void remove(std::span<const int64_t> keys) = 0;
   /// Like put(), for an update: a bounded level need not add new rows.
   virtual void update(std::span<const int64_t> keys, const float* rows) {

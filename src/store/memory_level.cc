@@ -8,6 +8,8 @@
 namespace hctr {
 namespace {
 
+constexpr int64_t kRowsForThreads = 1024;  // fewer rows are put by the calling thread
+
 const uint32_t* words_of(const float* rows) { return reinterpret_cast<const uint32_t*>(rows); }
 
 class MemoryTable : public LevelTable {
@@ -32,6 +34,10 @@ class MemoryTable : public LevelTable {
       else
         rows_.put(keys[i], row);
     }
+  }
+  void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool& threads) override {
+    if (most_rows_ > 0 || std::ssize(keys) < kRowsForThreads) return put(keys, rows);
+    rows_.put_all(keys, words_of(rows), threads);
   }
   void remove(std::span<const int64_t> keys) override {
     for (const int64_t key : keys) rows_.remove(key);

@@ -68,7 +68,7 @@ struct Store::State {
  private:
   using Models = std::map<std::string, Model, std::less<>>;
   std::shared_ptr<StoreTable> make_table(StoreTable::About);
-  void fill(StoreTable&, const StoreTableSource&, const ShowProgress&);
+  void fill(StoreTable&, const StoreTableSource&, const ShowProgress&, ThreadPool&);
   /// A table with this content in another version of the model; null if no version has one.
   std::shared_ptr<StoreTable> same_table(const Model*, const StoreTableSource&, const std::string& content) const;
   std::shared_ptr<StoreTable> copy_of(const StoreTable&);

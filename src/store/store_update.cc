@@ -78,9 +78,10 @@ std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
   about.space = cat(about.space.substr(0, about.space.rfind('/') + 1), next_space_++);
   about.content.clear();
   const std::shared_ptr<StoreTable> copy = make_table(about);
-  for (const auto& [slot, name] : table.spaces()) copy->open(slot, 0);
+  for (const auto& [slot, name] : table.spaces()) copy->open(slot, table.rows(slot));
+  ThreadPool alone(1);
   table.each([&](int32_t slot, std::span<const int64_t> keys, std::span<const float> rows) {
-    for (size_t l = 0; l < levels.size(); ++l) copy->fill(l, slot, keys, rows.data());
+    for (size_t l = 0; l < levels.size(); ++l) copy->fill(l, slot, keys, rows.data(), alone);
   });
   return copy;
 }

@@ -209,6 +209,10 @@ void add_serve_options(CommandLine serving, Arguments& given) {
   serving.add_option("--alpha", given.served.alpha, "exponent of the power law of keys; 0: uniform")
       .real_range(0, 10)
       .show_default();
+  serving
+      .add_option("--requests", given.served.requests,
+                  "number of requests with different values, which clients repeat; omitted: up to 16")
+      .range(1, 1 << 20);
   serving.add_flag("--shared-memory", given.served.shared_memory,
                    "pass tensors in shared memory; the service runs on this machine with --shared-memory");
 }
