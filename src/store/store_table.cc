@@ -148,8 +148,11 @@ StoreTableStatistics StoreTable::statistics() const {
   return all;
 }
 
-ChangesOfTable StoreTable::changes_since(const StoreTable& before) {
+void StoreTable::continue_statistics(const StoreTable& before) {
   asked_ = before.asked_.load(), unique_ = before.unique_.load(), defaults_ = before.defaults_.load();
+}
+
+ChangesOfTable StoreTable::changes_since(const StoreTable& before) {
   ChangesOfTable all;
   for (const auto& [slot, name] : spaces()) {
     const auto tables = find(slot);
@@ -205,6 +208,10 @@ void StoreTable::begin_update() {
 void StoreTable::end_update() {
   updates_.fetch_add(1);
   changing_.unlock();
+}
+
+bool StoreTable::fills_at_once(int32_t slot) const {
+  return std::ranges::all_of(*find(slot), [](const auto& table) { return table->puts_at_once(); });
 }
 
 void StoreTable::fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {
