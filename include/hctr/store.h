@@ -134,8 +134,10 @@ struct StoreTableSource {
   std::filesystem::path model_file{};
   /// Parquet with columns key and vector, or .safetensors with arrays of these names
   std::filesystem::path file{};
-  std::filesystem::path keys{}, vectors{};          ///< NumPy files
-  std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
+  std::filesystem::path keys{}, vectors{};  ///< NumPy files
+  /// a function that passes the rows to a sink; several threads may call the sink at a time, if there are no slots
+  std::function<void(const StoreRowSink&)> rows{};
+  int64_t expected = 0;  ///< the number of rows, to reserve memory for; 0: unknown
   /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
   bool in_level = false;
   /// identifies the rows, like a checksum. Versions share tables of equal content; empty: unknown

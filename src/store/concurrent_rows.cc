@@ -178,6 +178,7 @@ void ConcurrentRows::grow(Partition& partition) {
   partition.sequence.store(sequence + 1, std::memory_order_relaxed);
   partition.block.store(next.get());
   partition.sequence.store(sequence + 2, std::memory_order_release);
+  const std::lock_guard lock(retiring_);
   epochs_.retire(std::exchange(partition.owner, next));
 }
 
@@ -190,10 +191,47 @@ void ConcurrentRows::insert(Partition& partition, const Home& home, const uint32
   partition.sequence.store(sequence + 2, std::memory_order_release);
 }
 
-bool ConcurrentRows::put(int64_t key, const uint32_t* row) {
-  const std::lock_guard lock(changing_);
-  const Home home = home_of(key);
+int64_t ConcurrentRows::count(std::span<const int64_t> keys) const {
+  const ReadEpochs::Reader reading(epochs_);
+  int64_t rows = 0;
+  Home homes[kAhead];
+  for (size_t begin = 0; begin < keys.size(); begin += kAhead) {
+    const size_t some = std::min(kAhead, keys.size() - begin);
+    for (size_t i = 0; i < some; ++i) {
+      homes[i] = home_of(keys[begin + i]);
+      const Block& block = *homes[i].partition->block.load();
+      prefetch(&block.keys[block.first(homes[i].hash)]);
+    }
+    for (size_t i = 0; i < some; ++i) rows += read(homes[i], nullptr);
+  }
+  return rows;
+}
+
+void ConcurrentRows::put(std::span<const int64_t> keys, const uint32_t* rows) {
+  Home homes[kAhead];
+  for (size_t begin = 0; begin < keys.size(); begin += kAhead) {
+    const size_t some = std::min(kAhead, keys.size() - begin);
+    {
+      const ReadEpochs::Reader reading(epochs_);
+      for (size_t i = 0; i < some; ++i) {
+        homes[i] = home_of(keys[begin + i]);
+        const Block& block = *homes[i].partition->block.load();
+        prefetch(&block.keys[block.first(homes[i].hash)]);
+      }
+      for (size_t i = 0; i < some; ++i) {
+        const Block& block = *homes[i].partition->block.load();
+        prefetch(block.row(block.slot_of(homes[i].key, homes[i].hash), words_), static_cast<size_t>(words_) * 4);
+      }
+    }
+    for (size_t i = 0; i < some; ++i) put(homes[i], rows + static_cast<int64_t>(begin + i) * words_);
+  }
+}
+
+bool ConcurrentRows::put(int64_t key, const uint32_t* row) { return put(home_of(key), row); }
+
+bool ConcurrentRows::put(const Home& home, const uint32_t* row) {
   Partition& partition = *home.partition;
+  const std::lock_guard lock(lock_of(partition));
   const bool is_new = !read(home, nullptr);
   if (is_new && static_cast<double>(partition.size + 1) > kFullLoad * static_cast<double>(partition.owner->slots) &&
       &partition != &special_)
@@ -207,9 +245,9 @@ bool ConcurrentRows::put(int64_t key, const uint32_t* row) {
 
 bool ConcurrentRows::put_in_place(int64_t key, const uint32_t* row) {
   {
-    const std::lock_guard lock(changing_);
     const Home home = home_of(key);
     Partition& partition = *home.partition;
+    const std::lock_guard lock(lock_of(partition));
     if (partition.size > 0 && !read(home, nullptr)) {
       const Block& block = *partition.owner;
       auto slot = static_cast<int64_t>(mixed(++victims_) % block.slots64());
@@ -244,18 +282,20 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
 }
 
 bool ConcurrentRows::remove(int64_t key) {
-  const std::lock_guard lock(changing_);
   const Home home = home_of(key);
-  if (!read(home, nullptr)) return false;
   Partition& partition = *home.partition;
+  const std::lock_guard lock(lock_of(partition));
+  if (!read(home, nullptr)) return false;
   remove_slot(partition, partition.owner->slot_of(home.key, home.hash));
   return true;
 }
 
 int64_t ConcurrentRows::bytes() const {
-  const std::lock_guard lock(changing_);
   int64_t slots = special_.owner->slots;
-  for (const Partition& partition : partitions_) slots += partition.owner->slots;
+  for (const Partition& partition : partitions_) {
+    const std::lock_guard lock(lock_of(partition));
+    slots += partition.owner->slots;
+  }
   return slots * (8 + words_ * 4) + static_cast<int64_t>(partitions_.size() * (sizeof(Partition) + sizeof(Block)));
 }
 
@@ -272,7 +312,7 @@ void ConcurrentRows::each(const Sink& sink) const {
     keys.clear();
     rows.clear();
     {
-      const std::lock_guard lock(changing_);
+      const std::lock_guard lock(lock_of(partition));
       const Block& block = *partition.owner;
       for (int64_t s = 0; s < block.slots; ++s) {
         const int64_t key = block.keys[s].load(std::memory_order_relaxed);

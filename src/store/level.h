@@ -39,6 +39,8 @@ class LevelTable {
   }
   /// Adds or replaces rows. rows: [keys, dim]. Errors: Error(io).
   virtual void put(std::span<const int64_t> keys, const float* rows) = 0;
+  /// Whether several threads may put() rows of distinct keys.
+  virtual bool puts_at_once() const { return false; }
   virtual void remove(std::span<const int64_t> keys) = 0;
   /// Like put(), for an update: a bounded level need not add new rows.
   virtual void update(std::span<const int64_t> keys, const float* rows) {

@@ -14,6 +14,7 @@ namespace {
 
 /// The number of rows, computed from the size of the model file; 0: unknown.
 int64_t expected_rows(const StoreTableSource& from) {
+  if (from.expected > 0) return from.expected;
   std::error_code error;
   const fs::path keys = from.model_file / formats::kFolderKeys;
   const bool folder = fs::is_directory(from.model_file, error);
@@ -90,11 +91,15 @@ std::shared_ptr<StoreTable> Store::State::make_table(StoreTable::About about) {
 void Store::State::fill(StoreTable& table, const StoreTableSource& from, const ShowProgress& show) {
   Progress progress(show, cat("loading table '", from.name, "'"), "rows", expected_rows(from));
   const auto dim = static_cast<size_t>(table.dim());
-  int64_t rows = 0;
+  std::atomic<int64_t> rows{0};
+  std::mutex showing, putting;
   if (!from.by_slot) table.open(0, expected_rows(from));
+  const bool at_once = !from.by_slot && table.fills_at_once(0);
   read_table(from, [&](std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> values) {
-    progress.update(rows);
-    rows += static_cast<int64_t>(keys.size());
+    const int64_t before = rows.fetch_add(std::ssize(keys));
+    if (const std::unique_lock lock(showing, std::try_to_lock); lock) progress.update(before);
+    std::unique_lock one_by_one(putting, std::defer_lock);
+    if (!at_once) one_by_one.lock();
     const auto put = [&](int32_t slot, std::span<const int64_t> some, const float* of) {
       table.open(slot, static_cast<int64_t>(some.size()));
       for (size_t l = 0; l < levels.size(); ++l) table.fill(l, slot, some, of);

@@ -1,6 +1,7 @@
 #include "store/table_sources.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <limits>
 
@@ -61,13 +62,14 @@ void read_table(const StoreTableSource& from, const StoreRowSink& sink) {
 }
 
 int64_t count_rows(const StoreTableSource& from) {
-  int64_t rows = 0;
   if (from.model_file.empty()) {
+    std::atomic<int64_t> rows{0};
     read_table(from, [&](std::span<const int32_t>, std::span<const int64_t> keys, std::span<const float>) {
-      rows += static_cast<int64_t>(keys.size());
+      rows += std::ssize(keys);
     });
     return rows;
   }
+  int64_t rows = 0;
   if (is_empty_file(from.model_file)) return 0;
   struct Known {};
   try {  // stops after the first block, which has the total number
