@@ -213,7 +213,9 @@ int main_of(int argc, char** argv) {
   reader.add_flag("--serial", serial, "also measure the single-threaded parts");
   reader.add_option("--only", only, "only formats whose name contains this word");
   embedding.add_option("--only", only, "only cases whose name contains this word");
-  cache.add_option("--only", only, "only cases whose name contains this word");
+  cache.add_option("--only", only, "only cases whose name contains one of these words, separated by '|'");
+  int64_t cache_rows = 4'000'000;
+  cache.add_option("--rows", cache_rows, "rows of the tables of dim 128").range(1, 1 << 30).show_default();
   std::string data;
   reader.add_option("config", data, "read the training data of this config instead: a JSON file").existing_file();
   return run_tool(app, argc, argv, [&] {
@@ -251,7 +253,7 @@ int main_of(int argc, char** argv) {
     } else if (embedding.parsed()) {
       bench::bench_embeddings(device, given.threads, given.quick, only, report);
     } else if (cache.parsed()) {
-      bench::bench_cache(device, given.quick, only, report);
+      bench::bench_cache(device, given.quick, only, cache_rows, report);
     } else if (reader.parsed()) {
       const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
                                   .threads = given.threads,
