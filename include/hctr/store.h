@@ -143,6 +143,7 @@ struct StoreTableSource {
   std::filesystem::path file{};
   std::filesystem::path keys{}, vectors{};          ///< NumPy files
   std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
+  int64_t expected = 0;                             ///< of `rows`: their number, to reserve memory for; 0: unknown
   StoreRandomRows random{};
   /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
   bool in_level = false;

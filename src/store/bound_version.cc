@@ -137,8 +137,8 @@ void BoundVersion::read(int32_t space, std::span<const int64_t> keys, float* row
   }
   const Content content(version_->content);
   StoreTable& table = *content->tables[place.first];
-  table.get(place.second, keys, rows, table.dim(), found,
-            content->pending ? &content->pending->rows[place.first] : nullptr);
+  table.get_distinct(place.second, keys, rows, found,
+                     content->pending ? &content->pending->rows[place.first] : nullptr);
 }
 
 /// Applies an update that the store already shows. If this fails, all later requests throw the error, because the

@@ -236,13 +236,27 @@ void ConcurrentRows::insert(Partition& partition, const Home& home, const uint32
   partition.sequence.store(sequence + 2, std::memory_order_release);
 }
 
-bool ConcurrentRows::put(int64_t key, const uint32_t* row) {
-  const std::lock_guard lock(changing_);
-  return put_at(home_of(key), row);
+int64_t ConcurrentRows::count(std::span<const int64_t> keys) const {
+  const ReadEpochs::Reader reading(epochs_);
+  int64_t rows = 0;
+  Home homes[kAhead];
+  for (size_t begin = 0; begin < keys.size(); begin += kAhead) {
+    const size_t some = std::min(kAhead, keys.size() - begin);
+    for (size_t i = 0; i < some; ++i) {
+      homes[i] = home_of(keys[begin + i]);
+      const Block& block = *homes[i].partition->block.load();
+      prefetch(&block.keys[block.first(homes[i].hash)]);
+    }
+    for (size_t i = 0; i < some; ++i) rows += read(homes[i], nullptr);
+  }
+  return rows;
+}
+
+void ConcurrentRows::put(std::span<const int64_t> keys, const uint32_t* rows) {
+  put_in(0, std::ssize(partitions_), keys, rows);
 }
 
 void ConcurrentRows::put_all(std::span<const int64_t> keys, const uint32_t* rows, ThreadPool& threads) {
-  const std::lock_guard lock(changing_);
   const int64_t partitions = std::ssize(partitions_);
   threads.parallel_for(partitions, (partitions + threads.threads() - 1) / threads.threads(),
                        [&](int64_t first, int64_t last) { put_in(first, last, keys, rows); });
@@ -252,16 +266,6 @@ void ConcurrentRows::put_in(int64_t first, int64_t last, std::span<const int64_t
   Home homes[kAhead];
   const uint32_t* from[kAhead];
   size_t count = 0;
-  const auto put_some = [&] {
-    for (size_t i = 0; i < count; ++i) {
-      const Block& block = *homes[i].partition->owner;
-      const int64_t slot = block.first(homes[i].hash);
-      prefetch(&block.keys[slot]);
-      prefetch(block.row(slot, words_));
-    }
-    for (size_t i = 0; i < count; ++i) put_at(homes[i], from[i]);
-    count = 0;
-  };
   for (size_t i = 0; i < keys.size(); ++i) {
     const Home home = home_of(keys[i]);
     // The partition of the special key belongs to the first part.
@@ -269,13 +273,33 @@ void ConcurrentRows::put_in(int64_t first, int64_t last, std::span<const int64_t
     if (partition < first || partition >= last) continue;
     homes[count] = home;
     from[count++] = rows + static_cast<int64_t>(i) * words_;
-    if (count == kAhead) put_some();
+    if (count < kAhead) continue;
+    put_some({homes, count}, from);
+    count = 0;
   }
-  put_some();
+  put_some({homes, count}, from);
 }
 
-bool ConcurrentRows::put_at(const Home& home, const uint32_t* row) {
+void ConcurrentRows::put_some(std::span<const Home> homes, const uint32_t* const* rows) {
+  {
+    const ReadEpochs::Reader reading(epochs_);
+    for (const Home& home : homes) {
+      const Block& block = *home.partition->block.load();
+      prefetch(&block.keys[block.first(home.hash)]);
+    }
+    for (const Home& home : homes) {
+      const Block& block = *home.partition->block.load();
+      prefetch(block.row(block.slot_of(home.key, home.hash), words_), static_cast<size_t>(words_) * 4);
+    }
+  }
+  for (size_t i = 0; i < homes.size(); ++i) put(homes[i], rows[i]);
+}
+
+bool ConcurrentRows::put(int64_t key, const uint32_t* row) { return put(home_of(key), row); }
+
+bool ConcurrentRows::put(const Home& home, const uint32_t* row) {
   Partition& partition = *home.partition;
+  const std::lock_guard lock(lock_of(partition));
   const bool is_new = !read(home, nullptr);
   if (is_new && static_cast<double>(partition.size + 1) > kFullLoad * static_cast<double>(partition.owner->slots) &&
       &partition != &special_)
@@ -289,9 +313,9 @@ bool ConcurrentRows::put_at(const Home& home, const uint32_t* row) {
 
 bool ConcurrentRows::put_in_place(int64_t key, const uint32_t* row) {
   {
-    const std::lock_guard lock(changing_);
     const Home home = home_of(key);
     Partition& partition = *home.partition;
+    const std::lock_guard lock(lock_of(partition));
     if (partition.size > 0 && !read(home, nullptr)) {
       const Block& block = *partition.owner;
       auto slot = static_cast<int64_t>(mixed(++victims_) % block.slots64());
@@ -326,18 +350,20 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
 }
 
 bool ConcurrentRows::remove(int64_t key) {
-  const std::lock_guard lock(changing_);
   const Home home = home_of(key);
-  if (!read(home, nullptr)) return false;
   Partition& partition = *home.partition;
+  const std::lock_guard lock(lock_of(partition));
+  if (!read(home, nullptr)) return false;
   remove_slot(partition, partition.owner->slot_of(home.key, home.hash));
   return true;
 }
 
 int64_t ConcurrentRows::bytes() const {
-  const std::lock_guard lock(changing_);
   int64_t slots = special_.owner->slots;
-  for (const Partition& partition : partitions_) slots += partition.owner->slots;
+  for (const Partition& partition : partitions_) {
+    const std::lock_guard lock(lock_of(partition));
+    slots += partition.owner->slots;
+  }
   return slots * (8 + words_ * 4) + static_cast<int64_t>(partitions_.size() * (sizeof(Partition) + sizeof(Block)));
 }
 
@@ -354,7 +380,7 @@ void ConcurrentRows::each(const Sink& sink) const {
     keys.clear();
     rows.clear();
     {
-      const std::lock_guard lock(changing_);
+      const std::lock_guard lock(lock_of(partition));
       const Block& block = *partition.owner;
       for (int64_t s = 0; s < block.slots; ++s) {
         const int64_t key = block.keys[s].load(std::memory_order_relaxed);

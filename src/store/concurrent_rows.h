@@ -1,6 +1,7 @@
 // A hash map from keys to rows of equal size. Readers take no locks while a writer changes the map.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -28,7 +29,8 @@ struct KeysToFind {
 /// along with programming language memory models?", 2012). A reader repeats a read that overlaps a change, so each row
 /// is consistent.
 ///
-/// Any thread may call any member. Changes must be serialized by the caller.
+/// Any thread may call any member. Several threads may put() rows of distinct keys; the caller must serialize all other
+/// changes.
 class ConcurrentRows {
  public:
   /// `words`: row size in units of 4 bytes. `expected`: number of rows to reserve memory for; more rows may be added.
@@ -41,7 +43,11 @@ class ConcurrentRows {
   /// found.
   int64_t find(KeysToFind, uint32_t* rows, int64_t stride, uint8_t* found) const;
   bool contains(int64_t key) const;
+  /// The number of these keys that have a row.
+  int64_t count(std::span<const int64_t> keys) const;
 
+  /// Like put() for each key. rows: [keys, words]
+  void put(std::span<const int64_t> keys, const uint32_t* rows);
   /// Adds or replaces a row. Returns whether the key is new.
   bool put(int64_t key, const uint32_t* row);
   /// Like put(). Before adding a new key, evicts another row of the key's partition, if the partition has rows.
@@ -82,9 +88,10 @@ class ConcurrentRows {
   /// Allocates the first block of each partition.
   void allocate(int64_t slots);
   void grow(Partition&);
-  bool put_at(const Home&, const uint32_t* row);
+  bool put(const Home&, const uint32_t* row);
   /// Puts the rows that belong to the partitions [first, last).
   void put_in(int64_t first, int64_t last, std::span<const int64_t> keys, const uint32_t* rows);
+  void put_some(std::span<const Home>, const uint32_t* const* rows);
   void insert(Partition&, const Home&, const uint32_t* row);
   void remove_slot(Partition&, int64_t slot);
 
@@ -94,8 +101,13 @@ class ConcurrentRows {
   mutable Partition special_;  // for the key that other partitions use to mark free slots
   std::atomic<int64_t> size_{0};
   uint64_t victims_ = 0;
-  mutable std::mutex changing_;
-  std::mutex retiring_;  // held by the threads of put_all() to retire blocks
+  /// Each mutex serializes the changes of some partitions.
+  static constexpr size_t kLocks = 64;
+  mutable std::array<std::mutex, kLocks> changing_;
+  std::mutex retiring_;  // guards ReadEpochs::retire()
+  std::mutex& lock_of(const Partition& partition) const {
+    return changing_[&partition == &special_ ? 0 : static_cast<size_t>(&partition - partitions_.data()) % kLocks];
+  }
 };
 
 }  // namespace hctr

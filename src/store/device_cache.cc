@@ -34,7 +34,7 @@ size_t place_arrays(const CachePoolOptions& options, int64_t spare, std::byte* b
   pool.whole = options.whole;
   const auto entries = static_cast<size_t>(pool.sets) * ops::kCacheWays;
   const size_t rows = (options.whole ? static_cast<size_t>(options.rows) : entries) + static_cast<size_t>(spare);
-  HCTR_EXPECT(rows < (size_t{1} << 31), "a pool of ", rows, " rows");
+  HCTR_EXPECT(rows < (size_t{1} << 31) - 1, "a pool of ", rows, " rows");
   pool.row_capacity = static_cast<uint32_t>(rows);
   place(pool.entries, entries);
   place(pool.used, entries);
@@ -84,8 +84,7 @@ DeviceCache::~DeviceCache() {
   pending_changed_.notify_all();
   worker_.join();
   const CurrentDevice current(options_.device);
-  for (const auto& session : sessions_)
-    if (session->done) session->done->synchronize();
+  for (const auto& session : sessions_) session->finish();
   sessions_.clear();
   pools_.clear();
 }
@@ -113,8 +112,11 @@ int32_t DeviceCache::add_pool(const CachePoolOptions& options) {
     for (const auto& one : pools_) rows += one->options.whole ? 0 : one->options.rows;
     number = static_cast<int32_t>(pools_.size()) - 1;
   }
-  const std::lock_guard lock(pending_lock_);
-  pending_.resize(static_cast<size_t>(number) + 1);
+  {
+    const std::lock_guard lock(pending_lock_);
+    pending_.resize(static_cast<size_t>(number) + 1);
+  }
+  const std::lock_guard lock(admission_lock_);
   admission_.resize(rows);
   return number;
 }

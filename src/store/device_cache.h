@@ -20,6 +20,8 @@
 
 namespace hctr {
 
+class ThreadPool;
+
 /// A pool of rows of one vector size and dtype, from any number of tables.
 struct CachePoolOptions {
   int32_t dim = 0;
@@ -32,7 +34,8 @@ struct CachePoolOptions {
 
 /// The source that has all rows. The cache asks it for the rows of missed keys.
 struct CacheSource {
-  /// rows: [keys, dim]; found: [keys], zeroed by the caller. Called from any thread, with distinct keys.
+  /// rows: [keys, dim]; found: [keys], zeroed by the caller. Called with distinct keys, from any thread and by several
+  /// threads for one look-up.
   std::function<void(int32_t space, std::span<const int64_t> keys, float* rows, uint8_t* found)> rows;
   /// The number of updates that the rows contain. Read before and after a call of rows(). The cache contains the same
   /// updates once DeviceCache::update() has received this number. Null: rows never change.
@@ -59,7 +62,7 @@ enum class CacheMisses {
 };
 
 struct CacheResult {
-  int64_t misses = 0;    ///< occurrences of keys that the cache does not contain
+  int64_t misses = 0;    ///< occurrences of keys that the cache does not contain, or whose rows an update replaces
   int64_t defaults = 0;  ///< occurrences of keys that received the default value
 };
 
@@ -104,8 +107,9 @@ class DeviceCache {
   /// Adds or replaces rows. absent: [keys], or null; nonzero marks a key without a row. Waits for the change.
   void replace(int32_t space, std::span<const int64_t> keys, const float* rows, const uint8_t* absent = nullptr);
   /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
-  /// keys in `removed` lose their rows. Whole pools also add new keys; a pool that has no room for them is no longer
-  /// whole. `number`: the value of CacheSource::updates() that includes this update. Waits for the change.
+  /// keys in `removed` lose their rows, unless they are in `keys` too. Whole pools also add new keys; a pool that has
+  /// no room for them is no longer whole. `number`: the value of CacheSource::updates() that includes this update.
+  /// Waits for the change. Meanwhile look-ups with CacheMisses::answered read the changed rows from the source.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -135,12 +139,31 @@ class DeviceCache {
     int32_t pool, dim;
     float default_value;
   };
-  /// Keys of one pool to write, with their rows.
+  /// Distinct keys of one pool to write.
   struct Rows {
+    std::span<const int64_t> keys{};
+    int32_t space = 0;
+    const int32_t* spaces = nullptr;  // [keys]; null: all keys belong to `space`
+    const float* rows = nullptr;      // [keys, dim]; null: the keys have no rows
+    const uint8_t* absent = nullptr;  // [keys] not 0: the key has no row; null: see `rows`
+    bool only_present = false;        ///< skips keys that have no entry
+  };
+  /// Rows on their way to the device: at most Options::rows_of_change.
+  struct StagedRows {
+    std::unique_ptr<HostBuffer> here{};
+    Buffer there{}, taken{};
+    size_t bytes = 0;
+    ops::CacheChange change{};  // in `there`
+  };
+  /// Keys of one pool that are due for admission.
+  struct DueKeys {
     std::vector<int64_t> keys;
     std::vector<int32_t> spaces;
-    std::vector<float> rows;
-    std::vector<uint8_t> absent;
+  };
+  /// The missed keys of a look-up in one table, which are not counted yet.
+  struct Missed {
+    int32_t pool, space;
+    std::vector<int64_t> keys;
   };
   class Lease;
 
@@ -148,27 +171,35 @@ class DeviceCache {
   ops::CachedType type_of(int32_t pool) const;
   void check(std::span<const CacheRequest>) const;
   bool look_up_once(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
-  void start(Session&, std::span<const CacheRequest>, StreamRef, bool lists_misses);
+  void start(Session&, std::span<const CacheRequest>, StreamRef, CacheMisses, bool is_awaited);
   void await_answer(Session&, StreamRef) const;
-  void answer(Session&, std::span<const CacheRequest>, StreamRef, std::vector<ops::CacheMiss>, CacheResult&);
-  void default_misses(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
+  void leave(Session&, StreamRef);
+  template <class Work>
+  void for_chunks(size_t begin, size_t end, const Work&);
+  void answer(Session&, StreamRef, std::span<const ops::CacheMiss>, CacheResult&);
+  void default_misses(Session&, StreamRef, CacheResult&);
   void answer_all(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   uint64_t updates_of_source() const { return source_.updates ? source_.updates() : applied_.load(); }
-  void consider(int32_t space, std::span<const int64_t> keys);
-  bool is_batch(const Rows& pending) const;
+  void consider(const Session&);
+  bool has_batch() const;
+  void count_missed(std::unique_lock<std::mutex>& of_pending);
   void work();
   void rethrow_failure();
-  void bring_in(int32_t pool, Rows);
+  void bring_in(int32_t pool, const DueKeys&);
 
   // Under `changing_`.
-  void write(Pool&, const Rows&, bool only_present);
-  void set(Pool&);
-  void remove(Pool&, bool only_untaken);
-  void erase(Pool&, const Rows& removed);
-  void wait_for_lookups();
-  void end_change();
+  template <class T>
+  T* grown(Buffer&, size_t count) const;
+  void stage(const Pool&, const Rows&, bool only_present, StagedRows&);
+  void set(const Pool&, const StagedRows&);
+  void write(size_t pool, const Rows&);
+  void mark(std::span<const Update>);
+  void remove(const Pool&, int32_t space, std::span<const int64_t> keys);
+  void await_lookups();
+  void reclaim(const Pool&);
+  void end_era();
   ops::CacheCounts counts_of(const Pool&);
-  bool outgrow(size_t pool);
+  void outgrow(size_t pool);
 
   Options options_;
   CacheSource source_;
@@ -182,7 +213,13 @@ class DeviceCache {
 
   std::mutex changing_;
   std::atomic<uint64_t> applied_{0};
+  // Guarded by `changing_`.
   uint32_t era_ = 0;
+  StagedRows staged_[2];
+  Buffer marked_;  // keys to mark or to remove
+
+  std::mutex gathering_;                   // guards `gatherers_`
+  std::unique_ptr<ThreadPool> gatherers_;  // null: not needed yet
 
   std::mutex sessions_lock_;
   std::condition_variable session_free_;
@@ -191,7 +228,10 @@ class DeviceCache {
 
   std::mutex pending_lock_;
   std::condition_variable pending_changed_;
-  std::vector<Rows> pending_;  // [pool] keys to admit; `rows` and `absent` are empty
+  std::vector<Missed> missed_;
+  int64_t missed_count_ = 0;      // keys of `missed_`
+  std::vector<DueKeys> pending_;  // [pool] keys to admit
+  std::mutex admission_lock_;
   CacheAdmission admission_{0};
   bool working_ = false, ends_ = false;
   int settling_ = 0;            // callers of settle() that wait

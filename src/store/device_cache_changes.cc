@@ -1,6 +1,6 @@
 // Adds, changes and removes rows of a DeviceCache, one change at a time.
 #include <algorithm>
-#include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "core/base/expect.h"
@@ -13,190 +13,170 @@
 namespace hctr {
 namespace {
 
-ops::CacheState* state_of(const Buffer& buffer) { return reinterpret_cast<ops::CacheState*>(buffer.data()); }
+constexpr size_t kRowsOfCopy = 1024;  // rows that one thread copies to page-locked memory at a time
 
-template <class T>
-T* grown(Buffer& buffer, Device device, int64_t count) {
-  const auto bytes = static_cast<size_t>(count) * sizeof(T);
-  if (buffer.bytes() < bytes) buffer = Buffer(device, bytes);
-  return reinterpret_cast<T*>(buffer.data());
-}
+ops::CacheState* state_of(const Buffer& buffer) { return reinterpret_cast<ops::CacheState*>(buffer.data()); }
 
 }  // namespace
 
-void DeviceCache::Pool::reserve(int64_t keys_of_change, int64_t rows_of_change) {
-  const Device on = memory.device();
-  change.keys = grown<int64_t>(keys, on, keys_of_change);
-  change.spaces = grown<int32_t>(spaces, on, keys_of_change);
-  change.taken = grown<uint32_t>(taken, on, keys_of_change);
-  change.absent = grown<uint8_t>(absent, on, keys_of_change);
-  change.rows = grown<float>(rows, on, rows_of_change * options.dim);
-}
-
-/// Uploads the keys of a change and writes their rows to free rows, in batches of at most options_.rows_of_change.
-void DeviceCache::write(Pool& pool, const Rows& from, bool only_present) {
-  const auto count = static_cast<int64_t>(from.keys.size()), dim = int64_t{pool.options.dim};
-  const int64_t piece = std::min(count, options_.rows_of_change);
-  pool.reserve(count, piece);
-  const StreamRef stream = writer_stream_.ref();
-  const auto send = [&](const void* to, const auto& values) {
-    copy_bytes(stream, const_cast<void*>(to), values.data(), values.size() * sizeof values[0]);
-  };
-  send(pool.change.keys, from.keys);
-  send(pool.change.spaces, from.spaces);
-  send(pool.change.absent, from.absent);
-  for (int64_t first = 0; first < count; first += piece) {
-    const int64_t some = std::min(piece, count - first);
-    copy_bytes(stream, const_cast<float*>(pool.change.rows), from.rows.data() + first * dim,
-               static_cast<size_t>(some * dim) * sizeof(float));
-    ops::CacheChange part = pool.change;
-    part.keys += first, part.spaces += first, part.absent += first, part.taken += first;
-    part.count = some;
-    part.only_present = only_present;
-    ops::cache_write(writer_, pool.device, part);
-    stream.synchronize();  // waits, because the next batch reuses the staging memory
+template <class T>
+T* DeviceCache::grown(Buffer& buffer, size_t count) const {
+  const size_t bytes = std::max<size_t>(count, 1) * sizeof(T);
+  if (buffer.bytes() < bytes) {
+    writer_stream_.ref().synchronize();
+    buffer = Buffer(options_.device, bytes);
   }
-  pool.change.count = count;
-  pool.change.only_present = only_present;
+  return reinterpret_cast<T*>(buffer.data());
 }
 
-void DeviceCache::set(Pool& pool) { ops::cache_set(writer_, pool.device, state_of(state_), pool.change); }
-
-void DeviceCache::remove(Pool& pool, bool only_untaken) {
-  ops::CacheChange change = pool.change;
-  change.only_untaken = only_untaken;
-  ops::cache_remove(writer_, pool.device, change);
+/// Copies keys and rows to the page-locked memory `here`. The copy to the device that used this memory before must be
+/// complete.
+void DeviceCache::stage(const Pool& pool, const Rows& from, bool only_present, StagedRows& staged) {
+  const size_t count = from.keys.size(), row = static_cast<size_t>(pool.options.dim) * sizeof(float);
+  HCTR_EXPECT(count <= static_cast<size_t>(options_.rows_of_change), count, " rows at once");
+  staged.bytes = 0;
+  const auto place = [&](size_t bytes) { return std::exchange(staged.bytes, staged.bytes + (bytes + 15) / 16 * 16); };
+  const size_t rows_at = place(from.rows ? count * row : 0), keys_at = place(count * sizeof(int64_t)),
+               spaces_at = place(from.spaces ? count * sizeof(int32_t) : 0), absent_at = place(from.absent ? count : 0);
+  std::byte* const here = grown_host(staged.here, options_.device, staged.bytes);
+  std::byte* const there = grown<std::byte>(staged.there, staged.bytes);
+  std::memcpy(here + keys_at, from.keys.data(), count * sizeof(int64_t));
+  if (from.spaces) std::memcpy(here + spaces_at, from.spaces, count * sizeof(int32_t));
+  if (from.absent) std::memcpy(here + absent_at, from.absent, count);
+  if (from.rows)
+    for_chunks(0, (count + kRowsOfCopy - 1) / kRowsOfCopy, [&](size_t chunk) {
+      const size_t first = chunk * kRowsOfCopy, some = std::min(kRowsOfCopy, count - first);
+      std::memcpy(here + rows_at + first * row, reinterpret_cast<const std::byte*>(from.rows) + first * row,
+                  some * row);
+    });
+  staged.change = {.keys = reinterpret_cast<const int64_t*>(there + keys_at),
+                   .spaces = from.spaces ? reinterpret_cast<const int32_t*>(there + spaces_at) : nullptr,
+                   .space = from.space,
+                   .rows = from.rows ? reinterpret_cast<const float*>(there + rows_at) : nullptr,
+                   .absent = from.absent ? reinterpret_cast<const uint8_t*>(there + absent_at) : nullptr,
+                   .taken = grown<uint32_t>(staged.taken, count),
+                   .count = static_cast<int64_t>(count),
+                   .only_present = only_present};
 }
 
-/// Uploads keys of a whole pool and removes them.
-void DeviceCache::erase(Pool& pool, const Rows& removed) {
+/// Queues the kernels that write staged rows to free rows of the pool and set the entries.
+void DeviceCache::set(const Pool& pool, const StagedRows& staged) {
+  copy_bytes(writer_stream_.ref(), staged.there.data(), staged.here->data(), staged.bytes);
+  ops::cache_write(writer_, pool.device, staged.change);
+  ops::cache_set(writer_, pool.device, state_of(state_), staged.change);
+  ops::cache_next_epoch(writer_, state_of(state_));
+}
+
+/// Waits for look-ups that began before the last epoch, and may still read rows of old entries.
+void DeviceCache::await_lookups() {
+  constexpr int kFewTries = 4;
   const StreamRef stream = writer_stream_.ref();
-  const auto count = static_cast<int64_t>(removed.keys.size());
-  stream.synchronize();
-  pool.reserve(count, 0);
-  copy_bytes(stream, const_cast<int64_t*>(pool.change.keys), removed.keys.data(),
-             static_cast<size_t>(count) * sizeof(int64_t));
-  copy_bytes(stream, const_cast<int32_t*>(pool.change.spaces), removed.spaces.data(),
-             static_cast<size_t>(count) * sizeof(int32_t));
-  pool.change.count = count;
-  remove(pool, false);
-}
-
-/// Waits for look-ups that began before the changes of entries so far, and may still read rows of the old entries.
-void DeviceCache::wait_for_lookups() {
-  const StreamRef stream = writer_stream_.ref();
-  ops::CacheState* const state = state_of(state_);
-  ops::cache_next_epoch(writer_, state);
   ops::CacheState seen;
-  const auto read = [&] {
-    copy_bytes(stream, &seen, state, sizeof seen);
+  for (int tries = 1;; ++tries) {
+    copy_bytes(stream, &seen, state_of(state_), sizeof seen);
     stream.synchronize();
-  };
-  read();
-  const auto epoch = seen.epoch;
-  const auto waits = [&] {
-    return std::any_of(std::begin(seen.sessions), std::end(seen.sessions),
-                       [&](const ops::CacheSession& session) { return session.epoch != 0 && session.epoch < epoch; });
-  };
-  while (waits()) {
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-    read();
+    if (std::none_of(std::begin(seen.sessions), std::end(seen.sessions), [&](const ops::CacheSession& session) {
+          return session.epoch != 0 && session.epoch < seen.epoch;
+        }))
+      return;
+    if (tries >= kFewTries) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
-/// Frees retired rows, after waiting for look-ups that may still read them.
-void DeviceCache::end_change() {
-  wait_for_lookups();
-  for (const auto& pool : pools_) ops::cache_reclaim(writer_, pool->device);
+/// Frees the rows that a change has retired.
+void DeviceCache::reclaim(const Pool& pool) {
+  await_lookups();
+  ops::cache_reclaim(writer_, pool.device);
+}
+
+/// Ends a change. Entries that later look-ups use count as more recently used.
+void DeviceCache::end_era() {
   ops::cache_set_era(writer_, state_of(state_), ++era_);
   writer_stream_.ref().synchronize();
+}
+
+/// Queues the removal of keys.
+void DeviceCache::remove(const Pool& pool, int32_t space, std::span<const int64_t> keys) {
+  if (keys.empty()) return;
+  auto* const there = grown<int64_t>(marked_, keys.size());
+  copy_bytes(writer_stream_.ref(), there, keys.data(), keys.size_bytes());
+  ops::cache_remove(writer_, pool.device, {.keys = there, .space = space, .count = static_cast<int64_t>(keys.size())});
+  ops::cache_next_epoch(writer_, state_of(state_));
+}
+
+/// Writes rows of any number of keys. Threads stage one piece while the GPU writes the previous one.
+void DeviceCache::write(size_t number, const Rows& all) {
+  Pool& pool = *pools_[number];
+  const auto dim = static_cast<size_t>(pool.options.dim), most = static_cast<size_t>(options_.rows_of_change);
+  const auto stage_from = [&](size_t first) {
+    const size_t count = std::min(most, all.keys.size() - first);
+    const Rows some{.keys = all.keys.subspan(first, count),
+                    .space = all.space,
+                    .spaces = all.spaces ? all.spaces + first : nullptr,
+                    .rows = all.rows ? all.rows + first * dim : nullptr,
+                    .absent = all.absent ? all.absent + first : nullptr};
+    stage(pool, some, all.only_present, staged_[first / most % 2]);
+  };
+  if (!all.keys.empty()) stage_from(0);
+  for (size_t first = 0; first < all.keys.size(); first += most) {
+    set(pool, staged_[first / most % 2]);
+    if (first + most < all.keys.size()) stage_from(first + most);
+    reclaim(pool);
+    if (pool.options.whole && counts_of(pool).refused > 0) return outgrow(number);
+  }
 }
 
 void DeviceCache::replace(int32_t number, std::span<const int64_t> keys, const float* rows, const uint8_t* absent) {
   const Space of = space(number);
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);
-  Pool& pool = *pools_[static_cast<size_t>(of.pool)];
-  for (size_t first = 0; first < keys.size(); first += static_cast<size_t>(options_.rows_of_change)) {
-    const size_t count = std::min(keys.size() - first, static_cast<size_t>(options_.rows_of_change));
-    Rows some;
-    some.keys.assign(keys.begin() + static_cast<ptrdiff_t>(first),
-                     keys.begin() + static_cast<ptrdiff_t>(first + count));
-    some.spaces.assign(count, number);
-    some.rows.assign(rows + first * static_cast<size_t>(of.dim), rows + (first + count) * static_cast<size_t>(of.dim));
-    some.absent.assign(count, 0);
-    if (absent) std::copy_n(absent + first, count, some.absent.begin());
-    write(pool, some, false);
-    set(pool);
-    if (pool.options.whole && counts_of(pool).refused > 0) {
-      ops::cache_begin_update(writer_, state_of(state_));
-      outgrow(static_cast<size_t>(of.pool));
-      ops::cache_end_update(writer_, state_of(state_));
+  write(static_cast<size_t>(of.pool), {.keys = keys, .space = number, .rows = rows, .absent = absent});
+  end_era();
+}
+
+/// Marks the rows that an update changes as stale. From then on, look-ups read the new rows from the source.
+void DeviceCache::mark(std::span<const Update> updates) {
+  size_t count = 0;
+  for (const Update& one : updates) count += one.keys.size() + one.removed.size();
+  if (count == 0) return;
+  const StreamRef stream = writer_stream_.ref();
+  auto* to = grown<int64_t>(marked_, count);
+  std::vector<std::pair<const Pool*, ops::CacheChange>> marks;
+  for (const Update& one : updates)
+    for (const std::span<const int64_t> keys : {one.keys, one.removed}) {
+      copy_bytes(stream, to, keys.data(), keys.size_bytes());
+      marks.emplace_back(pools_[static_cast<size_t>(space(one.space).pool)].get(),
+                         ops::CacheChange{.keys = to, .space = one.space, .count = static_cast<int64_t>(keys.size())});
+      to += keys.size();
     }
-    end_change();
-  }
+  // Look-ups that overlap the time from here to the end are repeated.
+  ops::cache_begin_update(writer_, state_of(state_));
+  for (const auto& [pool, keys] : marks) ops::cache_mark(writer_, pool->device, keys);
+  ops::cache_set_applying(writer_, state_of(state_), true);
+  ops::cache_end_update(writer_, state_of(state_));
+  stream.synchronize();
 }
 
 void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);
-  std::vector<Rows> written(pools_.size()), removed(pools_.size());
+  mark(updates);
+  applied_ = number;
   for (const Update& one : updates) {
-    const Space of = space(one.space);
-    Rows& rows = written[static_cast<size_t>(of.pool)];
-    rows.keys.insert(rows.keys.end(), one.keys.begin(), one.keys.end());
-    rows.rows.insert(rows.rows.end(), one.rows, one.rows + one.keys.size() * static_cast<size_t>(of.dim));
-    rows.absent.resize(rows.keys.size(), 0);
-    rows.spaces.resize(rows.keys.size(), one.space);
-    updated_ += static_cast<int64_t>(one.keys.size());
+    const auto p = static_cast<size_t>(space(one.space).pool);
     // In a whole pool, removed keys are erased. In other pools, removed keys remain as keys known to have no row, so
     // that look-ups do not ask the source.
-    Rows& gone = pools_[static_cast<size_t>(of.pool)]->options.whole ? removed[static_cast<size_t>(of.pool)] : rows;
-    gone.keys.insert(gone.keys.end(), one.removed.begin(), one.removed.end());
-    gone.spaces.resize(gone.keys.size(), one.space);
-    gone.absent.resize(gone.keys.size(), 1);
-    gone.rows.resize(gone.keys.size() * static_cast<size_t>(of.dim));
-  }
-  // Look-ups that overlap the time from begin() to the end are repeated.
-  bool begun = false;
-  const auto begin = [&] {
-    if (!std::exchange(begun, true)) ops::cache_begin_update(writer_, state_of(state_));
-  };
-  // If a whole pool has fewer free rows than an update has keys, the excess is applied first, in parts.
-  for (size_t p = 0; p < pools_.size(); ++p) {
-    Pool& pool = *pools_[p];
-    Rows& rows = written[p];
-    const auto dim = static_cast<size_t>(pool.options.dim);
-    auto most = static_cast<size_t>(pool.spare);
-    if (pool.options.whole && rows.keys.size() > most) most = std::max<size_t>(most, counts_of(pool).free_rows);
-    while (pool.options.whole && rows.keys.size() > most) {
-      const auto tail = rows.keys.size() - most;
-      Rows part{{rows.keys.begin() + static_cast<ptrdiff_t>(tail), rows.keys.end()},
-                {rows.spaces.begin() + static_cast<ptrdiff_t>(tail), rows.spaces.end()},
-                {rows.rows.begin() + static_cast<ptrdiff_t>(tail * dim), rows.rows.end()},
-                {rows.absent.begin() + static_cast<ptrdiff_t>(tail), rows.absent.end()}};
-      rows.keys.resize(tail), rows.spaces.resize(tail), rows.rows.resize(tail * dim), rows.absent.resize(tail);
-      write(pool, part, false);
-      begin();
-      set(pool);
-      outgrow(p);
-      end_change();
+    if (pools_[p]->options.whole) {
+      remove(*pools_[p], one.space, one.removed);
+      reclaim(*pools_[p]);
+    } else {
+      write(p, {.keys = one.removed, .space = one.space, .only_present = true});
     }
+    write(p, {.keys = one.keys, .space = one.space, .rows = one.rows, .only_present = !pools_[p]->options.whole});
+    updated_ += static_cast<int64_t>(one.keys.size());
   }
-  for (size_t p = 0; p < pools_.size(); ++p)
-    if (!written[p].keys.empty()) write(*pools_[p], written[p], !pools_[p]->options.whole);
-  begin();
-  for (size_t p = 0; p < pools_.size(); ++p) {
-    if (written[p].keys.empty()) continue;
-    set(*pools_[p]);
-    // keys whose rows did not fit are removed, so that later look-ups miss them
-    if (!outgrow(p) && !pools_[p]->options.whole) remove(*pools_[p], true);
-  }
-  for (size_t p = 0; p < pools_.size(); ++p)
-    if (!removed[p].keys.empty()) erase(*pools_[p], removed[p]);
-  ops::cache_end_update(writer_, state_of(state_));
-  end_change();
-  applied_ = number;
+  ops::cache_set_applying(writer_, state_of(state_), false);
+  end_era();
 }
 
 ops::CacheCounts DeviceCache::counts_of(const Pool& pool) {
@@ -206,14 +186,11 @@ ops::CacheCounts DeviceCache::counts_of(const Pool& pool) {
   return counts;
 }
 
-/// If a whole pool had no room for keys of the current change, it becomes a pool of some keys: it is emptied, and its
-/// keys are admitted again when look-ups miss them. Returns whether this happened. Call between the begin and the end
-/// of an update, because look-ups that overlap it must be repeated.
-bool DeviceCache::outgrow(size_t number) {
+/// Call if a whole pool had no room for keys. It becomes a pool of some keys: it is emptied, and its keys are admitted
+/// again when look-ups miss them.
+void DeviceCache::outgrow(size_t number) {
   Pool& pool = *pools_[number];
-  if (!pool.options.whole) return false;
   const ops::CacheCounts before = counts_of(pool);
-  if (before.refused == 0) return false;
   const size_t entries = static_cast<size_t>(pool.device.sets) * ops::kCacheWays;
   int64_t rows = 0;
   {
@@ -226,133 +203,26 @@ bool DeviceCache::outgrow(size_t number) {
   }
   pool.evicted += int64_t{before.keys} + before.evicted;
   const StreamRef stream = writer_stream_.ref();
+  ops::cache_begin_update(writer_, state_of(state_));  // look-ups that overlap this change are repeated
   copy_bytes(stream, pool_list_.data() + number * sizeof(ops::CachePool), &pool.device, sizeof(ops::CachePool));
   zero_bytes(stream, pool.device.entries, entries * sizeof *pool.device.entries);
-  wait_for_lookups();
+  ops::cache_next_epoch(writer_, state_of(state_));
+  await_lookups();
   ops::cache_clear(writer_, pool.device);
+  ops::cache_end_update(writer_, state_of(state_));
   stream.synchronize();
-  const std::lock_guard lock(pending_lock_);
+  const std::lock_guard lock(admission_lock_);
   admission_.resize(rows);
-  return true;
 }
 
 void DeviceCache::forget(int32_t number) {
   const std::vector<int64_t> keys = keys_by_use(number);
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);
-  Pool& pool = *pools_[static_cast<size_t>(space(number).pool)];
-  const auto count = static_cast<int64_t>(keys.size());
-  const std::vector<int32_t> spaces(keys.size(), number);
-  pool.reserve(count, 0);
-  copy_bytes(writer_stream_.ref(), const_cast<int64_t*>(pool.change.keys), keys.data(), keys.size() * sizeof(int64_t));
-  copy_bytes(writer_stream_.ref(), const_cast<int32_t*>(pool.change.spaces), spaces.data(),
-             spaces.size() * sizeof(int32_t));
-  pool.change.count = count;
-  remove(pool, false);
-  end_change();
-}
-
-/// Counts misses of distinct keys, and schedules keys for admission. A key that a whole pool lacks has no row: it would
-/// only use up the pool's spare rows.
-void DeviceCache::consider(int32_t number, std::span<const int64_t> keys) {
-  const Space of = space(number);
-  if (whole(of.pool)) return;
-  const std::lock_guard lock(pending_lock_);
-  Rows& pending = pending_[static_cast<size_t>(of.pool)];
-  for (const int64_t key : keys) {
-    if (admission_.count(number, key) < options_.admit_after) continue;
-    // skipped keys are counted again at their next miss
-    if (pending.keys.size() >= static_cast<size_t>(options_.rows_of_change)) break;
-    pending.keys.push_back(key);
-    pending.spaces.push_back(number);
-  }
-  if (!pending.keys.empty() && (!working_ || is_batch(pending))) pending_changed_.notify_all();
-}
-
-/// Whether the keys to admit need not wait for more keys.
-bool DeviceCache::is_batch(const Rows& pending) const {
-  return pending.keys.size() >= static_cast<size_t>(options_.rows_of_change + 1) / 2;
-}
-
-void DeviceCache::work() {
-  std::unique_lock lock(pending_lock_);
-  while (true) {
-    const auto next =
-        std::find_if(pending_.begin(), pending_.end(), [](const Rows& rows) { return !rows.keys.empty(); });
-    if (ends_) return;
-    if (next == pending_.end()) {
-      working_ = false;
-      pending_changed_.notify_all();
-      pending_changed_.wait(lock);
-      continue;
-    }
-    const auto pool = static_cast<size_t>(next - pending_.begin());
-    working_ = true;
-    // Changes delay concurrent look-ups, so the keys of several look-ups are admitted together.
-    constexpr std::chrono::milliseconds kMostWait{5};
-    pending_changed_.wait_for(lock, kMostWait, [&] { return ends_ || settling_ > 0 || is_batch(pending_[pool]); });
-    if (ends_) return;
-    Rows rows;
-    std::swap(rows, pending_[pool]);
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      bring_in(static_cast<int32_t>(pool), std::move(rows));
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
-    if (failure) failure_ = failure;
-  }
-}
-
-void DeviceCache::rethrow_failure() {
-  std::exception_ptr failure;
-  {
-    const std::lock_guard lock(pending_lock_);
-    std::swap(failure, failure_);
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
-/// Reads the rows again, because the look-up's rows may precede an update. If the source and the cache contain
-/// different updates, does not admit the keys now.
-void DeviceCache::bring_in(int32_t number, Rows wanted) {
-  const CurrentDevice current(options_.device);
-  const std::lock_guard changes(changing_);
-  Pool& pool = *pools_[static_cast<size_t>(number)];
-  const auto dim = static_cast<size_t>(pool.options.dim);
-  std::vector<std::pair<int32_t, int64_t>> unique;
-  for (size_t i = 0; i < wanted.keys.size(); ++i) unique.emplace_back(wanted.spaces[i], wanted.keys[i]);
-  std::sort(unique.begin(), unique.end());
-  unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
-  Rows rows;
-  for (const auto& [space, key] : unique) rows.spaces.push_back(space), rows.keys.push_back(key);
-  rows.rows.resize(unique.size() * dim);
-  std::vector<uint8_t> found(unique.size());
-  if (updates_of_source() != applied_) return;
-  for (size_t first = 0, end = 0; first < unique.size(); first = end) {
-    while (end < unique.size() && rows.spaces[end] == rows.spaces[first]) ++end;
-    source_.rows(rows.spaces[first], std::span(rows.keys).subspan(first, end - first), rows.rows.data() + first * dim,
-                 found.data() + first);
-  }
-  if (updates_of_source() != applied_) return;
-  for (const uint8_t one : found) rows.absent.push_back(one == 0);
-  write(pool, rows, false);
-  set(pool);
-  end_change();
-  admitted_ += static_cast<int64_t>(unique.size());
-}
-
-void DeviceCache::settle() {
-  std::unique_lock lock(pending_lock_);
-  ++settling_;
-  pending_changed_.notify_all();
-  pending_changed_.wait(lock, [&] {
-    return !working_ &&
-           std::all_of(pending_.begin(), pending_.end(), [](const Rows& rows) { return rows.keys.empty(); });
-  });
-  --settling_;
+  const Pool& pool = *pools_[static_cast<size_t>(space(number).pool)];
+  remove(pool, number, keys);
+  reclaim(pool);
+  end_era();
 }
 
 }  // namespace hctr

@@ -1,47 +1,30 @@
 // Look-ups in a DeviceCache. One kernel reads the cached rows; the source provides the rows of missed keys.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
 #include "core/device/current_device.h"
-#include "ops/cache/row_cache_rules.h"
 #include "store/device_cache.h"
 #include "store/device_cache_parts.h"
-#include "store/unique_keys.h"
 
 namespace hctr {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Grows a host buffer to at least `bytes`. The contents are lost.
-std::byte* grown_host(std::unique_ptr<HostBuffer>& buffer, Device device, size_t bytes) {
-  if (!buffer || buffer->bytes() < bytes)
-    buffer = std::make_unique<HostBuffer>(device, std::max(bytes, buffer ? 2 * buffer->bytes() : size_t{4096}));
-  return buffer->data();
-}
-
-/// Rounds rows [rows, dim] like the cache does, so that answers do not depend on which keys are cached.
-void round_like_cached(ops::CachedType type, int64_t dim, std::span<float> rows) {
-  if (type == ops::CachedType::f32) return;
-  std::vector<std::byte> stored(static_cast<size_t>(dim * ops::bytes_of(type)));
-  for (float* row = rows.data(); row < rows.data() + rows.size(); row += dim) {
-    float largest = 0;
-    for (int64_t d = 0; d < dim; ++d) largest = std::max(largest, std::abs(row[d]));
-    const float scale = ops::cache_scale(type, largest);
-    for (int64_t d = 0; d < dim; ++d) ops::store_cached(type, stored.data(), d, row[d], scale);
-    for (int64_t d = 0; d < dim; ++d) row[d] = ops::cached_element(type, stored.data(), d, scale);
-  }
-}
-
 int64_t vectors_of(const CacheRequest& request) {
   return static_cast<int64_t>(request.offsets.empty() ? request.keys.size() : request.offsets.size() - 1);
 }
 
 }  // namespace
+
+std::byte* grown_host(std::unique_ptr<HostBuffer>& buffer, Device device, size_t bytes) {
+  if (!buffer || buffer->bytes() < bytes)
+    buffer = std::make_unique<HostBuffer>(device, std::max(bytes, buffer ? 2 * buffer->bytes() : size_t{4096}));
+  return buffer->data();
+}
 
 DeviceCache::Lease::Lease(DeviceCache& cache) : cache_(cache) {
   std::unique_lock lock(cache_.sessions_lock_);
@@ -59,17 +42,22 @@ DeviceCache::Lease::~Lease() {
 }
 
 void DeviceCache::Session::reserve(size_t request_bytes, size_t keys) {
-  if (done) done->synchronize();
+  finish();
   grown_host(request, device, request_bytes);
   grown_host(misses, device, std::max<size_t>(1, keys) * sizeof(ops::CacheMiss));
   if (request_there.bytes() < request_bytes) request_there = Buffer(device, 2 * request_bytes);
   if (places.bytes() < keys * sizeof(int32_t)) places = Buffer(device, 2 * keys * sizeof(int32_t));
 }
 
-void DeviceCache::Session::reserve_answers(size_t found_count, size_t value_count, size_t bag_count) {
-  grown_host(found, device, found_count * sizeof(ops::CacheFound));
-  grown_host(values, device, value_count * sizeof(float));
-  grown_host(bags, device, bag_count * sizeof(int64_t));
+void DeviceCache::Session::record(StreamRef stream) {
+  if (!done) done = std::make_unique<Event>(stream.device);
+  done->record(stream);
+  recorded = true;
+}
+
+void DeviceCache::Session::finish() {
+  if (recorded) done->synchronize();
+  recorded = false;
 }
 
 ops::CacheAnswer DeviceCache::Session::said() const {
@@ -96,8 +84,10 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
 }
 
 /// Queues the look-up. The kernel reads few keys from page-locked memory. Other requests are copied first: parts,
-/// offsets and keys together.
-void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, bool lists_misses) {
+/// offsets and keys together. Once the GPU has answered, only the second kernel of a look-up with bags still uses the
+/// session's memory.
+void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, CacheMisses misses,
+                        bool is_awaited) {
   size_t keys = 0, keys_here = 0, offsets_here = 0;
   for (const CacheRequest& request : requests) {
     keys += request.keys.size();
@@ -114,7 +104,7 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   const bool few = requests.size() <= ops::CacheLookup::kFewParts && bytes <= kFewBytes &&
                    std::ranges::all_of(requests, [](const auto& request) { return request.offsets.empty(); });
   std::byte* const there = few ? here : session.request_there.data();
-  session.parts.clear();
+  session.parts.clear(), session.dims.clear(), session.types.clear();
   session.lookup = {.only_f32 = true};
   size_t key = 0, sent = 0, sent_offsets = 0;
   // Copies host numbers to the request buffer. Returns their address on the device.
@@ -141,7 +131,9 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
     session.lookup.items += vectors_of(request);
     session.lookup.has_bags |= !request.offsets.empty();
     session.lookup.most_dim = std::max(session.lookup.most_dim, of.dim);
-    session.lookup.only_f32 &= type_of(of.pool) == ops::CachedType::f32;
+    session.dims.push_back(of.dim);
+    session.types.push_back(type_of(of.pool));
+    session.lookup.only_f32 &= session.types.back() == ops::CachedType::f32;
     key += request.keys.size();
   }
   ops::CacheLookup& lookup = session.lookup;
@@ -161,11 +153,11 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   lookup.session = session.number;
   lookup.answer = elements_of<ops::CacheAnswer>(session.answer);
   lookup.ticket = ++session.ticket;
-  lookup.lists_misses = lists_misses;
+  lookup.lists_misses = is_awaited;
+  lookup.takes_stale = misses == CacheMisses::defaulted;
   Context ctx(runtime_, stream);
   ops::cache_lookup(ctx, lookup);
-  if (!session.done) session.done = std::make_unique<Event>(stream.device);
-  session.done->record(stream);
+  if (!is_awaited || lookup.has_bags) session.record(stream);
 }
 
 /// The GPU writes its answer to host memory. Polling that memory is faster than synchronizing with the stream.
@@ -191,15 +183,13 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   Session& session = *lease;
   CacheResult counts;
   if (misses == CacheMisses::defaulted) {
-    start(session, requests, stream, result != nullptr);
+    start(session, requests, stream, misses, result != nullptr);
     if (!result) return;
     await_answer(session, stream);
     try {
-      default_misses(session, requests, stream, counts);
-    } catch (...) {  // no memory: without cache_leave(), updates would wait for this session
-      Context ctx(runtime_, stream);
-      ops::cache_leave(ctx, session.lookup.state, session.number);
-      session.done->record(stream);
+      default_misses(session, stream, counts);
+    } catch (...) {  // no memory
+      leave(session, stream);
       throw;
     }
   } else {
@@ -220,121 +210,36 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   if (result) *result = counts;
 }
 
+/// Ends the session of a look-up whose misses stay unanswered. Otherwise updates would wait for it.
+void DeviceCache::leave(Session& session, StreamRef stream) {
+  Context ctx(runtime_, stream);
+  ops::cache_leave(ctx, session.lookup.state, session.number);
+  session.record(stream);
+}
+
 /// Returns false if rows may come from different updates, so that the look-up must be repeated.
 bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                                CacheResult& counts) {
   const uint64_t applied = applied_;
-  start(session, requests, stream, true);
+  start(session, requests, stream, CacheMisses::answered, true);
   await_answer(session, stream);
   const ops::CacheAnswer said = session.said();
   counts = {said.misses, said.defaults};
-  Context ctx(runtime_, stream);
   if (said.mixed == 0 && said.misses == 0) return true;
   const auto* const listed = elements_of<const ops::CacheMiss>(*session.misses);
   if (said.mixed == 0 && updates_of_source() == applied) {
     try {
-      answer(session, requests, stream, {listed, listed + said.misses}, counts);
+      answer(session, stream, {listed, said.misses}, counts);
     } catch (...) {  // the source failed
-      ops::cache_leave(ctx, session.lookup.state, session.number);
-      session.done->record(stream);
+      leave(session, stream);
       throw;
     }
     if (updates_of_source() == applied && applied_ == applied) return true;
   } else if (said.misses > 0) {
-    ops::cache_leave(ctx, session.lookup.state, session.number);
-    session.done->record(stream);
+    leave(session, stream);
   }
   if (updates_of_source() != applied_) std::this_thread::sleep_for(std::chrono::microseconds(100));
   return false;
-}
-
-/// Reads the rows of missed keys from the source, and queues the kernel that writes them to the output.
-void DeviceCache::answer(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
-                         std::vector<ops::CacheMiss> misses, CacheResult& counts) {
-  std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
-  size_t values = 0;
-  std::vector<int64_t> dims;
-  for (const CacheRequest& request : requests) dims.push_back(space(request.space).dim);
-  for (const ops::CacheMiss& miss : misses) values += static_cast<size_t>(dims[static_cast<size_t>(miss.part)]);
-  session.reserve_answers(misses.size(), values, misses.size());
-  auto* const found = elements_of<ops::CacheFound>(*session.found);
-  auto* const rows = elements_of<float>(*session.values);
-  auto* const bags = elements_of<int64_t>(*session.bags);
-  int64_t value = 0, bag_count = 0;
-  UniqueKeys unique;
-  std::vector<int64_t> keys;
-  std::vector<uint8_t> there;
-  for (size_t begin = 0, end = 0; begin < misses.size(); begin = end) {
-    const int32_t p = misses[begin].part;
-    keys.clear();
-    for (; end < misses.size() && misses[end].part == p; ++end) keys.push_back(misses[end].key);
-    const ops::CachePart& part = session.parts[static_cast<size_t>(p)];
-    const int64_t dim = dims[static_cast<size_t>(p)];
-    unique.set(keys);
-    there.assign(unique.keys.size(), 0);
-    source_.rows(part.space, unique.keys, rows + value, there.data());
-    round_like_cached(type_of(part.pool), dim, {rows + value, unique.keys.size() * static_cast<size_t>(dim)});
-    for (size_t u = 0; u < unique.keys.size(); ++u) {
-      const auto at = begin + static_cast<size_t>(unique.places[u]);
-      found[at] = {p, misses[at].at, there[u] ? value + static_cast<int64_t>(u) * dim : -1};
-    }
-    for (const auto& [place, first] : unique.duplicates) {
-      const size_t at = begin + static_cast<size_t>(place);
-      found[at] = {p, misses[at].at, found[begin + static_cast<size_t>(first)].first};
-    }
-    for (size_t i = begin; i < end; ++i) counts.defaults += found[i].first < 0;
-    value += static_cast<int64_t>(unique.keys.size()) * dim;
-    consider(part.space, unique.keys);
-    if (!part.offsets) continue;
-    for (size_t i = begin; i < end; ++i)
-      if (bag_count == 0 || bags[bag_count - 1] != misses[i].item) bags[bag_count++] = misses[i].item;
-  }
-  Context ctx(runtime_, stream);
-  ops::cache_fill(ctx, session.lookup,
-                  {.found = found,
-                   .found_count = static_cast<int64_t>(misses.size()),
-                   .values = rows,
-                   .bags = bags,
-                   .bag_count = bag_count});
-  session.done->record(stream);
-}
-
-/// Gives missed keys the default value, and counts their misses for admission.
-void DeviceCache::default_misses(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
-                                 CacheResult& counts) {
-  const ops::CacheAnswer said = session.said();
-  counts = {said.misses, said.defaults + said.misses};
-  if (said.misses == 0) return;
-  const auto* const listed = elements_of<const ops::CacheMiss>(*session.misses);
-  std::vector<ops::CacheMiss> misses(listed, listed + said.misses);
-  std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
-  session.reserve_answers(misses.size(), 0, misses.size());
-  auto* const found = elements_of<ops::CacheFound>(*session.found);
-  auto* const bags = elements_of<int64_t>(*session.bags);
-  int64_t bag_count = 0;
-  UniqueKeys unique;
-  std::vector<int64_t> keys;
-  for (size_t begin = 0, end = 0; begin < misses.size(); begin = end) {
-    const int32_t p = misses[begin].part;
-    keys.clear();
-    for (; end < misses.size() && misses[end].part == p; ++end) {
-      const ops::CacheMiss& miss = misses[end];
-      keys.push_back(miss.key);
-      found[end] = {p, miss.at, -1};
-      if (session.parts[static_cast<size_t>(p)].offsets && (bag_count == 0 || bags[bag_count - 1] != miss.item))
-        bags[bag_count++] = miss.item;
-    }
-    unique.set(keys);
-    consider(requests[static_cast<size_t>(p)].space, unique.keys);
-  }
-  Context ctx(runtime_, stream);
-  ops::cache_fill(ctx, session.lookup,
-                  {.found = found,
-                   .found_count = static_cast<int64_t>(misses.size()),
-                   .values = nullptr,
-                   .bags = bags,
-                   .bag_count = bag_count});
-  session.done->record(stream);
 }
 
 /// Answers all keys from the source and ignores the cache. Repeats the answer if an update changed rows meanwhile,
@@ -342,7 +247,7 @@ void DeviceCache::default_misses(Session& session, std::span<const CacheRequest>
 void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                              CacheResult& counts) {
   std::vector<ops::CacheMiss> all;
-  session.done->synchronize();
+  session.finish();
   const auto here = [&](std::span<const int64_t> numbers, bool is_there) {
     std::vector<int64_t> copy(numbers.size());
     if (is_there) {
@@ -370,9 +275,9 @@ void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> req
   for (int i = 0; i < kTries; ++i) {
     const uint64_t updates = updates_of_source();
     counts = {static_cast<int64_t>(all.size()), 0};
-    answer(session, requests, stream, all, counts);
+    answer(session, stream, all, counts);
     if (updates_of_source() == updates) return;
-    session.done->synchronize();  // the next answer reuses the session's memory
+    session.finish();  // the next answer reuses the session's memory
   }
   throw Error(Kind::data, "a look-up found no time between two updates of the tables: update less often");
 }

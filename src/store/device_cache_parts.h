@@ -1,23 +1,20 @@
 // The components of a DeviceCache: pools and look-up sessions.
 #pragma once
 
+#include <algorithm>
+
+#include "core/base/thread_pool.h"
 #include "store/device_cache.h"
 
 namespace hctr {
 
 struct DeviceCache::Pool {
   Pool(Device, const CachePoolOptions&, int64_t rows_of_change);
-  /// Reserves device memory for a change of `keys` keys, and for staging `rows` rows.
-  void reserve(int64_t keys, int64_t rows);
-
   CachePoolOptions options;
   int64_t spare;        ///< rows that must be free after each change
   int64_t evicted = 0;  ///< keys that left with the pool's first entries, when it was whole no more
   Buffer memory;
   ops::CachePool device{};
-  // Memory of the change in progress.
-  Buffer keys, spaces, taken, absent, rows;
-  ops::CacheChange change{};
 };
 
 /// The memory of a look-up. A session serves one look-up at a time.
@@ -26,6 +23,12 @@ struct DeviceCache::Session {
   /// Reserves memory for a request. No look-up may be in progress.
   void reserve(size_t request_bytes, size_t keys);
   void reserve_answers(size_t found, size_t values, size_t bags);
+  void group(std::span<const ops::CacheMiss>);
+  int64_t list_bags() const;
+  /// Records that work queued so far uses the session's memory.
+  void record(StreamRef);
+  /// Waits for recorded work.
+  void finish();
   ops::CacheAnswer said() const;
 
   int32_t number;
@@ -33,9 +36,15 @@ struct DeviceCache::Session {
   HostBuffer answer;
   std::unique_ptr<HostBuffer> request, misses, found, values, bags;
   Buffer request_there, places;
-  std::unique_ptr<Event> done;  ///< null: no work was queued yet
+  std::unique_ptr<Event> done;
+  bool recorded = false;  ///< queued work may still use the memory until `done`
   ops::CacheLookup lookup{};
   std::vector<ops::CachePart> parts{};
+  std::vector<int64_t> dims{};                // of parts
+  std::vector<ops::CachedType> types{};       // of parts
+  std::span<const ops::CacheMiss> grouped{};  ///< the misses of the parts, one part after the other
+  std::vector<size_t> first_of_part{};        // [parts + 1] in `grouped`
+  std::vector<ops::CacheMiss> by_part{};      // memory of `grouped`
   uint32_t ticket = 0;
 };
 
@@ -52,6 +61,24 @@ class DeviceCache::Lease {
   DeviceCache& cache_;
   Session* session_;
 };
+
+/// Grows a host buffer to at least `bytes`. The contents are lost.
+std::byte* grown_host(std::unique_ptr<HostBuffer>&, Device, size_t bytes);
+
+/// Calls work(chunk) for the chunks [begin, end), by several threads unless another call uses these.
+template <class Work>
+void DeviceCache::for_chunks(size_t begin, size_t end, const Work& work) {
+  constexpr size_t kFewChunks = 3;  // waking threads takes longer than this work
+  constexpr int kMostThreads = 16;  // further threads would not read faster from memory
+  std::unique_lock lock(gathering_, std::defer_lock);
+  if (end - begin <= kFewChunks || !lock.try_lock()) {
+    for (size_t c = begin; c < end; ++c) work(c);
+    return;
+  }
+  if (!gatherers_) gatherers_ = std::make_unique<ThreadPool>(std::min(usable_cores(), kMostThreads));
+  gatherers_->parallel_for(static_cast<int64_t>(end - begin), 1,
+                           [&](int64_t c, int64_t) { work(begin + static_cast<size_t>(c)); });
+}
 
 template <class T>
 T* elements_of(const HostBuffer& buffer) {

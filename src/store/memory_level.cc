@@ -26,10 +26,12 @@ class MemoryTable : public LevelTable {
     return hits;
   }
   bool contains(int64_t key) override { return rows_.contains(key); }
+  int64_t count(std::span<const int64_t> keys) override { return rows_.count(keys); }
   void put(std::span<const int64_t> keys, const float* rows) override {
+    if (most_rows_ == 0) return rows_.put(keys, words_of(rows));
     for (size_t i = 0; i < keys.size(); ++i) {
       const uint32_t* const row = words_of(rows) + static_cast<int64_t>(i) * rows_.words();
-      if (most_rows_ > 0 && rows_.size() >= most_rows_)
+      if (rows_.size() >= most_rows_)
         rows_.put_in_place(keys[i], row);
       else
         rows_.put(keys[i], row);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "core/base/prefetch.h"
 
 namespace hctr {
 
-size_t PendingRows::Slot::find(int64_t key) const {
-  size_t at = (static_cast<uint64_t>(key) * 0x9E3779B97F4A7C15u) >> shift;
+size_t PendingRows::Slot::find(int64_t key, size_t at) const {
   while (heads[at] != 0 && key_at(heads[at]) != key) at = (at + 1) & (heads.size() - 1);
   return at;
 }
@@ -19,27 +21,66 @@ PendingRows::PendingRows(const ChangesOfTable& changes, int64_t dim) : dim_(dim)
     slot.changes = &of_slot;
     slot.shift = 64 - std::countr_zero(places);
     slot.heads.assign(places, 0);
-    for (size_t i = 0; i < of_slot.keys.size(); ++i)
-      slot.heads[slot.find(of_slot.keys[i])] = static_cast<int64_t>(i) + 1;
-    for (size_t i = 0; i < of_slot.removed.size(); ++i)
-      if (int64_t& head = slot.heads[slot.find(of_slot.removed[i])]; head == 0) head = -static_cast<int64_t>(i) - 1;
+    for (size_t i = 0; i < of_slot.keys.size(); ++i) {
+      int64_t& head = slot.heads[slot.find(of_slot.keys[i])];
+      duplicates_ |= head != 0;
+      head = static_cast<int64_t>(i) + 1;
+    }
+    for (size_t i = 0; i < of_slot.removed.size(); ++i) {
+      int64_t& head = slot.heads[slot.find(of_slot.removed[i])];
+      duplicates_ |= head != 0;
+      if (head == 0) head = -static_cast<int64_t>(i) - 1;
+    }
   }
 }
 
+void PendingRows::remove_duplicates_from(ChangesOfTable& changes) const {
+  ChangesOfTable all;
+  for (const auto& [number, slot] : slots_) {
+    ChangedRows& to = all[number];
+    for (size_t i = 0; i < slot.changes->keys.size(); ++i) {
+      const int64_t key = slot.changes->keys[i];
+      if (slot.heads[slot.find(key)] != static_cast<int64_t>(i) + 1) continue;
+      to.keys.push_back(key);
+      const auto row = slot.changes->rows.begin() + static_cast<ptrdiff_t>(i) * dim_;
+      to.rows.insert(to.rows.end(), row, row + dim_);
+    }
+    for (size_t i = 0; i < slot.changes->removed.size(); ++i) {
+      const int64_t key = slot.changes->removed[i];
+      if (slot.heads[slot.find(key)] == -static_cast<int64_t>(i) - 1) to.removed.push_back(key);
+    }
+  }
+  changes = std::move(all);
+}
+
 int64_t PendingRows::get(int32_t number, KeysToFind wanted, float* rows, int64_t stride, uint8_t* found) const {
-  const auto at = slots_.find(number);
-  if (at == slots_.end()) return 0;
-  const Slot& slot = at->second;
+  const auto of_slot = slots_.find(number);
+  if (of_slot == slots_.end()) return 0;
+  const Slot& slot = of_slot->second;
   int64_t hits = 0;
-  for (size_t i = 0; i < wanted.keys.size(); ++i) {
-    if (found[i]) continue;
-    const int64_t head = slot.heads[slot.find(wanted.keys[i])];
-    if (head == 0) continue;
-    found[i] = head > 0 ? kFound : kRemoved;
-    if (head < 0) continue;
-    const int64_t place = wanted.places ? wanted.places[i] : static_cast<int64_t>(i);
-    std::copy_n(slot.changes->rows.data() + (head - 1) * dim_, dim_, rows + place * stride);
-    ++hits;
+  constexpr size_t kAhead = 16;  // keys looked up together, so that their memory accesses overlap
+  size_t firsts[kAhead];
+  int64_t heads[kAhead];
+  for (size_t begin = 0; begin < wanted.keys.size(); begin += kAhead) {
+    const size_t some = std::min(kAhead, wanted.keys.size() - begin);
+    for (size_t i = 0; i < some; ++i) {
+      firsts[i] = slot.first(wanted.keys[begin + i]);
+      prefetch(&slot.heads[firsts[i]]);
+    }
+    for (size_t i = 0; i < some; ++i) {
+      heads[i] = found[begin + i] ? 0 : slot.heads[slot.find(wanted.keys[begin + i], firsts[i])];
+      if (heads[i] > 0)
+        prefetch(slot.changes->rows.data() + (heads[i] - 1) * dim_, static_cast<size_t>(dim_) * sizeof(float));
+    }
+    for (size_t i = 0; i < some; ++i) {
+      if (heads[i] == 0) continue;
+      const size_t at = begin + i;
+      found[at] = heads[i] > 0 ? kFound : kRemoved;
+      if (heads[i] < 0) continue;
+      const int64_t place = wanted.places ? wanted.places[at] : static_cast<int64_t>(at);
+      std::copy_n(slot.changes->rows.data() + (heads[i] - 1) * dim_, dim_, rows + place * stride);
+      ++hits;
+    }
   }
   return hits;
 }

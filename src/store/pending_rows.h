@@ -19,6 +19,11 @@ class PendingRows {
 
   /// The changes must outlive the object.
   PendingRows(const ChangesOfTable&, int64_t dim);
+  /// Whether the changes have several rows of a key, or remove a key several times, or both remove and change it.
+  bool has_duplicates() const { return duplicates_; }
+  /// Deletes all but the last row of each key from the changes, and removals that have no effect. Afterwards this
+  /// object must not be used.
+  void remove_duplicates_from(ChangesOfTable&) const;
 
   /// Like LevelTable::get(). Also sets found[i] to kRemoved for removed keys.
   int64_t get(int32_t slot, KeysToFind, float* rows, int64_t stride, uint8_t* found) const;
@@ -32,9 +37,12 @@ class PendingRows {
       return head > 0 ? changes->keys[static_cast<size_t>(head - 1)] : changes->removed[static_cast<size_t>(-head - 1)];
     }
     /// The slot in `heads` with the key, or the free slot for it.
-    size_t find(int64_t key) const;
+    size_t find(int64_t key) const { return find(key, first(key)); }
+    size_t find(int64_t key, size_t from) const;
+    size_t first(int64_t key) const { return (static_cast<uint64_t>(key) * 0x9E3779B97F4A7C15u) >> shift; }
   };
   int64_t dim_;
+  bool duplicates_ = false;
   std::map<int32_t, Slot> slots_;
 };
 

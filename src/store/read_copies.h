@@ -7,14 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 namespace hctr {
 
-/// Stores two copies, one of which is current. Each reader increments a counter of the copy that it reads. The writer
-/// reuses a copy when its counters are zero (P. McKenney, "Sleepable read-copy update", 2006). Readers never wait. Only
-/// one thread may write at a time.
+/// Stores two copies, one of which is current. Each reader increments a counter of the copy that it reads. A previous
+/// value is destroyed when its counters are zero (P. McKenney, "Sleepable read-copy update", 2006), by the writer, or
+/// by the last reader if the writer no longer waits. Readers do not wait for a writer. Only one thread may write at a
+/// time.
 template <class T>
 class ReadCopies {
  public:
@@ -34,21 +36,28 @@ class ReadCopies {
         counter_ = &of.readers_[place][stripe].count;
         counter_->fetch_add(1);
         if (of.current_.load() == place) {
-          value_ = &of.values_[place];
+          of_ = &of;
+          place_ = place;
           return;
         }
         counter_->fetch_sub(1);
+        of.destroy_unused();  // this count may have prevented it
       }
     }
-    ~Reading() { counter_->fetch_sub(1); }
+    ~Reading() {
+      counter_->fetch_sub(1);
+      // In the order of all atomic operations, either this load sees a new current value, or the writer sees the count.
+      if (of_->current_.load() != place_) of_->destroy_unused();
+    }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
-    const T& operator*() const { return *value_; }
-    const T* operator->() const { return value_; }
+    const T& operator*() const { return of_->values_[place_]; }
+    const T* operator->() const { return &of_->values_[place_]; }
 
    private:
     std::atomic<int64_t>* counter_;
-    const T* value_;
+    const ReadCopies* of_;
+    uint32_t place_;
   };
 
   // For the writer only.
@@ -56,15 +65,24 @@ class ReadCopies {
   /// Makes `next` the current value for new readers. First waits for readers of the value before the current one.
   void set(T next) {
     wait();
-    const uint32_t after = 1 - current_.load();
-    values_[after] = std::move(next);
-    current_.store(after);
+    {
+      const std::lock_guard lock(changing_);
+      const uint32_t after = 1 - current_.load();
+      values_[after] = std::move(next);
+      current_.store(after);
+    }
     destroy_unused();
   }
   /// Returns when no reader uses a previous value. Other threads may call get() meanwhile.
   void wait() {
     for (int tries = 0; !destroy_unused(); ++tries)
       tries < 64 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  /// Like wait(), for at most `most`. Afterwards the last reader destroys the value, which may delay that reader.
+  void wait_for(std::chrono::milliseconds most) {
+    const auto until = std::chrono::steady_clock::now() + most;
+    while (!destroy_unused() && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   /// set(), and then wait().
   void replace(T next) {
@@ -78,10 +96,12 @@ class ReadCopies {
     std::atomic<int64_t> count{0};
   };
   /// Destroys the previous value if no reader uses it. Returns whether no previous value remains.
-  bool destroy_unused() {
+  bool destroy_unused() const {
+    T unused;  // destroyed without the lock
+    const std::lock_guard lock(changing_);
     const uint32_t before = 1 - current_.load();
     if (has_readers(before)) return false;
-    values_[before] = T();
+    unused = std::exchange(values_[before], T());
     return true;
   }
   bool has_readers(uint32_t place) const {
@@ -90,7 +110,8 @@ class ReadCopies {
     return false;
   }
 
-  std::array<T, 2> values_{};
+  mutable std::mutex changing_;  // serializes writes to the value that is not current
+  mutable std::array<T, 2> values_{};
   std::atomic<uint32_t> current_{0};
   mutable std::array<std::array<Counter, kStripes>, 2> readers_{};
 };

@@ -115,7 +115,7 @@ void Store::State::read_note(const std::string& text) {
       model.versions[version->name] = version;
     }
   }
-  if (levels.back()->tables_are_snapshots()) keep_versions(models);
+  keep_versions(models);
   const std::lock_guard lock(pointers_);
   std::swap(models_, models);
 }
@@ -134,17 +134,22 @@ void Store::State::keep_versions(Models& next) {
         return a->name() == b->name() && a->dim() == b->dim() && a->about().by_slot == b->about().by_slot;
       });
       if (!same) continue;  // a version with this name was loaded again
+      const bool snapshots = levels.back()->tables_are_snapshots();
       std::vector<ChangesOfTable> changes;
-      for (size_t t = 0; t < old.tables.size(); ++t)
-        changes.push_back(content.tables[t]->changes_since(*old.tables[t]));
+      for (size_t t = 0; t < old.tables.size(); ++t) {
+        content.tables[t]->continue_statistics(*old.tables[t]);
+        if (snapshots) changes.push_back(content.tables[t]->changes_since(*old.tables[t]));
+      }
       content.number = old.number + 1;
       kept.content.replace(content);
       kept.run = version->run;
       kept.progress->iteration = version->progress->iteration.load();
       kept.progress->newest = version->progress->newest.load();
       kept.progress->position = version->progress->position;
-      count_changes(*kept.progress, changes);
-      notify_listeners(kept, changes, content.number);
+      if (snapshots) {  // otherwise the rows have no caches
+        count_changes(*kept.progress, changes);
+        notify_listeners(kept, changes, content.number);
+      }
       version = before->second;
     }
   }

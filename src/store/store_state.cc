@@ -18,6 +18,7 @@ namespace {
 /// The number of rows, computed from the size of the model file; 0: unknown.
 int64_t expected_rows(const StoreTableSource& from) {
   if (from.random.rows > 0) return from.random.rows;
+  if (from.expected > 0) return from.expected;
   std::error_code error;
   const fs::path keys = from.model_file / formats::kFolderKeys;
   const bool folder = fs::is_directory(from.model_file, error);

@@ -82,8 +82,8 @@ struct Store::State {
   void forget(const std::string& model, const std::string& version);
   std::string note() const;
   static Json note_of(const Version&);
-  /// For refresh() of a level whose tables are snapshots: versions of `next` that exist already keep their identity,
-  /// and look-ups through their views change to the new content.
+  /// For refresh(): versions of `next` that exist already keep their identity, and look-ups through their views change
+  /// to the new content.
   void keep_versions(Models& next);
   void read_note(const std::string&);
   /// Errors: Error(usage) if the lowest level is read-only.

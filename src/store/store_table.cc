@@ -153,8 +153,11 @@ StoreTableStatistics StoreTable::statistics() const {
   return all;
 }
 
-ChangesOfTable StoreTable::changes_since(const StoreTable& before) {
+void StoreTable::continue_statistics(const StoreTable& before) {
   asked_ = before.asked_.load(), unique_ = before.unique_.load(), defaults_ = before.defaults_.load();
+}
+
+ChangesOfTable StoreTable::changes_since(const StoreTable& before) {
   ChangesOfTable all;
   for (const auto& [slot, name] : spaces()) {
     const auto tables = find(slot);

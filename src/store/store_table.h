@@ -41,6 +41,11 @@ class StoreTable {
   /// of the levels. Returns the number of unique keys without a row.
   int64_t get(int32_t slot, std::span<const int64_t> keys, float* rows, int64_t stride, uint8_t* found,
               const PendingRows* pending);
+  /// Like get() for distinct keys. rows: [keys, dim]; rows of keys that are not found stay unchanged.
+  void get_distinct(int32_t slot, std::span<const int64_t> keys, float* rows, uint8_t* found,
+                    const PendingRows* pending) {
+    find_rows(slot, {keys}, rows, about_.dim, found, pending, keys.size());
+  }
   int64_t get_rows(int32_t slot, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
                    const PendingRows* pending);
   /// The number of keys that have rows. Keys must be distinct.
@@ -50,8 +55,9 @@ class StoreTable {
   /// Passes all rows to a sink, slot by slot.
   void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
   StoreTableStatistics statistics() const;
-  /// Compares with the same table at an earlier commit, in a store whose tables are snapshots. Also continues the
-  /// earlier table's statistics.
+  /// Adopts the counts of the same table before a refresh.
+  void continue_statistics(const StoreTable& before);
+  /// Compares with the same table at an earlier commit, in a store whose tables are snapshots.
   ChangesOfTable changes_since(const StoreTable& before);
   /// The existing slots and their namespaces.
   std::vector<std::pair<int32_t, std::string>> spaces() const;

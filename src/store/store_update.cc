@@ -1,6 +1,5 @@
 // Applies updates to versions.
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "config/json.h"
@@ -86,21 +85,17 @@ std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
   return copy;
 }
 
-/// Detects errors of an update before any change.
+/// Detects errors of an update before any change. `changes`: each key once. `rows_after`: negative if unknown.
 void Store::State::check_change(const StoreTable& table, const ChangesOfTable& changes, int64_t rows_after) const {
-  int64_t rows = table.rows();
-  for (const auto& [slot, change] : changes) {
+  for (const auto& [slot, change] : changes)
     if (slot != 0 && !table.about().by_slot)
       throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
                                   "', whose rows are identified by key alone"));
-    const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
-    const std::vector<int64_t> different(put.begin(), put.end());
-    rows += std::ssize(different) - table.count(slot, different);
-    std::unordered_set<int64_t> gone(change.removed.begin(), change.removed.end());
-    std::erase_if(gone, [&](int64_t key) { return put.contains(key); });
-    rows -= table.count(slot, std::vector<int64_t>(gone.begin(), gone.end()));
-  }
-  if (rows_after >= 0 && rows != rows_after)
+  if (rows_after < 0) return;
+  int64_t rows = table.rows();
+  for (const auto& [slot, change] : changes)
+    rows += std::ssize(change.keys) - table.count(slot, change.keys) - table.count(slot, change.removed);
+  if (rows != rows_after)
     throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows,
                                 " rows after the update, but the "
                                 "update states ",
@@ -145,11 +140,19 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
   if (before.pending)
     throw Error(Kind::data, cat("version '", version->name, "' of model '", version->model,
                                 "' lacks a part of its last update, which ran out of memory: load the version again"));
-  for (size_t t = 0; t < changes.size(); ++t) check_change(*before.tables[t], changes[t], rows_after[t]);
   const auto pending = std::make_shared<Version::Pending>();
   pending->changes = std::move(changes);
-  for (size_t t = 0; t < before.tables.size(); ++t)
-    pending->rows.emplace_back(pending->changes[t], before.tables[t]->dim());
+  for (size_t t = 0; t < before.tables.size(); ++t) {
+    ChangesOfTable& of_table = pending->changes[t];
+    const int64_t dim = before.tables[t]->dim();
+    PendingRows rows(of_table, dim);
+    if (rows.has_duplicates()) {
+      rows.remove_duplicates_from(of_table);
+      rows = PendingRows(of_table, dim);
+    }
+    check_change(*before.tables[t], of_table, rows_after[t]);
+    pending->rows.push_back(std::move(rows));
+  }
 
   // A table that other versions share is copied first, so that those versions keep the old rows.
   Content after{.tables = before.tables, .pending = pending, .iteration = iteration, .number = before.number + 1};
@@ -209,6 +212,10 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
 
   count_changes(progress, pending->changes);
   if (written >= 0) progress.newest = written;
+  lock.unlock();
+  // Look-ups that run for longer than this destroy the rows of the update themselves.
+  constexpr std::chrono::milliseconds kMostWait{10};
+  version->content.wait_for(kMostWait);
   return true;
 }
 

@@ -374,6 +374,8 @@ TEST_P(CachedModelTest, AKeyWithoutARowIsAnErrorThatNamesTheKeyWhereTheModelSays
     for (int i = 0; i < 20; ++i)  // more calls than concurrent look-ups, because a failed call must free its memory
       EXPECT_NE(message_of(Kind::data, [&] { score(*model, changed, 0, 10); }).find("no row of key 1000000007"),
                 std::string::npos);
+    // a failed batch leaves nothing behind for the next one
+    EXPECT_EQ(score(*model, samples_, 0, 100), score(Model(split("one-run")), samples_, 0, 100));
   }
 }
 

@@ -1,6 +1,7 @@
 // Measures look-ups in a store through a device's cache, and in the store's memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "bench_report.h"
@@ -8,6 +9,7 @@
 
 namespace hctr::bench {
 
-void bench_cache(Device, bool quick, const std::string& only, Report&);
+/// `only`: parts of the names of the cases to run, separated by '|'. `rows`: rows of the tables of dim 128.
+void bench_cache(Device, bool quick, const std::string& only, int64_t rows, Report&);
 
 }  // namespace hctr::bench

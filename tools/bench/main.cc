@@ -44,6 +44,7 @@ struct Arguments {
   bool quick = false;
   int threads = usable_cores();
   std::string only;
+  int64_t cache_rows = 4'000'000;
   bench::ScaleCase scale;
   bench::SimulateCase simulate;
   bench::ScoreCase scoring;
@@ -278,7 +279,7 @@ void run(const Subcommands& part, Arguments& given) {
   } else if (part.embedding.parsed()) {
     bench::bench_embeddings(device, given.threads, given.quick, given.only, report);
   } else if (part.cache.parsed()) {
-    bench::bench_cache(device, given.quick, given.only, report);
+    bench::bench_cache(device, given.quick, given.only, given.cache_rows, report);
   } else if (part.reader.parsed()) {
     bench::ReaderCase& reading = given.reading;
     reading.threads = given.threads;
@@ -306,8 +307,10 @@ int main_of(int argc, char** argv) {
   add_serve_options(part.serving, given);
   for (const CommandLine& each : part.all()) add_common_options(each, given);
   add_reader_options(part.reader, given);
-  for (CommandLine each : {part.embedding, part.cache})
-    each.add_option("--only", given.only, "only cases whose name contains this word");
+  CommandLine embedding = part.embedding, cache = part.cache;
+  embedding.add_option("--only", given.only, "only cases whose name contains this word");
+  cache.add_option("--only", given.only, "only cases whose name contains one of these words, separated by '|'");
+  cache.add_option("--rows", given.cache_rows, "rows of the tables of dim 128").range(1, 1 << 30).show_default();
   return run_tool(app, argc, argv, [&] { run(part, given); });
 }
 

@@ -27,11 +27,17 @@ void cache_write(Context& ctx, const CachePool& pool, const CacheChange& change)
 void cache_set(Context& ctx, const CachePool& pool, const CacheState* state, const CacheChange& change) {
   HCTR_ON_DEVICE(ctx, cache_set(ctx, pool, state, change));
 }
+void cache_mark(Context& ctx, const CachePool& pool, const CacheChange& change) {
+  HCTR_ON_DEVICE(ctx, cache_mark(ctx, pool, change));
+}
 void cache_remove(Context& ctx, const CachePool& pool, const CacheChange& change) {
   HCTR_ON_DEVICE(ctx, cache_remove(ctx, pool, change));
 }
 void cache_begin_update(Context& ctx, CacheState* state) { HCTR_ON_DEVICE(ctx, cache_begin_update(ctx, state)); }
 void cache_end_update(Context& ctx, CacheState* state) { HCTR_ON_DEVICE(ctx, cache_end_update(ctx, state)); }
+void cache_set_applying(Context& ctx, CacheState* state, bool applying) {
+  HCTR_ON_DEVICE(ctx, cache_set_applying(ctx, state, applying));
+}
 void cache_next_epoch(Context& ctx, CacheState* state) { HCTR_ON_DEVICE(ctx, cache_next_epoch(ctx, state)); }
 void cache_reclaim(Context& ctx, const CachePool& pool) { HCTR_ON_DEVICE(ctx, cache_reclaim(ctx, pool)); }
 void cache_set_era(Context& ctx, CacheState* state, uint32_t era) {
@@ -111,7 +117,7 @@ void begin_session(const CacheState& state, CacheSession& session) {
 
 void take_row(const CachePool& pool, const CacheChange& change, int64_t i) {
   change.taken[i] = 0;
-  if (change.only_present && !entry_of(pool, change.keys[i], change.spaces[i])) return;
+  if (change.only_present && !entry_of(pool, change.keys[i], change.space_of(i))) return;
   if (pool.counts->free_rows == 0) {
     ++pool.counts->refused;
     return;
@@ -120,8 +126,8 @@ void take_row(const CachePool& pool, const CacheChange& change, int64_t i) {
   change.taken[i] = row + 1;
   std::byte* const to = pool.rows + int64_t{row} * pool.row_bytes;
   CacheHead& head = pool.heads[row];
-  head = {change.keys[i], change.spaces[i], std::numeric_limits<float>::quiet_NaN()};
-  if (change.absent && change.absent[i]) return;
+  head = {change.keys[i], change.space_of(i), std::numeric_limits<float>::quiet_NaN()};
+  if (change.is_absent(i)) return;
   const float* const from = change.rows + i * pool.dim;
   float largest = 0;
   for (int64_t d = 0; d < pool.dim; ++d) largest = std::max(largest, std::abs(from[d]));
@@ -146,16 +152,20 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
     for (int64_t at = bag.begin; at < bag.end; ++at) {
       const uint64_t* const entry = entry_of(pool, part.keys[at - part.first_key], part.space);
       int32_t place = kPlaceDefault;
+      const bool complete = pool.whole && state.applying == 0;
+      const bool misses =
+          lookup.lists_misses ? (entry ? is_stale(*entry) && !lookup.takes_stale : !complete) : !entry && !complete;
       if (entry) {
         place = static_cast<int32_t>(cache_row(*entry));
         pool.used[entry - pool.entries] = static_cast<uint8_t>(state.era);
         const float scale = pool.heads[place].scale;
         if (scale != scale) place = kPlaceDefault;
-      } else if (!pool.whole && lookup.lists_misses) {
+      }
+      if (misses && lookup.lists_misses) {
         place = kPlaceMissing;
         lookup.misses[answer.misses] = {part.keys[at - part.first_key], item, p, static_cast<int32_t>(at)};
       }
-      if (!entry && !pool.whole) ++answer.misses;
+      answer.misses += misses;
       if (place == kPlaceDefault) ++answer.defaults;
       if (part.offsets) lookup.places[at] = place;
       places.push_back(place);
@@ -167,7 +177,7 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
 }
 
 void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) {
-  for (int64_t i = 0; i < fill.found_count; ++i) {
+  for (int64_t i = fill.found_first; i < fill.found_count; ++i) {
     const CacheFound& found = fill.found[i];
     const CachePart& part = lookup.part(found.part);
     const auto place = static_cast<int32_t>(kPlaceFilled - i);
@@ -183,7 +193,7 @@ void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) 
     const CacheBag bag(part, fill.bags[i]);
     write_bag(lookup, part, bag, fill.bags[i], lookup.places + bag.begin, &fill);
   }
-  cpu::cache_leave(ctx, lookup.state, lookup.session);
+  if (fill.ends) cpu::cache_leave(ctx, lookup.state, lookup.session);
 }
 
 void cache_leave(Context&, CacheState* state, int32_t session) { state->sessions[session].epoch = 0; }
@@ -195,9 +205,9 @@ void cache_write(Context&, const CachePool& pool, const CacheChange& change) {
 void cache_set(Context&, const CachePool& pool, const CacheState* state, const CacheChange& change) {
   for (int64_t i = 0; i < change.count; ++i) {
     if (change.taken[i] == 0) continue;
-    const CacheHash hash(pool, change.keys[i], change.spaces[i]);
+    const CacheHash hash(pool, change.keys[i], change.space_of(i));
     const uint32_t row = change.taken[i] - 1;
-    uint64_t* entry = entry_of(pool, change.keys[i], change.spaces[i]);
+    uint64_t* entry = entry_of(pool, change.keys[i], change.space_of(i));
     const bool is_new = !entry;
     if (!entry) entry = change.only_present ? nullptr : entry_for_new(pool, hash, state->era);
     if (!entry) {
@@ -216,10 +226,14 @@ void cache_set(Context&, const CachePool& pool, const CacheState* state, const C
   }
 }
 
+void cache_mark(Context&, const CachePool& pool, const CacheChange& change) {
+  for (int64_t i = 0; i < change.count; ++i)
+    if (uint64_t* const entry = entry_of(pool, change.keys[i], change.space_of(i))) *entry |= kCacheStale;
+}
+
 void cache_remove(Context&, const CachePool& pool, const CacheChange& change) {
   for (int64_t i = 0; i < change.count; ++i) {
-    if (change.only_untaken && change.taken[i] != 0) continue;
-    uint64_t* const entry = entry_of(pool, change.keys[i], change.spaces[i]);
+    uint64_t* const entry = entry_of(pool, change.keys[i], change.space_of(i));
     if (!entry) continue;
     pool.retired[pool.counts->retired++] = cache_row(*entry);
     *entry = pool.whole ? kCacheGone : 0;
@@ -229,6 +243,7 @@ void cache_remove(Context&, const CachePool& pool, const CacheChange& change) {
 
 void cache_begin_update(Context&, CacheState* state) { ++state->generation; }
 void cache_end_update(Context&, CacheState* state) { ++state->generation; }
+void cache_set_applying(Context&, CacheState* state, bool applying) { state->applying = applying; }
 void cache_next_epoch(Context&, CacheState* state) { ++state->epoch; }
 
 void cache_reclaim(Context&, const CachePool& pool) {

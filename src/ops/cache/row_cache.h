@@ -11,9 +11,10 @@
 // free when all lookups that were running have ended. Each lookup therefore stores its start epoch in a session, and
 // clears the epoch when it ends.
 //
-// The generation is odd while an update sets entries. A lookup that saw an odd generation, or two generations, sets
-// `mixed` in its answer: some of its rows may be older than the update, and others newer. The caller then repeats the
-// lookup.
+// The generation is odd while an update marks entries as stale. A lookup that saw an odd generation, or two
+// generations, sets `mixed` in its answer: some of its rows may be older than the update, and others newer. The caller
+// then repeats the lookup. Afterwards the new rows replace the stale rows piece by piece, while lookups that list
+// misses report keys of stale rows as misses.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ struct CacheCounts {
 
 /// One pool. All arrays are on the device.
 struct CachePool {
-  uint64_t* entries = nullptr;  // [sets, kCacheWays] hash bits << 32 | row + 1; 0: empty
+  uint64_t* entries = nullptr;  // [sets, kCacheWays] hash bits << 32 | stale << 31 | row + 1; 0: empty
   uint8_t* used = nullptr;      // [sets, kCacheWays] era of the entry's last lookup
   uint32_t* locks = nullptr;    // [sets] a lock per set for kernels that set entries
   CacheHead* heads = nullptr;   // [row_capacity]
@@ -77,11 +78,12 @@ struct CacheState {
   unsigned long long epoch;  ///< starts at 1
   uint32_t generation;       ///< odd while an update sets entries
   uint32_t era;              ///< lookups write the lower eight bits to CachePool::used
+  uint32_t applying;         ///< nonzero: `whole` pools may lack keys, because an update has not added them yet
   CacheSession sessions[kCacheSessions];
 };
 
-/// A key that is not in the cache. The key belongs to vector `item` and to part `part`; `at` is its index among the
-/// keys of all parts.
+/// A key that is not in the cache, or whose row is stale. The key belongs to vector `item` and to part `part`; `at` is
+/// its index among the keys of all parts.
 struct CacheMiss {
   int64_t key, item;
   int32_t part, at;
@@ -132,6 +134,7 @@ struct CacheLookup {
   uint32_t ticket = 0;
   /// True: lists misses, and keeps the session open until cache_fill(). False: a missing key gets the default.
   bool lists_misses = false;
+  bool takes_stale = false;  ///< keys of stale rows are no misses
 };
 
 /// Writes the vectors of all items. A pooled vector adds its rows in key order, then multiplies by the weight, like
@@ -145,17 +148,20 @@ struct CacheFound {
   int32_t part, at;
   int64_t first;
 };
-/// The rows of all missing keys of a lookup, and the bags to recompute.
+/// The rows of missing keys of a lookup, and the bags to recompute. A lookup's misses may be divided among several
+/// fills; the last one has the bags.
 struct CacheFill {
-  const CacheFound* found = nullptr;  // [found_count]: every miss of the lookup
+  const CacheFound* found = nullptr;  // [found_count]
+  int64_t found_first = 0;            ///< earlier fills had the elements before this one
   int64_t found_count = 0;
+  bool ends = true;  ///< the last fill of the lookup
   const float* values = nullptr;
   // [bag_count] ascending vector numbers: the bags of pooled parts that have a missing key
   const int64_t* bags = nullptr;
   int64_t bag_count = 0;
 };
-/// Writes the vectors that have missing keys, and ends the session. All arrays are on the device or in page-locked host
-/// memory.
+/// Writes the vectors that have missing keys. The last fill ends the session. All arrays are on the device or in
+/// page-locked host memory.
 HCTR_OP(void cache_fill(Context&, const CacheLookup&, const CacheFill&))
 /// Ends the session of a lookup that listed misses. The vectors with misses stay undefined.
 HCTR_OP(void cache_leave(Context&, CacheState*, int32_t session))
@@ -164,13 +170,16 @@ HCTR_OP(void cache_leave(Context&, CacheState*, int32_t session))
 /// memory.
 struct CacheChange {
   const int64_t* keys = nullptr;    // [count]
-  const int32_t* spaces = nullptr;  // [count]
-  const float* rows = nullptr;      // [count, dim]
-  const uint8_t* absent = nullptr;  // [count] not 0: the key is known to have no row; null: all keys have a row
-  uint32_t* taken = nullptr;        // [count] the free row that cache_write() allocated, + 1; 0: none
+  const int32_t* spaces = nullptr;  // [count]; null: all keys belong to `space`
+  int32_t space = 0;
+  const float* rows = nullptr;  // [count, dim]
+  // [count] not 0: the key is known to have no row; null: all keys have a row, or none if `rows` is null
+  const uint8_t* absent = nullptr;
+  uint32_t* taken = nullptr;  // [count] the free row that cache_write() allocated, + 1; 0: none
   int64_t count = 0;
   bool only_present = false;  ///< skips keys that have no entry
-  bool only_untaken = false;  ///< cache_remove() skips keys for which cache_write() allocated a row
+  HCTR_HD int32_t space_of(int64_t i) const { return spaces ? spaces[i] : space; }
+  HCTR_HD bool is_absent(int64_t i) const { return absent ? absent[i] != 0 : rows == nullptr; }
 };
 
 /// Allocates free rows and writes the new values to these rows. No lookup reads the rows before cache_set().
@@ -178,12 +187,16 @@ HCTR_OP(void cache_write(Context&, const CachePool&, const CacheChange&))
 /// Points the entries of keys at the rows that cache_write() allocated. In a full set, a new key evicts the least
 /// recently used key.
 HCTR_OP(void cache_set(Context&, const CachePool&, const CacheState*, const CacheChange&))
+/// Marks the keys' rows as stale, until cache_set() replaces them.
+HCTR_OP(void cache_mark(Context&, const CachePool&, const CacheChange&))
 /// Removes the keys' entries and retires their rows.
 HCTR_OP(void cache_remove(Context&, const CachePool&, const CacheChange&))
-/// cache_begin_update() and cache_end_update() bracket the entry changes of an update. A lookup that overlaps the
-/// bracket reports `mixed`. Insertions and evictions that do not change a row's value need no bracket.
+/// cache_begin_update() and cache_end_update() bracket changes after which lookups return other rows. A lookup that
+/// overlaps the bracket reports `mixed`. Insertions, evictions, and new rows for stale keys need no bracket.
 HCTR_OP(void cache_begin_update(Context&, CacheState*))
 HCTR_OP(void cache_end_update(Context&, CacheState*))
+/// Sets CacheState::applying. Changes queued before are visible to lookups that see the new value.
+HCTR_OP(void cache_set_applying(Context&, CacheState*, bool applying))
 /// Begins the next epoch. Lookups of earlier epochs may still read retired rows.
 HCTR_OP(void cache_next_epoch(Context&, CacheState*))
 /// Moves all retired rows to the free stack. Every lookup that began before the retirement must have ended.

@@ -25,12 +25,12 @@ __global__ void cache_write_kernel(CachePool pool, CacheChange change) {
   const CacheLanes lanes;
   for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
     const int64_t key = change.keys[n];
-    const int32_t space = change.spaces[n];
+    const int32_t space = change.space_of(n);
     const bool wanted = !change.only_present || find_key(pool, lanes, key, space).way >= 0;
     const uint32_t taken = lanes.of(wanted && lanes.lane == 0 ? take_free_row(pool) : 0u, 0);
     if (lanes.lane == 0) change.taken[n] = taken;
     if (taken == 0) continue;
-    const bool absent = change.absent && change.absent[n] != 0;
+    const bool absent = change.is_absent(n);
     const float* const from = change.rows + n * pool.dim;
     float largest = 0;
     if (!absent && bytes_of(pool.type) == 1) {
@@ -102,7 +102,7 @@ __global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheC
     const uint32_t taken = change.taken[n];
     if (taken == 0) continue;
     const int64_t key = change.keys[n];
-    const int32_t space = change.spaces[n];
+    const int32_t space = change.space_of(n);
     const CacheHash hash(pool, key, space);
     const uint64_t value = cache_entry(hash.tag, taken - 1);
     // In a pool with `whole` set, the key may be in a later set. No other half-warp changes the entry of this key.
@@ -132,11 +132,22 @@ __global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheC
   }
 }
 
+__global__ void cache_mark_kernel(CachePool pool, CacheChange change) {
+  const CacheLanes lanes;
+  for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
+    const int64_t key = change.keys[n];
+    const int32_t space = change.space_of(n);
+    const FoundEntry found = find_key(pool, lanes, key, space);
+    if (found.way < 0 || lanes.lane != 0) continue;
+    *static_cast<volatile uint64_t*>(pool.entries + int64_t{found.set} * kCacheWays + found.way) =
+        cache_entry(CacheHash(pool, key, space).tag, found.row) | kCacheStale;
+  }
+}
+
 __global__ void cache_remove_kernel(CachePool pool, CacheChange change) {
   const CacheLanes lanes;
   for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
-    if (change.only_untaken && change.taken[n] != 0) continue;
-    const FoundEntry found = find_key(pool, lanes, change.keys[n], change.spaces[n]);
+    const FoundEntry found = find_key(pool, lanes, change.keys[n], change.space_of(n));
     if (found.way < 0 || lanes.lane != 0) continue;
     retire(pool, found.row);
     *static_cast<volatile uint64_t*>(pool.entries + int64_t{found.set} * kCacheWays + found.way) =
@@ -153,6 +164,11 @@ __global__ void cache_begin_update_kernel(CacheState* state) {
 __global__ void cache_end_update_kernel(CacheState* state) {
   full_fence();
   *static_cast<volatile uint32_t*>(&state->generation) = state->generation + 1;
+}
+
+__global__ void cache_set_applying_kernel(CacheState* state, uint32_t applying) {
+  full_fence();
+  *static_cast<volatile uint32_t*>(&state->applying) = applying;
 }
 
 __global__ void cache_next_epoch_kernel(CacheState* state) {
@@ -198,6 +214,10 @@ void cache_set(Context& ctx, const CachePool& pool, const CacheState* state, con
   launch(ctx, "cache_set", grid_for(change.count * kCacheWays), cache_set_kernel, pool, state, change);
 }
 
+void cache_mark(Context& ctx, const CachePool& pool, const CacheChange& change) {
+  launch(ctx, "cache_mark", grid_for(change.count * kCacheWays), cache_mark_kernel, pool, change);
+}
+
 void cache_remove(Context& ctx, const CachePool& pool, const CacheChange& change) {
   launch(ctx, "cache_remove", grid_for(change.count * kCacheWays), cache_remove_kernel, pool, change);
 }
@@ -208,6 +228,10 @@ void cache_begin_update(Context& ctx, CacheState* state) {
 
 void cache_end_update(Context& ctx, CacheState* state) {
   launch(ctx, "cache_end_update", {1, 1}, cache_end_update_kernel, state);
+}
+
+void cache_set_applying(Context& ctx, CacheState* state, bool applying) {
+  launch(ctx, "cache_set_applying", {1, 1}, cache_set_applying_kernel, state, applying);
 }
 
 void cache_next_epoch(Context& ctx, CacheState* state) {

@@ -17,6 +17,8 @@ __device__ float4 answered(const CacheFill& fill, const CachePart& part, int64_t
   const int64_t first = fill.found[number].first;
   if (first < 0) return all_equal(part.default_value);
   const float* const from = fill.values + first + i;
+  if (i + kElements <= dim && reinterpret_cast<uintptr_t>(from) % 16 == 0)
+    return *reinterpret_cast<const float4*>(from);
   float list[kElements] = {};
   for (int e = 0; e < kElements && i + e < dim; ++e) list[e] = from[e];
   return {list[0], list[1], list[2], list[3]};
@@ -33,7 +35,8 @@ __device__ void end_fill(const CacheLookup& lookup, bool is_last) {
 
 __global__ void cache_answers_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
   const CacheLanes lanes;
-  for (int64_t n = thread_index() / kCacheWays; n < fill.found_count; n += thread_count() / kCacheWays) {
+  for (int64_t n = fill.found_first + thread_index() / kCacheWays; n < fill.found_count;
+       n += thread_count() / kCacheWays) {
     const CacheFound found = fill.found[n];
     const CachePart& part = lookup.part(found.part);
     if (part.offsets) {
@@ -44,7 +47,7 @@ __global__ void cache_answers_kernel(const __grid_constant__ CacheLookup lookup,
     for (int64_t i = lanes.lane * kElements; i < dim; i += kPassElements)
       store_elements(part.out + (found.at - part.first_key) * part.stride, i, dim, answered(fill, part, n, i, dim));
   }
-  end_fill(lookup, fill.bag_count == 0);
+  end_fill(lookup, fill.ends && fill.bag_count == 0);
 }
 
 __global__ void cache_bags_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
@@ -83,8 +86,12 @@ __global__ void cache_leave_kernel(CacheState* state, int32_t session) {
 namespace cuda {
 
 void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) {
-  if (fill.found_count == 0) return cuda::cache_leave(ctx, lookup.state, lookup.session);
-  launch(ctx, "cache_answers", grid_for(fill.found_count * kCacheWays), cache_answers_kernel, lookup, fill);
+  if (fill.found_count == fill.found_first) {
+    if (fill.ends) cuda::cache_leave(ctx, lookup.state, lookup.session);
+    return;
+  }
+  launch(ctx, "cache_answers", grid_for((fill.found_count - fill.found_first) * kCacheWays), cache_answers_kernel,
+         lookup, fill);
   launch(ctx, "cache_bags", grid_for(fill.bag_count * kCacheWays), cache_bags_kernel, lookup, fill);
 }
 

@@ -9,25 +9,36 @@ namespace hctr::ops {
 
 inline constexpr unsigned kWholeWarp = 0xffffffffu;
 
-/// A lane's key and the fields of its pool.
-struct LaneKey {
+/// A lane's key. The constructor reads nothing that changes modify, so a block may call it before it opens the session.
+struct LaneRequest {
   int64_t key = 0, at = 0;  // at: index among the keys of all parts
-  int32_t part = 0, space = 0;
+  int32_t part = 0;
   bool asked = false;  ///< false: the lane has no key
+
+  LaneRequest() = default;
+  /// Reads key `index` of a lookup, which belongs to part p.
+  __device__ LaneRequest(const CacheLookup& lookup, int32_t p, int64_t index, bool is_asked)
+      : at(index), part(p), asked(is_asked) {
+    const CachePart& of = lookup.part(p);
+    key = __ldcs(of.keys + (index - of.first_key));
+  }
+};
+
+/// A lane's key and the fields of its pool.
+struct LaneKey : LaneRequest {
+  int32_t space = 0;
   bool whole = false;
+  bool complete = false;  ///< a key without an entry has no row
   uint32_t sets = 0;
   uint64_t* entries = nullptr;
   uint8_t* used = nullptr;
   CacheHead* heads = nullptr;
 
-  /// Reads key `index` of a lookup, which belongs to part p.
-  __device__ LaneKey(const CacheLookup& lookup, int32_t p, int64_t index, bool is_asked)
-      : at(index), part(p), asked(is_asked) {
-    const CachePart& of = lookup.part(p);
+  __device__ LaneKey(const CacheLookup& lookup, const LaneRequest& request, bool applying) : LaneRequest(request) {
+    const CachePart& of = lookup.part(part);
     const CachePool& pool = lookup.pools[of.pool];
-    key = __ldcs(of.keys + (index - of.first_key));
     space = of.space;
-    whole = pool.whole, sets = pool.sets;
+    whole = pool.whole, complete = whole && !applying, sets = pool.sets;
     entries = pool.entries, used = pool.used, heads = pool.heads;
   }
   __device__ CachePool pool() const {
@@ -66,7 +77,7 @@ __device__ __noinline__ FoundByLane find_alone(const CachePool pool, int64_t key
       if (!may_hold(entry, hash.tag)) continue;
       const CacheHead head = load_head(pool, cache_row(entry));
       if (head.key != key || head.space != space) continue;
-      return {{set, cache_row(entry), way, head.scale}, pool.used[int64_t{set} * kCacheWays + way]};
+      return {{set, cache_row(entry), way, head.scale, is_stale(entry)}, pool.used[int64_t{set} * kCacheWays + way]};
     }
     if (!pool.whole || has_empty) break;
   }
@@ -86,21 +97,21 @@ __device__ inline FoundByLane find_by_lane(const LaneKey& of) {
     const auto set = __shfl_sync(kWholeWarp, own_set, load * kSetsOfLoad + lane / kLanesOfSet);
     two[load] = load_two_entries(reinterpret_cast<const uint64_t*>(set) + lane % kLanesOfSet * 2);
   }
-  uint32_t row = 0;
+  uint32_t low = 0;  // the lower half of the key's entry
   int way = -1;
 #pragma unroll
   for (int load = 0; load < kLoads; ++load) {
     const uint32_t tag = __shfl_sync(kWholeWarp, hash.tag, load * kSetsOfLoad + lane / kLanesOfSet);
     const bool may_first = may_hold(two[load].first, tag), may_second = may_hold(two[load].second, tag);
     const uint32_t first = __ballot_sync(kWholeWarp, may_first), second = __ballot_sync(kWholeWarp, may_second);
-    // The lanes that own the four keys of this load read the row from the first lane whose entry matches.
+    // The lanes that own the four keys of this load read the entry from the first lane whose entry matches.
     const int shift = lane % kSetsOfLoad * kLanesOfSet;
     const uint32_t own_first = first >> shift & 0xffu, own_second = second >> shift & 0xffu;
     const int from = max(__ffs(static_cast<int>(own_first | own_second)) - 1, 0);
     const uint32_t found =
-        __shfl_sync(kWholeWarp, cache_row(may_first ? two[load].first : two[load].second), shift + from);
+        __shfl_sync(kWholeWarp, static_cast<uint32_t>(may_first ? two[load].first : two[load].second), shift + from);
     const bool is_own = lane / kSetsOfLoad == load && (own_first | own_second) != 0;
-    row = is_own ? found : row;
+    low = is_own ? found : low;
     way = is_own ? 2 * from + ((own_first >> from & 1u) == 0) : way;
   }
   FoundByLane found;
@@ -108,9 +119,9 @@ __device__ inline FoundByLane find_by_lane(const LaneKey& of) {
   if (way >= 0) {
     // an old value only repeats or saves a store to `used`, so this load may hit in L1
     found.used = __ldca(pool.used + int64_t{hash.set} * kCacheWays + way);
-    const CacheHead head = load_head(pool, row);
+    const CacheHead head = load_head(pool, cache_row(low));
     if (head.key == of.key && head.space == of.space) {
-      found.entry = {hash.set, row, way, head.scale};
+      found.entry = {hash.set, cache_row(low), way, head.scale, is_stale(low)};
       return found;
     }
   }
@@ -136,11 +147,11 @@ __device__ inline int64_t item_of_key(const CacheLookup& lookup, int32_t p, int6
 __device__ inline int32_t note_by_lane(const CacheLookup& lookup, const LaneKey& of, const FoundByLane& found,
                                        uint8_t era, LookupCounts& counts) {
   const FoundEntry& entry = found.entry;
-  const int32_t place = place_of(lookup, of.whole, entry);
+  const int32_t place = place_of(lookup, of.complete, entry);
   if (entry.way >= 0 && found.used != era) of.used[int64_t{entry.set} * kCacheWays + entry.way] = era;
   if (of.asked) {
     counts.defaults += place == kPlaceDefault;
-    counts.misses += entry.way < 0 && !of.whole;
+    counts.misses += entry.way < 0 && !of.complete;
   }
   const unsigned missing = __ballot_sync(kWholeWarp, of.asked && place == kPlaceMissing);
   if (missing == 0) return place;

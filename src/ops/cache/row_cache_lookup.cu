@@ -96,16 +96,26 @@ class WarpRows {
   int count_;
 };
 
+/// The request of this lane among the 32 keys from `first` on, of which a lookup has at least one.
+__device__ LaneRequest request_at(const CacheLookup& lookup, int64_t first) {
+  if (first >= lookup.keys) return {};
+  const int64_t own_at = first + threadIdx.x % 32, at = min(own_at, lookup.keys - 1);
+  return {lookup, part_of_key(lookup, at), at, own_at < lookup.keys};
+}
+
 /// Looks up keys of parts without bags.
 template <int kLanes, bool kOnlyF32>
 __global__ void __launch_bounds__(kFindThreads, 2) cache_rows_kernel(const __grid_constant__ CacheLookup lookup) {
+  int64_t first = thread_index() / 32 * 32;
+  LaneRequest next = request_at(lookup, first);  // the read of the key overlaps the opening of the session
   begin_session(lookup);
   const auto era = static_cast<uint8_t>(volatile_load(&lookup.state->era));
+  const bool applying = volatile_load(&lookup.state->applying) != 0;
   LookupCounts counts;
-  for (int64_t first = thread_index() / 32 * 32; first < lookup.keys; first += thread_count()) {
+  for (; first < lookup.keys; first += thread_count()) {
     const int count = static_cast<int>(min(lookup.keys - first, int64_t{32}));
-    const int64_t at = first + min(static_cast<int>(threadIdx.x % 32), count - 1);
-    const LaneKey own(lookup, part_of_key(lookup, at), at, static_cast<int>(threadIdx.x % 32) < count);
+    const LaneKey own(lookup, next, applying);
+    next = request_at(lookup, first + thread_count());
     const FoundByLane found = find_by_lane(own);
     const int32_t place = note_by_lane(lookup, own, found, era, counts);
     WarpRows<kLanes, kOnlyF32>(lookup, own, place, found.entry.scale, count).write();
@@ -117,13 +127,14 @@ __global__ void __launch_bounds__(kFindThreads, 2) cache_rows_kernel(const __gri
 __global__ void __launch_bounds__(kFindThreads, 3) cache_find_kernel(const __grid_constant__ CacheLookup lookup) {
   begin_session(lookup);
   const auto era = static_cast<uint8_t>(volatile_load(&lookup.state->era));
+  const bool applying = volatile_load(&lookup.state->applying) != 0;
   LookupCounts counts;
   for (int64_t first = thread_index() / 32 * 32; first < lookup.keys; first += thread_count()) {
-    const int64_t own_at = first + threadIdx.x % 32, at = min(own_at, lookup.keys - 1);
-    const int32_t p = part_of_key(lookup, at);
-    const LaneKey own(lookup, p, at, own_at < lookup.keys && is_in_bag(lookup, p, at));
+    LaneRequest request = request_at(lookup, first);
+    request.asked = request.asked && is_in_bag(lookup, request.part, request.at);
+    const LaneKey own(lookup, request, applying);
     const int32_t place = note_by_lane(lookup, own, find_by_lane(own), era, counts);
-    if (own.asked) __stcs(lookup.places + at, place);
+    if (own.asked) __stcs(lookup.places + own.at, place);
   }
   write_answer(lookup, counts, true);
 }

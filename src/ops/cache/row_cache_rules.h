@@ -15,6 +15,8 @@ namespace hctr::ops {
 
 /// Tombstone: the entry of a removed key in a pool with CachePool::whole set. Searches continue past tombstones.
 inline constexpr uint64_t kCacheGone = 0xffffffffu;
+/// The bit of an entry whose row is older than the last update.
+inline constexpr uint64_t kCacheStale = 0x80000000u;
 /// Values of `places` for keys without a cached row. kPlaceDefault: the key gets the default. kPlaceMissing: the key is
 /// a miss. kPlaceFilled - i: the key gets the answer fill.found[i].
 inline constexpr int32_t kPlaceDefault = -1, kPlaceMissing = -2, kPlaceFilled = -3;
@@ -33,7 +35,8 @@ HCTR_HD inline uint32_t next_set(const CachePool& pool, uint32_t set) { return s
 
 HCTR_HD inline uint64_t cache_entry(uint32_t tag, uint32_t row) { return static_cast<uint64_t>(tag) << 32 | (row + 1); }
 HCTR_HD inline bool holds_key(uint64_t entry) { return entry != 0 && entry != kCacheGone; }
-HCTR_HD inline uint32_t cache_row(uint64_t entry) { return static_cast<uint32_t>(entry) - 1; }
+HCTR_HD inline bool is_stale(uint64_t entry) { return (entry & kCacheStale) != 0; }
+HCTR_HD inline uint32_t cache_row(uint64_t entry) { return static_cast<uint32_t>(entry & ~kCacheStale) - 1; }
 HCTR_HD inline bool may_hold(uint64_t entry, uint32_t tag) {
   return holds_key(entry) && static_cast<uint32_t>(entry >> 32) == tag;
 }

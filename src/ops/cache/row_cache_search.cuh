@@ -48,6 +48,7 @@ struct FoundEntry {
   uint32_t set = 0, row = 0;
   int way = -1;
   float scale = 1;
+  bool stale = false;
 };
 
 /// Finds the key in one set: compares the row heads of all entries with a matching tag. `entry` is the lane's own
@@ -57,10 +58,12 @@ __device__ inline FoundEntry match_in_set(const CachePool& pool, const CacheLane
   FoundEntry found{.set = set};
   for (uint32_t candidates = lanes.ballot(may_hold(entry, tag)); candidates != 0; candidates &= candidates - 1) {
     const int way = __ffs(static_cast<int>(candidates)) - 1;
-    const uint32_t row = cache_row(lanes.of(entry, way));
+    const uint64_t matching = lanes.of(entry, way);
+    const uint32_t row = cache_row(matching);
     const CacheHead head = load_head(pool, row);
     if (head.key != key || head.space != space) continue;
     found.row = row;
+    found.stale = is_stale(matching);
     found.way = way;
     found.scale = head.scale;
     break;

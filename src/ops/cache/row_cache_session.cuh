@@ -10,10 +10,11 @@ struct LookupCounts {
   uint32_t misses = 0, defaults = 0;
 };
 
-/// Returns the row of a key, or kPlaceDefault or kPlaceMissing.
-__device__ inline int32_t place_of(const CacheLookup& lookup, bool whole, const FoundEntry& found) {
-  if (found.way >= 0) return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;
-  return whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
+/// Returns the row of a key, or kPlaceDefault or kPlaceMissing. `complete`: a key without an entry has no row.
+__device__ inline int32_t place_of(const CacheLookup& lookup, bool complete, const FoundEntry& found) {
+  if (found.way >= 0 && !(found.stale && lookup.lists_misses && !lookup.takes_stale))
+    return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;
+  return (found.way < 0 && complete) || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
 }
 
 /// Opens the session. Each block calls begin_session() before its first read of an entry.

@@ -36,6 +36,44 @@ TEST(ConcurrentRows, EveryKeyIsAKey) {
   EXPECT_EQ(map.size(), 3);
 }
 
+TEST(ConcurrentRows, SeveralThreadsMayAddRowsWhileOthersRead) {
+  constexpr int64_t kKeys = 60'000, kThreads = 3;
+  ConcurrentRows map(4, 0);  // partitions grow meanwhile
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    std::vector<int64_t> keys;
+    for (int64_t key = 0; key < 300; ++key) keys.push_back(key * 199);
+    std::vector<uint32_t> rows;
+    while (!done) {
+      const std::vector<uint8_t> found = find_all(map, keys, rows);
+      for (size_t i = 0; i < keys.size() * 4; ++i)
+        if (found[i / 4] != 0) {
+          ASSERT_EQ(rows[i], static_cast<uint32_t>(keys[i / 4]));
+        }
+    }
+  });
+  std::vector<std::thread> writers;
+  for (int64_t t = 0; t < kThreads; ++t)
+    writers.emplace_back([&, t] {
+      for (int64_t first = t * 100; first < kKeys; first += kThreads * 100) {
+        std::vector<int64_t> keys;
+        std::vector<uint32_t> rows;
+        for (int64_t key = first; key < first + 100; ++key) {
+          keys.push_back(key);
+          rows.insert(rows.end(), 4, static_cast<uint32_t>(key));
+        }
+        map.put(keys, rows.data());
+      }
+    });
+  for (std::thread& writer : writers) writer.join();
+  done = true;
+  reader.join();
+  EXPECT_EQ(map.size(), kKeys);
+  std::vector<int64_t> keys;
+  for (int64_t key = -100; key < kKeys + 100; ++key) keys.push_back(key);
+  EXPECT_EQ(map.count(keys), kKeys);
+}
+
 TEST(ConcurrentRows, IsWhatAPlainMapIsAfterRandomOperations) {
   for (const int64_t words : {1, 2, 7, 16}) {
     ConcurrentRows map(words, words == 7 ? 5000 : 0);

@@ -385,6 +385,94 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
   EXPECT_EQ(cache.statistics().bypassed, 1);
 }
 
+// So many misses are read by several threads and written by several kernels.
+TEST_P(DeviceCacheTest, ManyMissesOfSeveralPartsGetTheRowsOfTheSource) {
+  constexpr int64_t kRows = 30'000, kKeys = 21'000, kBag = 7;
+  ChangingRows rows(kRows);
+  CacheSource source = rows.source();
+  std::atomic<bool> fails{false};
+  source.rows = [&, answers = source.rows](int32_t space, std::span<const int64_t> keys, float* to, uint8_t* found) {
+    EXPECT_EQ(std::set<int64_t>(keys.begin(), keys.end()).size(), keys.size()) << "keys are distinct";
+    if (fails && space == 1 && std::ranges::find(keys, 777) != keys.end()) throw Error(Kind::io, "no answer");
+    answers(space, keys, to, found);
+  };
+  DeviceCache cache({.device = GetParam(), .rows_of_change = 500, .admit_after = 1}, source);
+  add_tables(cache, 1000, 100);
+  std::mt19937_64 random(3);
+  std::vector<int64_t> keys, bags, offsets;
+  for (int64_t i = 0; i < kKeys; ++i) {
+    keys.push_back(static_cast<int64_t>(random() % (kRows + 50)));
+    bags.push_back(static_cast<int64_t>(random() % (kRows + 50)));
+  }
+  bags[kKeys - 3] = 777;
+  for (int64_t at = 0; at <= kKeys; at += kBag) offsets.push_back(at);
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), (kKeys * kSmall + kKeys / kBag * kWide) * sizeof(float));
+  auto* const vectors = reinterpret_cast<float*>(there.data());
+  const std::vector<CacheRequest> requests = {
+      {.space = 0, .keys = keys, .vectors = vectors},
+      {.space = 1, .keys = bags, .offsets = offsets, .vectors = vectors + kKeys * kSmall}};
+  for (int round = 0; round < 3; ++round) {
+    CacheResult result;
+    if (round == 1) {  // an error in one of the last parts of the work
+      fails = true;
+      EXPECT_NE(
+          message_of(Kind::io, [&] { cache.lookup(requests, stream.ref(), CacheMisses::answered); }).find("no answer"),
+          std::string::npos);
+      fails = false;
+      cache.settle();
+      cache.update(AllChanges(rows).updates, 0);  // waits for no session
+    }
+    cache.lookup(requests, stream.ref(), CacheMisses::answered, &result);
+    EXPECT_GT(result.misses, 30'000);
+    std::vector<float> have(there.bytes() / sizeof(float)), row(kWide);
+    copy_bytes(stream.ref(), have.data(), there.data(), there.bytes());
+    stream.ref().synchronize();
+    int64_t defaults = 0;
+    const auto fill_row = [&](int32_t space, int64_t key) {
+      if (rows.has(space, key)) return ChangingRows::row(space, key, 1, row.data());
+      std::fill(row.begin(), row.end(), 0.5f);
+      ++defaults;
+    };
+    for (size_t i = 0; i < kKeys; ++i) {
+      fill_row(0, keys[i]);
+      ASSERT_TRUE(std::equal(row.begin(), row.begin() + kSmall, have.begin() + static_cast<ptrdiff_t>(i * kSmall)))
+          << i;
+    }
+    for (size_t b = 0; b < kKeys / kBag; ++b) {
+      std::vector<float> sum(kWide);
+      for (size_t i = b * kBag; i < (b + 1) * kBag; ++i) {
+        fill_row(1, bags[i]);
+        for (size_t d = 0; d < kWide; ++d) sum[d] += row[d];
+      }
+      ASSERT_TRUE(std::equal(sum.begin(), sum.end(), have.begin() + static_cast<ptrdiff_t>(kKeys * kSmall + b * kWide)))
+          << b;
+    }
+    EXPECT_EQ(result.defaults, defaults);
+  }
+}
+
+TEST_P(DeviceCacheTest, AKeyThatAnUpdateRemovesAndChangesKeepsTheNewRow) {
+  ChangingRows rows(10);
+  DeviceCache cache({.device = GetParam()}, rows.source());
+  add_tables(cache, 50, 10);
+  cache.update(AllChanges(rows).updates, 0);
+  const uint64_t number = rows.set_all(2);
+  AllChanges changes(rows);
+  changes.removed[2] = {3, 4};
+  changes.updates[2].removed = changes.removed[2];
+  cache.update(changes.updates, number);
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), kSmall * sizeof(float));
+  const std::vector<int64_t> keys = {3};
+  const CacheRequest request{.space = 2, .keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
+  cache.lookup({&request, 1}, stream.ref(), CacheMisses::answered);
+  float have = 0;
+  copy_bytes(stream.ref(), &have, there.data(), sizeof have);
+  stream.ref().synchronize();
+  EXPECT_EQ(have, 200003.0f);
+}
+
 TEST_P(DeviceCacheTest, AnErrorOfTheSourceIsThrownByTheLookUp) {
   DeviceCache cache({.device = GetParam()}, {.rows = [](int32_t, std::span<const int64_t>, float*, uint8_t*) {
                       throw Error(Kind::io, "no answer");

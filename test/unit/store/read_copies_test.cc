@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -47,6 +48,22 @@ TEST(ReadCopies, SetDoesNotWaitForReadersOfTheValueBefore) {
   const std::weak_ptr<int> third = copies.get();
   copies.set(std::make_shared<int>(4));
   EXPECT_TRUE(third.expired()) << "a value without readers is destroyed at once";
+}
+
+TEST(ReadCopies, TheLastReaderDestroysAPreviousValue) {
+  ReadCopies<std::shared_ptr<int>> copies(std::make_shared<int>(1));
+  using Reading = ReadCopies<std::shared_ptr<int>>::Reading;
+  std::optional<Reading> early(std::in_place, copies), also_early(std::in_place, copies);
+  const std::weak_ptr<int> first = *early.value();
+  copies.set(std::make_shared<int>(2));
+  copies.wait_for(std::chrono::milliseconds(1));
+  early.reset();
+  EXPECT_FALSE(first.expired());
+  { const Reading late(copies); }
+  EXPECT_FALSE(first.expired());
+  also_early.reset();
+  EXPECT_TRUE(first.expired());
+  EXPECT_EQ(*copies.get(), 2);
 }
 
 TEST(ReadCopies, ReadersSeeWholeValuesWhileTheyAreReplaced) {

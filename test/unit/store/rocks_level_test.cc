@@ -11,6 +11,7 @@
 
 #include "core/base/files.h"
 #include "hctr/error.h"
+#include "hctr/store.h"
 #include "store/level_plugins.h"
 #include "support/level_rows.h"
 #include "support/message_of.h"
@@ -262,6 +263,41 @@ TEST_F(RocksLevels, ReadersBesideAnUpdaterSeeItsCommits) {
   EXPECT_EQ(follower.table("m/u/1", 1, 0)->size(), 1);
   EXPECT_NE(message_of(Kind::usage, [&] { follower.table("m/v/2", 1, 0); }).find("open read-only"), std::string::npos);
   EXPECT_NE(message_of(Kind::io, [&] { RocksLevel second(options); }).find("lock"), std::string::npos);
+}
+
+TEST_F(RocksLevels, AViewOfAFollowerSeesUpdatesAlsoAfterNewTables) {
+  StoreLevelOptions level{.kind = StoreLevelOptions::Kind::rocksdb, .rocksdb = rocks_in(folder_ / "db")};
+  Store updater(StoreOptions{.levels = {level}});
+  const int64_t key = 7;
+  const auto load = [&](const std::string& model, const std::string& version, float value) {
+    const auto rows = [&](const StoreRowSink& sink) { sink({}, {&key, 1}, {&value, 1}); };
+    updater.load({.name = model, .version = version, .tables = {{.name = "t", .dim = 1, .rows = rows}}});
+  };
+  const auto update = [&](int64_t iteration, float value) {
+    const StoreTableUpdate one{.table = "t", .keys = {&key, 1}, .rows = &value};
+    updater.apply("m", iteration, {&one, 1});
+  };
+  load("m", "1", 1);
+  level.rocksdb.opening = StoreRocksOptions::Opening::follow;
+  level.rocksdb.own_folder = folder_ / "reader";
+  Store follower(StoreOptions{.levels = {level}});
+  const StoreView view = follower.view("m");
+  const auto row = [&] {
+    float value = 0;
+    view.get(0, {&key, 1}, &value);
+    return value;
+  };
+  EXPECT_EQ(row(), 1);
+  for (int round = 0; round < 3; ++round) {  // the follower opens the database again in each round
+    load("other", std::to_string(round), 9);
+    update(2 * round + 1, 2.0f + static_cast<float>(2 * round));
+    EXPECT_TRUE(follower.refresh());
+    EXPECT_EQ(row(), 2.0f + static_cast<float>(2 * round));
+    update(2 * round + 2, 3.0f + static_cast<float>(2 * round));
+    EXPECT_TRUE(follower.refresh());
+    EXPECT_EQ(row(), 3.0f + static_cast<float>(2 * round));
+  }
+  EXPECT_EQ(follower.tables().front().asked, 7);
 }
 
 /// Writes a column family in the format of HugeCTR's parameter server: keys of 8 or 4 bytes, and float values.

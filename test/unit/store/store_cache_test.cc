@@ -140,6 +140,30 @@ TEST_P(StoreCacheTest, AnswersAreThoseOfTheStoreThroughUpdatesAndVersions) {
   EXPECT_TRUE(request.equals(StoreReading(store.view("ctr"))));
 }
 
+TEST_P(StoreCacheTest, AnUpdateWithSeveralRowsOfAKeyKeepsTheLastOne) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1));
+  StoreCache cache = cache_of(store);
+  const Stream stream(GetParam());
+  // Many duplicates: kernels write the rows of an update in any order.
+  std::vector<int64_t> keys, removed = {10};
+  std::vector<float> rows;
+  for (int number = 0; number < 50; ++number)
+    for (int64_t key = 1; key < 100; ++key) {
+      keys.push_back(key);
+      rows.insert(rows.end(), 4, static_cast<float>(number));
+    }
+  const StoreTableUpdate update{.table = "small", .keys = keys, .rows = rows.data(), .removed = removed};
+  ASSERT_TRUE(store.apply("ctr", 1, {&update, 1}));
+  std::mt19937_64 random(1);
+  Request request(random);
+  request.keys = {1, 10, 99};
+  request.offsets = {0, 1, 2, 3};
+  request.ask(cache, GetParam(), stream);
+  EXPECT_EQ(request.small, std::vector<float>(12, 49));
+  EXPECT_TRUE(request.equals(StoreReading(store.view("ctr"))));
+}
+
 // Each update sets all rows of both tables to one number. A result must contain a single number.
 TEST_P(StoreCacheTest, AnAnswerIsOfOneUpdateWhileUpdatesRun) {
   Store store{StoreOptions{}};

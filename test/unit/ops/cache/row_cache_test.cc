@@ -162,6 +162,47 @@ class CacheTwin {
     ctx_.stream().synchronize();
   }
 
+  /// Marks `count` keys as stale, and gives their owner new rows. Then runs lookups: the owner answers the marked keys.
+  /// Finally writes the new rows to the cache.
+  void mark_and_replace(int64_t count, int64_t vocabulary) {
+    std::set<SpaceKey> chosen;
+    while (static_cast<int64_t>(chosen.size()) < count)
+      chosen.insert({1, static_cast<int64_t>(random() % vocabulary) * 7919 - 50});
+    std::vector<int64_t> keys;
+    std::vector<float> rows;
+    const bool removes = random() % 3 == 0;  // without `rows`, keys are known to have no row
+    for (const auto& [space, key] : chosen) {
+      keys.push_back(key);
+      const std::vector<float> row = random_row();
+      rows.insert(rows.end(), row.begin(), row.end());
+      plain_[{space, key}] = removes ? std::nullopt : std::optional(as_stored(memory_.pool.type, row));
+      cached_.erase({space, key});
+    }
+    const OnDevice<int64_t> device_keys(ctx_.stream(), keys);
+    const OnDevice<float> device_rows(ctx_.stream(), rows);
+    const OnDevice<uint32_t> taken(ctx_.device(), keys.size());
+    const ops::CacheChange change{.keys = device_keys.data(),
+                                  .space = 1,
+                                  .rows = removes ? nullptr : device_rows.data(),
+                                  .taken = taken.data(),
+                                  .count = count,
+                                  .only_present = !memory_.pool.whole};
+    ops::cache_begin_update(ctx_, state_.data());
+    ops::cache_mark(ctx_, memory_.pool, change);
+    ops::cache_set_applying(ctx_, state_.data(), true);
+    ops::cache_end_update(ctx_, state_.data());
+    applying_ = true;
+    check_lookup(60, true, vocabulary);
+    check_lookup(60, true, vocabulary, false);
+    ops::cache_write(ctx_, memory_.pool, change);
+    ops::cache_set(ctx_, memory_.pool, state_.data(), change);
+    ops::cache_next_epoch(ctx_, state_.data());
+    ops::cache_reclaim(ctx_, memory_.pool);
+    ops::cache_set_applying(ctx_, state_.data(), false);
+    applying_ = false;
+    ctx_.stream().synchronize();
+  }
+
   /// Checks the keys that cache_list() returns: each key belongs to the owner, occurs once and has the owner's row.
   /// Checks that every other row of the pool is free.
   void check_content() {
@@ -280,8 +321,9 @@ class CacheTwin {
           const SpaceKey key{parts[p].space, parts[p].keys[static_cast<size_t>(k)]};
           const auto plain = plain_.find(key);
           const bool cached = cached_.contains(key), has = plain != plain_.end() && plain->second;
-          missing += !cached && !memory_.pool.whole;
-          defaults += cached ? !has : memory_.pool.whole || !lists;
+          const bool complete = memory_.pool.whole && !applying_;
+          missing += !cached && !complete;
+          defaults += cached ? !has : complete || !lists;
           const bool answered = has && (cached || lists);
           for (int64_t d = 0; d < dim; ++d)
             expected[static_cast<size_t>(d)] +=
@@ -324,8 +366,12 @@ class CacheTwin {
     const OnDevice<ops::CacheFound> device_found(ctx_.stream(), found);
     const OnDevice<float> device_values(ctx_.stream(), values);
     const OnDevice<int64_t> device_bags(ctx_.stream(), std::vector<int64_t>(bags.begin(), bags.end()));
+    const auto some = static_cast<int64_t>(random() % found.size());  // two fills
+    ops::cache_fill(ctx_, lookup,
+                    {.found = device_found.data(), .found_count = some, .ends = false, .values = device_values.data()});
     ops::cache_fill(ctx_, lookup,
                     {.found = device_found.data(),
+                     .found_first = some,
                      .found_count = static_cast<int64_t>(found.size()),
                      .values = device_values.data(),
                      .bags = device_bags.data(),
@@ -341,6 +387,7 @@ class CacheTwin {
   PlainRows plain_;
   std::set<SpaceKey> cached_;
   uint32_t ticket_ = 0, era_ = 0;
+  bool applying_ = false;
 };
 
 class RowCache : public testing::TestWithParam<Device> {
@@ -365,6 +412,9 @@ TEST_P(RowCache, RandomChangesAndLookUpsGiveTheRowsOfAPlainMap) {
         twin.check_lookup(70, true, 200);
         twin.check_lookup(33, false, 200);
         twin.check_lookup(45, round % 2 == 0, 200, false);
+        twin.mark_and_replace(40, 200);
+        twin.check_content();
+        twin.check_lookup(70, round % 2 == 0, 200);
       }
     }
 }
@@ -376,6 +426,9 @@ TEST_P(RowCache, AWholePoolKeepsEveryKeyHoweverFullItsSetsAre) {
     twin.check_content();
     twin.check_lookup(200, round % 2 == 0, 90);
     twin.check_lookup(100, round % 2 == 0, 90, false);
+    twin.mark_and_replace(20, 80);
+    twin.check_content();
+    twin.check_lookup(100, round % 2 == 0, 90);
   }
 }
 

@@ -1,0 +1,161 @@
+// Admits keys to a DeviceCache that look-ups have missed often enough.
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/expect.h"
+#include "core/device/current_device.h"
+#include "store/device_cache.h"
+#include "store/device_cache_parts.h"
+#include "store/unique_keys.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kMostMissed = 1 << 20;  // keys that wait to be counted
+
+}  // namespace
+
+/// Passes the grouped misses to the admission thread, which counts them. A key that a whole pool lacks has no row: it
+/// would only use up the pool's spare rows.
+void DeviceCache::consider(const Session& session) {
+  std::vector<Missed> all;
+  int64_t count = 0;
+  for (size_t p = 0; p < session.parts.size(); ++p) {
+    const size_t begin = session.first_of_part[p], end = session.first_of_part[p + 1];
+    if (begin == end || whole(session.parts[p].pool)) continue;
+    Missed& missed = all.emplace_back(Missed{session.parts[p].pool, session.parts[p].space, {}});
+    missed.keys.reserve(end - begin);
+    for (size_t i = begin; i < end; ++i) missed.keys.push_back(session.grouped[i].key);
+    count += static_cast<int64_t>(end - begin);
+  }
+  if (all.empty()) return;
+  const std::lock_guard lock(pending_lock_);
+  if (missed_count_ + count > kMostMissed) return;  // skipped keys are counted at their next miss
+  std::ranges::move(all, std::back_inserter(missed_));
+  missed_count_ += count;
+  if (!working_ || has_batch()) pending_changed_.notify_all();
+}
+
+/// Whether the missed keys need not wait for more keys.
+bool DeviceCache::has_batch() const {
+  int64_t due = 0;
+  for (const DueKeys& pending : pending_) due = std::max(due, static_cast<int64_t>(pending.keys.size()));
+  return missed_count_ + due >= (options_.rows_of_change + 1) / 2;
+}
+
+/// Counts the missed keys, each key once for a look-up, and schedules keys for admission.
+void DeviceCache::count_missed(std::unique_lock<std::mutex>& of_pending) {
+  const std::vector<Missed> all = std::exchange(missed_, {});
+  missed_count_ = 0;
+  of_pending.unlock();
+  std::vector<DueKeys> due(all.size());
+  {
+    UniqueKeys unique;
+    const std::lock_guard lock(admission_lock_);
+    for (size_t i = 0; i < all.size(); ++i) {
+      unique.set(all[i].keys);
+      for (const int64_t key : unique.keys)
+        if (admission_.count(all[i].space, key) >= options_.admit_after) due[i].keys.push_back(key);
+    }
+  }
+  of_pending.lock();
+  for (size_t i = 0; i < all.size(); ++i) {
+    DueKeys& pending = pending_[static_cast<size_t>(all[i].pool)];
+    // skipped keys are counted again at their next miss
+    const size_t room = static_cast<size_t>(options_.rows_of_change) -
+                        std::min(static_cast<size_t>(options_.rows_of_change), pending.keys.size());
+    const size_t count = std::min(room, due[i].keys.size());
+    pending.keys.insert(pending.keys.end(), due[i].keys.begin(), due[i].keys.begin() + static_cast<ptrdiff_t>(count));
+    pending.spaces.resize(pending.keys.size(), all[i].space);
+  }
+}
+
+void DeviceCache::work() {
+  std::unique_lock lock(pending_lock_);
+  const auto next = [&] {
+    return std::ranges::find_if(pending_, [](const DueKeys& due) { return !due.keys.empty(); });
+  };
+  while (!ends_) {
+    if (missed_.empty() && next() == pending_.end()) {
+      working_ = false;
+      pending_changed_.notify_all();
+      pending_changed_.wait(lock);
+      continue;
+    }
+    working_ = true;
+    // Changes delay concurrent look-ups, so the keys of several look-ups are admitted together.
+    constexpr std::chrono::milliseconds kMostWait{5};
+    pending_changed_.wait_for(lock, kMostWait, [&] { return ends_ || settling_ > 0 || has_batch(); });
+    if (ends_) return;
+    std::exception_ptr failure;
+    try {
+      count_missed(lock);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (!lock) lock.lock();
+    if (const auto pool = next(); !failure && pool != pending_.end()) {
+      const auto number = static_cast<int32_t>(pool - pending_.begin());
+      const DueKeys due = std::exchange(*pool, {});
+      lock.unlock();
+      try {
+        bring_in(number, due);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+    }
+    if (failure) failure_ = failure;
+  }
+}
+
+void DeviceCache::rethrow_failure() {
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(pending_lock_);
+    std::swap(failure, failure_);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// Reads the rows again, because the look-up's rows may precede an update. If the source and the cache contain
+/// different updates, does not admit the keys now.
+void DeviceCache::bring_in(int32_t number, const DueKeys& due) {
+  const auto dim = static_cast<size_t>(space(due.spaces.front()).dim);
+  std::vector<std::pair<int32_t, int64_t>> unique;
+  for (size_t i = 0; i < due.keys.size(); ++i) unique.emplace_back(due.spaces[i], due.keys[i]);
+  std::sort(unique.begin(), unique.end());
+  unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
+  std::vector<int32_t> spaces;
+  std::vector<int64_t> keys;
+  for (const auto& [space, key] : unique) spaces.push_back(space), keys.push_back(key);
+  std::vector<float> rows(unique.size() * dim);
+  std::vector<uint8_t> found(unique.size());
+  const uint64_t updates = updates_of_source();
+  for (size_t first = 0, end = 0; first < unique.size(); first = end) {
+    while (end < unique.size() && spaces[end] == spaces[first]) ++end;
+    source_.rows(spaces[first], std::span(keys).subspan(first, end - first), rows.data() + first * dim,
+                 found.data() + first);
+  }
+  const CurrentDevice current(options_.device);
+  const std::lock_guard changes(changing_);
+  if (updates_of_source() != updates || applied_ != updates) return;
+  for (uint8_t& one : found) one = one == 0;
+  write(static_cast<size_t>(number),
+        {.keys = keys, .spaces = spaces.data(), .rows = rows.data(), .absent = found.data()});
+  end_era();
+  admitted_ += static_cast<int64_t>(unique.size());
+}
+
+void DeviceCache::settle() {
+  std::unique_lock lock(pending_lock_);
+  ++settling_;
+  pending_changed_.notify_all();
+  pending_changed_.wait(lock, [&] {
+    return !working_ && missed_.empty() &&
+           std::ranges::all_of(pending_, [](const DueKeys& due) { return due.keys.empty(); });
+  });
+  --settling_;
+}
+
+}  // namespace hctr
