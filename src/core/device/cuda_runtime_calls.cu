@@ -151,6 +151,15 @@ int compute_capability() {
   });
 }
 
+size_t most_shared_bytes() {
+  static std::array<std::atomic<int>, 64> answers{};
+  return static_cast<size_t>(of_current_device(answers, [](int index) {
+    int bytes = 0;
+    HCTR_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
+    return bytes;
+  }));
+}
+
 bool can_start_early() {
   static std::array<std::atomic<int>, 64> answers{};
   return of_current_device(answers, [](int) {

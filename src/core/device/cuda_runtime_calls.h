@@ -24,7 +24,8 @@ int64_t free_memory(int index);
 int64_t used_memory(int index);
 // Properties of the current device, queried once per device.
 int multiprocessors();
-int compute_capability();  // for example, 90 for compute capability 9.0
+int compute_capability();    // for example, 90 for compute capability 9.0
+size_t most_shared_bytes();  // dynamic shared memory of a block
 /// Whether a kernel may start before the previous kernel ends. Requires that the kernels were compiled for programmatic
 /// dependent launch (start_early() in core/device/launch.cuh), and that the device supports that launch.
 bool can_start_early();
