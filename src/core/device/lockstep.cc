@@ -1,8 +1,22 @@
 #include "core/device/lockstep.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace hctr {
+
+std::span<const std::byte> LaunchQueue::keep(std::span<const std::byte> arguments) {
+  constexpr size_t kAlignment = alignof(std::max_align_t);
+  const size_t bytes = (arguments.size() + kAlignment - 1) / kAlignment * kAlignment;
+  if (bytes > free_.size()) {
+    const size_t block = std::max(bytes, kBlockBytes);
+    free_ = {blocks_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(block)).get(), block};
+  }
+  const std::span<std::byte> kept = free_.first(arguments.size());
+  free_ = free_.subspan(bytes);
+  std::memcpy(kept.data(), arguments.data(), arguments.size());
+  return kept;
+}
 
 Context Lockstep::next(bool several) {
   if (!collect_) return ctx_;
@@ -29,6 +43,7 @@ void Lockstep::run_late(Context& ctx) {
 
 void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
   const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) { return a.left() < b.left(); };
+  std::vector<const LaunchQueue::Launch*> launches;
   for (;;) {
     // Take the next launch from the longest queue. If two queues differ at the start and match at the end, their last
     // launches then become due together and are merged.
@@ -44,7 +59,7 @@ void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
     const auto can_merge = [&](const LaunchQueue& queue) {
       return !queue.empty() && queue.next().start_merged == start;
     };
-    std::vector<const LaunchQueue::Launch*> launches;
+    launches.clear();
     for (const LaunchQueue& queue : queues)
       if (can_merge(queue)) launches.push_back(&queue.next());
     start(ctx, launches);
