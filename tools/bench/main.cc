@@ -133,6 +133,9 @@ int main_of(int argc, char** argv) {
       .range(1, 1024)
       .show_default();
   scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is divided among all ranks");
+  std::vector<std::string> rules;
+  scale.add_option("--rules", rules, "the only rules of the exchange that apply; default: those of training")
+      .one_of({"none", "packed_gradients", "vectors_in_pieces", "own_copies", "skip_known_early"});
   bench::SimulateCase simulate;
   scale.add_option(
       "--simulate", simulate.cluster,
@@ -232,6 +235,7 @@ int main_of(int argc, char** argv) {
       simulate.strong = given.scale.strong;
       bench::simulate_scale(device, simulate, report);
     } else if (scale.parsed()) {
+      if (!rules.empty()) given.scale.rules = bench::rules_of(rules);
       bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
     } else if (score.parsed()) {
       scoring.device = device.is_cuda() ? DeviceChoice::cuda : DeviceChoice::cpu;

@@ -87,6 +87,11 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
+/// Whether each vector has at most one owner.
+bool Exchange::one_owner_each() const {
+  return std::ranges::all_of(at_owners_, [](const auto& owners) { return owners.size() <= 1; });
+}
+
 /// Whether owners can write vectors directly to y. Requires that a single owner computes each vector.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
@@ -94,7 +99,7 @@ bool Exchange::may_be_written_by_owners() const {
   if (shape_.replicated == ReplicatedPart::keys ||
       (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none))
     return false;
-  return std::all_of(at_owners_.begin(), at_owners_.end(), [](const auto& owners) { return owners.size() <= 1; });
+  return one_owner_each();
 }
 
 Tensor Exchange::samples_memory() const {
@@ -191,7 +196,10 @@ void Exchange::make_exchanges(Runtime& runtime) {
   }
   if (!shape_.gradients) return;
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks});
-  if (to_owners_) return make_gradient_blocks(runtime);
+  if (to_owners_) {
+    make_gradient_blocks(runtime);
+    return make_vector_copies(runtime);
+  }
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
     // begin is 0 for every owner, because all owners, including this rank, get one common message at the start of the
@@ -270,18 +278,22 @@ void Exchange::list_addresses(Runtime& runtime) {
   for (const std::byte* part : parts) shards_.memory.align(reinterpret_cast<uintptr_t>(part));
   shards_.memory.align(vector_bytes());
   shards_.memory.align(static_cast<size_t>(shards_.row_stride) * size_of(shape_.dtype));
+  if (copies_) list_packed_shards(runtime);
 
   if (!shape_.gradients) return;
   const bool direct = to_owners_ && to_owners_->direct(), one_message = to_owners_ && owners_are_alike_ && !direct;
   const auto sent_to = [&](int32_t owner) {
-    return owner == comm_.rank() ? own_vectors() : unique_ ? vectors_from(owner) : to_owners_->destination(owner);
+    return owner == comm_.rank()         ? own_vectors()
+           : unique_ || packs_gradients_ ? vectors_from(owner)
+                                         : to_owners_->destination(owner);
   };
-  const auto split = vectors_at(direct, to_owners_ ? to_owners_->aborted() : nullptr, [&](size_t c) {
-    if (one_message)
-      return std::vector<ops::RemoteColumn>{
-          {to_owners_->destination(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
-    return at_each_owner(c, sent_to);
-  });
+  const auto split =
+      vectors_at(direct && !packs_gradients_, to_owners_ ? to_owners_->aborted() : nullptr, [&](size_t c) {
+        if (one_message)
+          return std::vector<ops::RemoteColumn>{
+              {to_owners_->destination(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
+        return at_each_owner(c, sent_to);
+      });
   for (Batch& batch : batches_) {
     batch.split = split;
     // `present` stays null if one message goes to all owners, because that message has every vector
@@ -334,6 +346,7 @@ void Exchange::receive_keys(Context& ctx, Recording* recording, int buffer) {
 
 void Exchange::send_vectors(Context& ctx, int buffer, const OwnedRows& rows,
                             const std::function<void(const ops::SampleShards&)>& pool) {
+  if (copies_) return send_in_pieces(ctx, pool);
   if (!unique_) to_samples_->begin_write(ctx);
   pool(shards_);
   unique_ ? unique_->send_vectors(ctx, buffer, unique_memory(), rows) : to_samples_->end_write(ctx);
@@ -344,7 +357,7 @@ void Exchange::wait_for_vectors(Context& ctx) {
 }
 
 void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
-  if (straight_) ops::clear_unowned(ctx, batches_.at(static_cast<size_t>(buffer)).joined, y);
+  if (straight_ && !copies_) ops::clear_unowned(ctx, batches_.at(static_cast<size_t>(buffer)).joined, y);
 }
 
 void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {

@@ -70,9 +70,10 @@ class Replica {
   /// `samples`: rows of a training batch; `ring_size`: buffers of the ring; `eval_samples`: rows of an evaluation
   /// batch. `config` must outlive the model. `placements`: one per embedding, for several ranks; empty: placement
   /// without a plan. With ReplicaUse::score, train_step() must not be called. With score_dense, evaluate() must not be
-  /// called either, and embeddings() is 0.
+  /// called either, and embeddings() is 0. `rules`: the same on every rank.
   Replica(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
-          const std::vector<Placement>& placements = {}, ReplicaUse use = ReplicaUse::train);
+          const std::vector<Placement>& placements = {}, ReplicaUse use = ReplicaUse::train,
+          const ExchangeRules& rules = {});
 
   /// A network bound to a batch. In training, also the step plan and its events.
   struct Binding : Network::Binding {
