@@ -52,7 +52,7 @@ class Steps {
         trainer_(config, runtime_, comm, model_, layout_, log) {
     for (; step_ < std::max(StepPipeline::kBuffers, warm_up); ++step_)
       if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
-    trainer_.finish_and_read_loss();
+    loss_ = trainer_.finish_and_read_loss();
   }
 
   Runtime& runtime() { return runtime_; }
@@ -70,7 +70,8 @@ class Steps {
            kInARow;
   }
 
-  double last_loss() { return trainer_.finish_and_read_loss(); }
+  /// The loss of the last warm-up step. Later steps repeat the batches that the reader left in the buffers.
+  double loss() const { return loss_; }
 
  private:
   Runtime runtime_;
@@ -78,6 +79,7 @@ class Steps {
   Replica model_;
   StepPipeline trainer_;
   int64_t step_ = 0;
+  double loss_ = 0;
 };
 
 /// Seconds of each exchange of a step, measured alone.
@@ -204,12 +206,12 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
                   wanted.rules);
       comm.barrier();
       const double seconds = steps.seconds(wanted.step.times, {}),
-                   compute = steps.seconds(wanted.step.times, {.prepare = false}), last = steps.last_loss();
+                   compute = steps.seconds(wanted.step.times, {.prepare = false});
       const ExchangeSeconds alone = exchange_seconds(steps, comm, config.solver.exchange(), wanted.step.times);
       if (comm.rank() != 0) return;
       step = seconds;
       computing = compute;
-      loss = last;
+      loss = steps.loss();
       exchange = alone;
     });
     const double speed = static_cast<double>(config.solver.batchsize) / step;

@@ -35,8 +35,8 @@ ExchangeRules rules_of(const std::vector<std::string>& names);
 
 /// For each number of ranks, all in this process, reports the time of a step, the speed relative to linear scaling from
 /// the first number of ranks, and the times of the step's exchanges alone: all-reduce of dense gradients, all-to-all of
-/// vectors, and of keys. Also reports the loss after all steps, which no rule changes. Errors: those of training;
-/// Error(device) if there are fewer GPUs than ranks.
+/// vectors, and of keys. Also reports the loss of the last warm-up step, which no rule changes. Errors: those of
+/// training; Error(device) if there are fewer GPUs than ranks.
 void bench_scale(const std::vector<Device>&, const ScaleCase&, Report&);
 
 }  // namespace hctr::bench
