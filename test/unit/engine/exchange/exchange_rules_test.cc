@@ -19,8 +19,9 @@ Placement owners_of(Owners owners, int64_t slots, int64_t ranks) {
   Placement placement{ranks, {}, owners == Owners::in_pieces ? 2 : 1};
   for (int64_t s = 0; s < slots * placement.pieces; ++s)
     placement.owners.push_back(static_cast<int32_t>(owners == Owners::adjacent ? s * ranks / slots
-                                                    : owners == Owners::uneven ? (s % 3 == 0 ? 0 : ranks - 1)
-                                                                               : s % ranks));
+                                                    : owners == Owners::uneven
+                                                        ? (s % 6 == 0 || s % 6 == 2 || s % 6 == 3 ? 0 : ranks - 1)
+                                                        : s % ranks));
   if (owners == Owners::spread) placement.owners[0] = Placement::kSpread;
   if (owners == Owners::some_replicated) placement.owners[1] = Placement::kReplicated;
   return placement;
