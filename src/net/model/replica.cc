@@ -56,10 +56,11 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, con
   if (shape.use == ReplicaUse::score_dense)
     for (PlannedTable& table : planned) specs_of_others_.push_back(std::move(table.spec));
   else
-    make_tables(planned, shape.ring_size);
+    make_tables(planned, shape);
   facts_of_tables_ = {.gpu = gpu_traits(runtime.device()),
                       .ranks = comm.size(),
                       .recorded_whole = fixed_sizes(),
+                      .two_may_skip_early = shape.rules.skip_known_early && gradients_.searches_sums(),
                       .tables = table_facts(tables_)};
   if (comm.size() == 1) {
     Context weights_side = streams_.on(StepStream::weights, Context(runtime, runtime.compute_stream()));
@@ -116,25 +117,28 @@ std::vector<Replica::PlannedTable> Replica::planned_tables(const ReplicaShape& r
 
 /// Makes small tables first. Tables that share a memory budget fill the GPU in this order, and each byte of a small
 /// table serves more reads.
-void Replica::make_tables(const std::vector<PlannedTable>& planned, int ring_size) {
+void Replica::make_tables(const std::vector<PlannedTable>& planned, const ReplicaShape& shape) {
   std::vector<size_t> order(planned.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t one, size_t other) { return planned[one].bytes < planned[other].bytes; });
   tables_.resize(planned.size());
   for (const size_t e : order)
-    tables_[e] = make_embedding(runtime_, comm_, planned[e].placement, planned[e].spec, ring_size,
-                                {train_.embedding_output(e), evaluation_.embedding_output(e)});
+    tables_[e] = make_embedding(runtime_, comm_, planned[e].placement, planned[e].spec, shape.ring_size,
+                                {train_.embedding_output(e), evaluation_.embedding_output(e), shape.rules});
 }
 
 Replica::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {
-  // With several ranks, the all-reduce checks the summed wgrads, so layers do not check operands.
   const bool train = phase == Phase::train;
-  Binding binding{network(phase).bind(batch.label, batch.dense,
-                                      train && scaler_ ? scaler_->search() : ops::OverflowSearch{}, comm_.size() == 1,
-                                      train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr)};
+  const auto bound = [&](bool checks_operands) {
+    return network(phase).bind(batch.label, batch.dense, train && scaler_ ? scaler_->search() : ops::OverflowSearch{},
+                               checks_operands, train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
+  };
+  Binding binding{bound(comm_.size() == 1)};
   if (!train) return binding;
   binding.plan = std::make_shared<const StepPlan>(plan_step(step_facts(binding)));
+  // With several ranks, the all-reduce usually checks the summed wgrads, so layers do not check operands.
+  if (comm_.size() > 1 && binding.plan->choices.skip_known_early) static_cast<Network::Binding&>(binding) = bound(true);
   binding.events = std::make_shared<StepEvents>(*binding.plan, runtime_.device());
   return binding;
 }

@@ -72,6 +72,7 @@ struct ReplicaShape {
   /// One per embedding, for several ranks; empty: placement without a plan.
   std::vector<Placement> placements{};
   ReplicaUse use = ReplicaUse::train;
+  ExchangeRules rules{};  ///< the same on every rank
 };
 
 class Replica {
@@ -253,7 +254,7 @@ class Replica {
     double bytes;  // size of the rows on all ranks; 0 if unknown
   };
   std::vector<PlannedTable> planned_tables(const ReplicaShape&) const;
-  void make_tables(const std::vector<PlannedTable>&, int ring_size);
+  void make_tables(const std::vector<PlannedTable>&, const ReplicaShape&);
   /// The key width of model files: as the config states; else 8 if a loaded key needs 8 bytes; else `data_key_bytes`.
   int key_bytes_of_files(int data_key_bytes) const;
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;

@@ -1,0 +1,157 @@
+// The rules of an exchange change which copies and kernels move vectors and gradients, but no bit of the results.
+#include "engine/exchange/exchange_rules.h"
+
+#include <gtest/gtest.h>
+
+#include "core/device/device.h"
+#include "engine/exchange/vector_copies.h"
+#include "launch/job.h"
+#include "unit/engine/exchange/sharded_rig.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kBatch = 26;  // does not divide by four ranks, so some ranks have padding
+
+enum class Owners { in_turn, adjacent, uneven, spread, in_pieces, some_replicated };
+
+Placement owners_of(Owners owners, int64_t slots, int64_t ranks) {
+  Placement placement{ranks, {}, owners == Owners::in_pieces ? 2 : 1};
+  for (int64_t s = 0; s < slots * placement.pieces; ++s)
+    placement.owners.push_back(static_cast<int32_t>(owners == Owners::adjacent ? s * ranks / slots
+                                                    : owners == Owners::uneven
+                                                        ? (s % 6 == 0 || s % 6 == 2 || s % 6 == 3 ? 0 : ranks - 1)
+                                                        : s % ranks));
+  if (owners == Owners::spread) placement.owners[0] = Placement::kSpread;
+  if (owners == Owners::some_replicated) placement.owners[1] = Placement::kReplicated;
+  return placement;
+}
+
+struct RuleCase {
+  Owners owners = Owners::in_turn;
+  ops::Combiner combiner = ops::Combiner::sum;
+  int most_keys = 1;
+  bool is_long = false;
+
+  ShardedRun run(const ExchangeRules& rules) const {
+    constexpr int64_t kSlots = 6, kKeys = 30;
+    ShardedRun run{.spec = small_spec(is_long ? 64 : 8, kSlots, kBatch),
+                   .most_keys = most_keys,
+                   .planned =
+                       [*this](int64_t ranks) {
+                         return ranks == 1 ? Placement::without_plan(PlacementRule::localized, true, kSlots, 1)
+                                           : owners_of(owners, kSlots, ranks);
+                       },
+                   .rules = rules,
+                   .searches = false};
+    run.spec.identity_by_slot = true;
+    run.spec.combiner = combiner;
+    if (combiner == ops::Combiner::none) run.spec.slot_keys.assign(kSlots, most_keys);
+    const bool direct = owners == Owners::some_replicated;
+    if (direct) run.slot_sizes.assign(kSlots, kKeys);
+    std::mt19937_64 random(5);
+    const auto bags = [&] {
+      Bags all = random_bags(run.spec, kBatch, most_keys, kKeys, random);
+      for (size_t s = 0; s < all.size(); ++s)
+        for (auto& bag : all[s])
+          for (int64_t& key : bag) key += direct ? static_cast<int64_t>(s) * kKeys : 0;
+      return all;
+    };
+    for (int t = 0; t < 6; ++t) run.batches.push_back(bags());
+    run.evaluated = bags();
+    return run;
+  }
+};
+
+ExchangeRules every_rule() {
+  return {.packed_gradients = true,
+          .least_packed_bytes = 0,
+          .vectors_in_pieces = true,
+          .least_piece_samples = 2,
+          .own_copies = 3};
+}
+
+const ExchangeRules kNoRule{.packed_gradients = false, .vectors_in_pieces = false, .own_copies = 1};
+
+TEST(ExchangeRules, ChangeNoBit) {
+  for (const Owners owners :
+       {Owners::in_turn, Owners::adjacent, Owners::uneven, Owners::in_pieces, Owners::spread, Owners::some_replicated})
+    for (const bool is_long : {false, true})
+      for (const auto& [combiner, most_keys] : {std::pair(ops::Combiner::sum, 1), std::pair(ops::Combiner::sum, 3),
+                                                std::pair(ops::Combiner::mean, 3), std::pair(ops::Combiner::none, 2)}) {
+        if (owners >= Owners::in_pieces && combiner == ops::Combiner::none) continue;  // unpooled vectors stay whole
+        const RuleCase one{owners, combiner, most_keys, is_long};
+        for (const int ranks : {2, 4}) {
+          SCOPED_TRACE(cat("owners ", static_cast<int>(owners), ", long ", is_long, ", combiner ",
+                           static_cast<int>(combiner), ", ", most_keys, " keys, ", ranks, " ranks"));
+          const ShardedOutcome without = run_sharded(ranks, one.run(kNoRule)),
+                               with = run_sharded(ranks, one.run(every_rule()));
+          expect_equal(without, with);
+          const bool whole = owners != Owners::spread, straight = combiner != ops::Combiner::mean && with.straight;
+          EXPECT_FALSE(without.vectors_by_engines);
+          EXPECT_EQ(with.vectors_by_engines, is_long && whole && straight && owners != Owners::some_replicated);
+          EXPECT_EQ(with.by_engines, whole && straight);
+          EXPECT_EQ(without.by_engines, whole && straight && is_long);
+        }
+      }
+}
+
+/// Like run_sharded() on two GPUs.
+ShardedOutcome run_on_two_gpus(const ShardedRun& run) {
+  ShardedOutcome outcome;
+  std::mutex mutex;
+  Job job({Device{DeviceKind::cuda, 0}, Device{DeviceKind::cuda, 1}}, nullptr, std::chrono::seconds(60));
+  job.run([&](Communicator& comm, Device device) {
+    ShardedRun own = run;
+    own.device = device;
+    train_sharded(own, comm, nullptr, outcome, mutex);
+  });
+  return outcome;
+}
+
+TEST(ExchangeRules, ChangeNoBitOnTwoGpus) {
+  if (find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs";
+  for (const Owners owners : {Owners::in_turn, Owners::adjacent, Owners::uneven, Owners::in_pieces})
+    for (const bool is_long : {false, true})
+      for (const int most_keys : {1, 3}) {
+        SCOPED_TRACE(cat("owners ", static_cast<int>(owners), ", long ", is_long, ", ", most_keys, " keys"));
+        const RuleCase one{owners, ops::Combiner::sum, most_keys, is_long};
+        const ShardedOutcome without = run_on_two_gpus(one.run(kNoRule)), with = run_on_two_gpus(one.run(every_rule()));
+        expect_equal(without, with);
+        EXPECT_TRUE(with.by_engines);
+        EXPECT_EQ(with.vectors_by_engines, is_long);
+      }
+}
+
+TEST(ExchangeRules, GradientsThatAreCheckedForOverflowArePackedToo) {
+  ShardedRun run = RuleCase{}.run(every_rule());
+  run.searches = true;
+  const ShardedOutcome with = run_sharded(2, run);
+  run.rules = kNoRule;
+  expect_equal(with, run_sharded(2, run));
+  EXPECT_TRUE(with.by_engines);
+}
+
+TEST(ExchangeRules, SmallMessagesAndBatchesGoByKernels) {
+  ExchangeRules rules = every_rule();
+  rules.least_packed_bytes = 1 << 20;
+  EXPECT_FALSE(run_sharded(2, RuleCase{}.run(rules)).by_engines);
+  rules = every_rule();
+  rules.least_piece_samples = kBatch;
+  EXPECT_FALSE(run_sharded(2, RuleCase{.is_long = true}.run(rules)).vectors_by_engines);
+}
+
+TEST(ExchangeRules, PiecesCoverAllSamplesOnce) {
+  for (const int64_t samples : {1, 2, 7, 8, 1000, 16384}) {
+    int64_t at = 0;
+    for (const VectorCopies::Piece& piece : vector_pieces(samples)) {
+      EXPECT_EQ(piece.begin, at);
+      EXPECT_GT(piece.count, 0);
+      at += piece.count;
+    }
+    EXPECT_EQ(at, samples);
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test
