@@ -378,16 +378,15 @@ void ConcurrentRows::each(const Sink& sink) const {
   std::vector<uint32_t> rows;
   const auto pass = [&](const Partition& partition, bool special) {
     keys.clear();
-    rows.clear();
     {
       const std::lock_guard lock(lock_of(partition));
       const Block& block = *partition.owner;
+      rows.resize(static_cast<size_t>(partition.size * words_));
       for (int64_t s = 0; s < block.slots; ++s) {
         const int64_t key = block.keys[s].load(std::memory_order_relaxed);
         if (key == kNone) continue;
+        copy_row(block, s, rows.data() + std::ssize(keys) * words_);
         keys.push_back(special ? kNone : key);
-        rows.resize(rows.size() + static_cast<size_t>(words_));
-        copy_row(block, s, rows.data() + rows.size() - words_);
       }
     }
     if (!keys.empty()) sink(keys, rows);
