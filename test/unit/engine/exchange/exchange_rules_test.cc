@@ -96,11 +96,10 @@ TEST(ExchangeRules, ChangeNoBit) {
       }
 }
 
-/// Like run_sharded() on two GPUs.
-ShardedOutcome run_on_two_gpus(const ShardedRun& run) {
+/// Like run_sharded() on the devices of a job.
+ShardedOutcome run_on(Job& job, const ShardedRun& run) {
   ShardedOutcome outcome;
   std::mutex mutex;
-  Job job({Device{DeviceKind::cuda, 0}, Device{DeviceKind::cuda, 1}}, nullptr, std::chrono::seconds(60));
   job.run([&](Communicator& comm, Device device) {
     ShardedRun own = run;
     own.device = device;
@@ -109,18 +108,25 @@ ShardedOutcome run_on_two_gpus(const ShardedRun& run) {
   return outcome;
 }
 
-TEST(ExchangeRules, ChangeNoBitOnTwoGpus) {
-  if (find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs";
+void compare_on(std::vector<Device> two) {
+  Job job(std::move(two), nullptr, std::chrono::seconds(60));
   for (const Owners owners : {Owners::in_turn, Owners::adjacent, Owners::uneven, Owners::in_pieces})
     for (const bool is_long : {false, true})
       for (const int most_keys : {1, 3}) {
         SCOPED_TRACE(cat("owners ", static_cast<int>(owners), ", long ", is_long, ", ", most_keys, " keys"));
         const RuleCase one{owners, ops::Combiner::sum, most_keys, is_long};
-        const ShardedOutcome without = run_on_two_gpus(one.run(kNoRule)), with = run_on_two_gpus(one.run(every_rule()));
+        const ShardedOutcome without = run_on(job, one.run(kNoRule)), with = run_on(job, one.run(every_rule()));
         expect_equal(without, with);
         EXPECT_TRUE(with.by_engines);
         EXPECT_EQ(with.vectors_by_engines, is_long);
       }
+}
+
+TEST(ExchangeRules, ChangeNoBitInAJob) { compare_on({kCpu, kCpu}); }
+
+TEST(ExchangeRules, ChangeNoBitOnTwoGpus) {
+  if (find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs";
+  compare_on({Device{DeviceKind::cuda, 0}, Device{DeviceKind::cuda, 1}});
 }
 
 TEST(ExchangeRules, GradientsThatAreCheckedForOverflowArePackedToo) {
