@@ -11,31 +11,31 @@
 namespace hctr::test {
 namespace {
 
-constexpr int64_t kBatch = 26;  // does not divide by four ranks, so some ranks have padding
+constexpr int64_t kRuleBatch = 26;  // does not divide by four ranks, so some ranks have padding
 
-enum class Owners { in_turn, adjacent, uneven, spread, in_pieces, some_replicated };
+enum class OwnersOfSlots { in_turn, adjacent, uneven, spread, in_pieces, some_replicated };
 
-Placement owners_of(Owners owners, int64_t slots, int64_t ranks) {
-  Placement placement{ranks, {}, owners == Owners::in_pieces ? 2 : 1};
+Placement owners_of(OwnersOfSlots owners, int64_t slots, int64_t ranks) {
+  Placement placement{ranks, {}, owners == OwnersOfSlots::in_pieces ? 2 : 1};
   for (int64_t s = 0; s < slots * placement.pieces; ++s)
-    placement.owners.push_back(static_cast<int32_t>(owners == Owners::adjacent ? s * ranks / slots
-                                                    : owners == Owners::uneven
+    placement.owners.push_back(static_cast<int32_t>(owners == OwnersOfSlots::adjacent ? s * ranks / slots
+                                                    : owners == OwnersOfSlots::uneven
                                                         ? (s % 6 == 0 || s % 6 == 2 || s % 6 == 3 ? 0 : ranks - 1)
                                                         : s % ranks));
-  if (owners == Owners::spread) placement.owners[0] = Placement::kSpread;
-  if (owners == Owners::some_replicated) placement.owners[1] = Placement::kReplicated;
+  if (owners == OwnersOfSlots::spread) placement.owners[0] = Placement::kSpread;
+  if (owners == OwnersOfSlots::some_replicated) placement.owners[1] = Placement::kReplicated;
   return placement;
 }
 
 struct RuleCase {
-  Owners owners = Owners::in_turn;
+  OwnersOfSlots owners = OwnersOfSlots::in_turn;
   ops::Combiner combiner = ops::Combiner::sum;
   int most_keys = 1;
   bool is_long = false;
 
   ShardedRun run(const ExchangeRules& rules) const {
     constexpr int64_t kSlots = 6, kKeys = 30;
-    ShardedRun run{.spec = small_spec(is_long ? 64 : 8, kSlots, kBatch),
+    ShardedRun run{.spec = small_spec(is_long ? 64 : 8, kSlots, kRuleBatch),
                    .most_keys = most_keys,
                    .planned =
                        [*this](int64_t ranks) {
@@ -47,11 +47,11 @@ struct RuleCase {
     run.spec.identity_by_slot = true;
     run.spec.combiner = combiner;
     if (combiner == ops::Combiner::none) run.spec.slot_keys.assign(kSlots, most_keys);
-    const bool direct = owners == Owners::some_replicated;
+    const bool direct = owners == OwnersOfSlots::some_replicated;
     if (direct) run.slot_sizes.assign(kSlots, kKeys);
     std::mt19937_64 random(5);
     const auto bags = [&] {
-      Bags all = random_bags(run.spec, kBatch, most_keys, kKeys, random);
+      Bags all = random_bags(run.spec, kRuleBatch, most_keys, kKeys, random);
       for (size_t s = 0; s < all.size(); ++s)
         for (auto& bag : all[s])
           for (int64_t& key : bag) key += direct ? static_cast<int64_t>(s) * kKeys : 0;
@@ -74,12 +74,13 @@ ExchangeRules every_rule() {
 const ExchangeRules kNoRule{.packed_gradients = false, .vectors_in_pieces = false, .own_copies = 1};
 
 TEST(ExchangeRules, ChangeNoBit) {
-  for (const Owners owners :
-       {Owners::in_turn, Owners::adjacent, Owners::uneven, Owners::in_pieces, Owners::spread, Owners::some_replicated})
+  for (const OwnersOfSlots owners : {OwnersOfSlots::in_turn, OwnersOfSlots::adjacent, OwnersOfSlots::uneven,
+                                     OwnersOfSlots::in_pieces, OwnersOfSlots::spread, OwnersOfSlots::some_replicated})
     for (const bool is_long : {false, true})
       for (const auto& [combiner, most_keys] : {std::pair(ops::Combiner::sum, 1), std::pair(ops::Combiner::sum, 3),
                                                 std::pair(ops::Combiner::mean, 3), std::pair(ops::Combiner::none, 2)}) {
-        if (owners >= Owners::in_pieces && combiner == ops::Combiner::none) continue;  // unpooled vectors stay whole
+        if (owners >= OwnersOfSlots::in_pieces && combiner == ops::Combiner::none)
+          continue;  // unpooled vectors stay whole
         const RuleCase one{owners, combiner, most_keys, is_long};
         for (const int ranks : {2, 4}) {
           SCOPED_TRACE(cat("owners ", static_cast<int>(owners), ", long ", is_long, ", combiner ",
@@ -87,9 +88,10 @@ TEST(ExchangeRules, ChangeNoBit) {
           const ShardedOutcome without = run_sharded(ranks, one.run(kNoRule)),
                                with = run_sharded(ranks, one.run(every_rule()));
           expect_equal(without, with);
-          const bool whole = owners != Owners::spread, straight = combiner != ops::Combiner::mean && with.straight;
+          const bool whole = owners != OwnersOfSlots::spread,
+                     straight = combiner != ops::Combiner::mean && with.straight;
           EXPECT_FALSE(without.vectors_by_engines);
-          EXPECT_EQ(with.vectors_by_engines, is_long && whole && straight && owners != Owners::some_replicated);
+          EXPECT_EQ(with.vectors_by_engines, is_long && whole && straight && owners != OwnersOfSlots::some_replicated);
           EXPECT_EQ(with.by_engines, whole && straight);
           EXPECT_EQ(without.by_engines, whole && straight && is_long);
         }
@@ -110,7 +112,8 @@ ShardedOutcome run_on(Job& job, const ShardedRun& run) {
 
 void compare_on(std::vector<Device> two) {
   Job job(std::move(two), nullptr, std::chrono::seconds(60));
-  for (const Owners owners : {Owners::in_turn, Owners::adjacent, Owners::uneven, Owners::in_pieces})
+  for (const OwnersOfSlots owners :
+       {OwnersOfSlots::in_turn, OwnersOfSlots::adjacent, OwnersOfSlots::uneven, OwnersOfSlots::in_pieces})
     for (const bool is_long : {false, true})
       for (const int most_keys : {1, 3}) {
         SCOPED_TRACE(cat("owners ", static_cast<int>(owners), ", long ", is_long, ", ", most_keys, " keys"));
@@ -143,7 +146,7 @@ TEST(ExchangeRules, SmallMessagesAndBatchesGoByKernels) {
   rules.least_packed_bytes = 1 << 20;
   EXPECT_FALSE(run_sharded(2, RuleCase{}.run(rules)).by_engines);
   rules = every_rule();
-  rules.least_piece_samples = kBatch;
+  rules.least_piece_samples = kRuleBatch;
   EXPECT_FALSE(run_sharded(2, RuleCase{.is_long = true}.run(rules)).vectors_by_engines);
 }
 
