@@ -63,7 +63,7 @@ struct RuleCase {
   }
 };
 
-ExchangeRules every_rule() {
+ExchangeRules every_exchange_rule() {
   return {.packed_gradients = true,
           .least_packed_bytes = 0,
           .vectors_in_pieces = true,
@@ -86,7 +86,7 @@ TEST(ExchangeRules, ChangeNoBit) {
           SCOPED_TRACE(cat("owners ", static_cast<int>(owners), ", long ", is_long, ", combiner ",
                            static_cast<int>(combiner), ", ", most_keys, " keys, ", ranks, " ranks"));
           const ShardedOutcome without = run_sharded(ranks, one.run(kNoRule)),
-                               with = run_sharded(ranks, one.run(every_rule()));
+                               with = run_sharded(ranks, one.run(every_exchange_rule()));
           expect_equal(without, with);
           const bool whole = owners != OwnersOfSlots::spread,
                      straight = combiner != ops::Combiner::mean && with.straight;
@@ -118,7 +118,8 @@ void compare_on(std::vector<Device> two) {
       for (const int most_keys : {1, 3}) {
         SCOPED_TRACE(cat("owners ", static_cast<int>(owners), ", long ", is_long, ", ", most_keys, " keys"));
         const RuleCase one{owners, ops::Combiner::sum, most_keys, is_long};
-        const ShardedOutcome without = run_on(job, one.run(kNoRule)), with = run_on(job, one.run(every_rule()));
+        const ShardedOutcome without = run_on(job, one.run(kNoRule)),
+                             with = run_on(job, one.run(every_exchange_rule()));
         expect_equal(without, with);
         EXPECT_TRUE(with.by_engines);
         EXPECT_EQ(with.vectors_by_engines, is_long);
@@ -133,7 +134,7 @@ TEST(ExchangeRules, ChangeNoBitOnTwoGpus) {
 }
 
 TEST(ExchangeRules, GradientsThatAreCheckedForOverflowArePackedToo) {
-  ShardedRun run = RuleCase{}.run(every_rule());
+  ShardedRun run = RuleCase{}.run(every_exchange_rule());
   run.searches = true;
   const ShardedOutcome with = run_sharded(2, run);
   run.rules = kNoRule;
@@ -142,10 +143,10 @@ TEST(ExchangeRules, GradientsThatAreCheckedForOverflowArePackedToo) {
 }
 
 TEST(ExchangeRules, SmallMessagesAndBatchesGoByKernels) {
-  ExchangeRules rules = every_rule();
+  ExchangeRules rules = every_exchange_rule();
   rules.least_packed_bytes = 1 << 20;
   EXPECT_FALSE(run_sharded(2, RuleCase{}.run(rules)).by_engines);
-  rules = every_rule();
+  rules = every_exchange_rule();
   rules.least_piece_samples = kRuleBatch;
   EXPECT_FALSE(run_sharded(2, RuleCase{.is_long = true}.run(rules)).vectors_by_engines);
 }
