@@ -22,14 +22,14 @@
 namespace hctr::test {
 namespace {
 
-struct Rows {
+struct LoadedRows {
   std::vector<int64_t> keys;
   std::vector<uint32_t> values;
-  bool operator==(const Rows&) const = default;
+  bool operator==(const LoadedRows&) const = default;
 };
 
-Rows all_of(const ConcurrentRows& map) {
-  Rows all;
+LoadedRows all_of(const ConcurrentRows& map) {
+  LoadedRows all;
   map.each([&](std::span<const int64_t> keys, std::span<const uint32_t> rows) {
     all.keys.insert(all.keys.end(), keys.begin(), keys.end());
     all.values.insert(all.values.end(), rows.begin(), rows.end());
@@ -39,7 +39,7 @@ Rows all_of(const ConcurrentRows& map) {
 
 TEST(StoreLoading, RowsPutByThreadsAreInTheSamePlacesAsRowsPutOneAfterAnother) {
   std::mt19937_64 random(1);
-  Rows given{{std::numeric_limits<int64_t>::min(), 0, -1}, {}};
+  LoadedRows given{{std::numeric_limits<int64_t>::min(), 0, -1}, {}};
   for (int i = 0; i < 60000; ++i) given.keys.push_back(static_cast<int64_t>(random() % 50000) - 25000);  // many twice
   for (size_t i = 0; i < given.keys.size() * 3; ++i) given.values.push_back(static_cast<uint32_t>(random()));
   for (const int64_t expected : {0, 1000, 50000}) {  // partitions that grow often, and not at all
