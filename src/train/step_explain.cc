@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/exchange/gradient_blocks.h"
 #include "net/graph/node_tensors.h"
 #include "net/model/gradient_exchange.h"
 #include "net/model/gradient_ranges.h"
@@ -54,21 +53,16 @@ PlacedModel place_model(const Config& config, const Graph& graph, int64_t sample
   return model;
 }
 
-/// Whether copy engines send gradients. They do if each gradient goes to a single owner without prior summation, and
-/// vectors are long, or a kernel packs them.
-bool by_engines(const TableSpec& spec, const Placement& placement, DType activations) {
-  const ExchangeRules rules;
+/// Whether copy engines send gradients. They do if vectors are long and each gradient goes to a single owner without
+/// prior summation.
+bool by_engines(const TableSpec& spec, const Placement& placement) {
+  constexpr int64_t kLongVector = 128;  // bytes
   const auto one_owner = [&](int64_t slot) { return !placement.spread(slot); };
   for (int64_t slot = 0; slot < spec.slots * placement.pieces; ++slot)
     if (!one_owner(slot)) return false;
   const bool as_they_are = spec.combiner == ops::Combiner::sum || spec.combiner == ops::Combiner::none;
-  if (spec.replication.of == Replication::Of::frequent) return false;
-  const int64_t bytes = spec.dim / placement.pieces * static_cast<int64_t>(size_of(spec.exchange));
-  if (bytes >= static_cast<int64_t>(kLongVector)) return as_they_are;
-  const bool one_key_each = std::ranges::all_of(spec.slot_keys, [](int64_t most) { return most <= 1; });
-  const bool straight = spec.exchange == activations && (one_key_each || as_they_are);
-  return rules.packed_gradients && straight &&
-         spec.columns() * placement.pieces * spec.samples * bytes / placement.ranks >= rules.least_packed_bytes;
+  return as_they_are && spec.replication.of != Replication::Of::frequent &&
+         spec.dim / placement.pieces * static_cast<int64_t>(size_of(spec.exchange)) >= kLongVector;
 }
 
 void add_tables(const Config& config, int64_t samples, StepFacts& facts) {
@@ -102,7 +96,7 @@ void add_tables(const Config& config, int64_t samples, StepFacts& facts) {
     if (ranks == 1) continue;
     table.replicated_rows = spec.replication.of != Replication::Of::none || placement.some_replicated();
     table.exchanges_by_kernels = one_host && !table.replicated_rows;
-    table.sends_by_engines = one_host && by_engines(spec, placement, config.solver.mixed_precision.activations);
+    table.sends_by_engines = one_host && by_engines(spec, placement);
     facts.may_skip = facts.may_skip || spec.exchange == DType::f16;
   }
 }
@@ -110,7 +104,6 @@ void add_tables(const Config& config, int64_t samples, StepFacts& facts) {
 /// Marks the layers at which an all-reduce of gradients starts.
 void mark_all_reduces(const Config& config, const Graph& graph, StepFacts& facts) {
   const bool between_two = facts.ranks == 2 && config.solver.gpu.per_process.size() == 1;
-  facts.two_may_skip_early = between_two && ExchangeRules{}.skip_known_early;
   const int64_t bytes = between_two ? GradientExchange::kPeerBucketBytes : GradientExchange::kBucketBytes;
   for (const auto& bucket :
        gradient_buckets(gradient_ranges(config, graph), bytes / static_cast<int64_t>(sizeof(float))))

@@ -46,7 +46,6 @@ struct Arguments {
   std::string only;
   int64_t cache_rows = 4'000'000;
   bench::ScaleCase scale;
-  std::vector<std::string> scale_rules;
   bench::SimulateCase simulate;
   bench::ScoreCase scoring;
   std::vector<std::string> scoring_without;
@@ -152,9 +151,6 @@ void add_step_options(CommandLine step, CommandLine scale, Arguments& given) {
       .range(1, 1024)
       .show_default();
   scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is divided among all ranks");
-  scale
-      .add_option("--rules", given.scale_rules, "the only rules of the exchange that apply; default: those of training")
-      .one_of({"none", "packed_gradients", "vectors_in_pieces", "own_copies", "skip_known_early"});
   scale.add_option(
       "--simulate", given.simulate.cluster,
       "only predict steps on these hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; network: the adapters of a "
@@ -264,7 +260,6 @@ void run(const Subcommands& part, Arguments& given) {
     simulate.strong = given.scale.strong;
     bench::simulate_scale(device, simulate, report);
   } else if (part.scale.parsed()) {
-    if (!given.scale_rules.empty()) given.scale.rules = bench::rules_of(given.scale_rules);
     bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
   } else if (part.score.parsed()) {
     scoring.device = device.is_cuda() ? DeviceChoice::cuda : DeviceChoice::cpu;

@@ -39,8 +39,7 @@ std::string case_of(const Config& config, int64_t samples) {
 /// The model of one rank, which trains the same batches repeatedly.
 class Steps {
  public:
-  Steps(const Config& config, Device device, Communicator& comm, int warm_up, int threads, const Log& log,
-        const ExchangeRules& rules = {})
+  Steps(const Config& config, Device device, Communicator& comm, int warm_up, int threads, const Log& log)
       : runtime_(device, {.threads = threads,
                           .seed = config.solver.seed.value,
                           .tf32 = config.solver.enable_tf32_compute,
@@ -48,13 +47,11 @@ class Steps {
                           .several_ranks = comm.size() > 1,
                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
         layout_(batch_layout(config, samples_of_rank(config.solver.batchsize, comm.size()), device)),
-        model_(
-            config, runtime_, comm,
-            {.samples = layout_.shape.samples, .eval_samples = 1, .ring_size = StepPipeline::kBuffers, .rules = rules}),
+        model_(config, runtime_, comm, {layout_.shape.samples, 1, StepPipeline::kBuffers}),
         trainer_(config, comm, model_, layout_, log) {
     for (; step_ < std::max(StepPipeline::kBuffers, warm_up); ++step_)
       if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
-    loss_ = trainer_.finish_and_read_loss();
+    trainer_.finish_and_read_loss();
   }
 
   Runtime& runtime() { return runtime_; }
@@ -72,16 +69,12 @@ class Steps {
            kInARow;
   }
 
-  /// The loss of the last warm-up step. Later steps repeat the batches that the reader left in the buffers.
-  double loss() const { return loss_; }
-
  private:
   Runtime runtime_;
   BatchLayout layout_;
   Replica model_;
   StepPipeline trainer_;
   int64_t step_ = 0;
-  double loss_ = 0;
 };
 
 /// Seconds of each exchange of a step, measured alone.
@@ -171,24 +164,6 @@ void bench_step(Device device, const StepCase& wanted, Report& report) {
   report.add("rows in all tables", where, static_cast<double>(steps.model().embedding_rows()), "rows");
 }
 
-ExchangeRules rules_of(const std::vector<std::string>& names) {
-  ExchangeRules rules{
-      .packed_gradients = false, .vectors_in_pieces = false, .own_copies = 1, .skip_known_early = false};
-  for (const std::string& name : names) {
-    if (name == "packed_gradients")
-      rules.packed_gradients = true;
-    else if (name == "vectors_in_pieces")
-      rules.vectors_in_pieces = true;
-    else if (name == "own_copies")
-      rules.own_copies = 3;
-    else if (name == "skip_known_early")
-      rules.skip_known_early = true;
-    else if (name != "none")
-      throw Error(Kind::usage, cat("no rule of an exchange is named '", name, "'"));
-  }
-  return rules;
-}
-
 void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Report& report) {
   const Log log = log_to_stderr();
   Config config = config_of(wanted.step, log);
@@ -199,13 +174,12 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
       throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, but this machine has ", devices.size(),
                                     "; set fewer --ranks, or use --device cpu"));
     config.solver.batchsize = wanted.strong ? batch : batch * ranks;
-    double step = 0, computing = 0, loss = 0;
+    double step = 0, computing = 0;
     ExchangeSeconds exchange;
     Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60), log, "training",
             program_surroundings());
     job.run([&](Communicator& comm, Device device) {
-      Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log,
-                  wanted.rules);
+      Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log);
       comm.barrier();
       const double seconds = steps.seconds(wanted.step.times, {}),
                    compute = steps.seconds(wanted.step.times, {.prepare = false});
@@ -213,7 +187,6 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
       if (comm.rank() != 0) return;
       step = seconds;
       computing = compute;
-      loss = steps.loss();
       exchange = alone;
     });
     const double speed = static_cast<double>(config.solver.batchsize) / step;
@@ -223,7 +196,6 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     report.add("  samples", where, speed / 1e6, "M/s");
     report.add("  of ideal", where, 100 * speed / (first_speed * ranks), "%");
     report.add("  computing alone", where, computing * 1e3, "ms");
-    report.add("  loss times a million", where, loss * 1e6, "");
     if (ranks == 1) continue;
     report.add("  all-reduce of dense gradients alone", where, exchange.gradients * 1e3, "ms");
     report.add("  all-to-all of vectors alone", where, exchange.vectors * 1e3, "ms");

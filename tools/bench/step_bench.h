@@ -6,7 +6,6 @@
 
 #include "bench_report.h"
 #include "core/device/device.h"
-#include "engine/exchange/exchange_rules.h"
 
 namespace hctr::bench {
 
@@ -27,16 +26,11 @@ struct ScaleCase {
   StepCase step;
   std::vector<int> ranks = {1, 2, 4};  ///< numbers of ranks to measure: GPUs, or ranks on the CPU
   bool strong = false;                 ///< strong scaling: `batch` is the batch of all ranks; otherwise of each rank
-  ExchangeRules rules{};
 };
-
-/// Only the rules with these names: fields of ExchangeRules. Errors: Error(usage) for an unknown name.
-ExchangeRules rules_of(const std::vector<std::string>& names);
 
 /// For each number of ranks, all in this process, reports the time of a step, the speed relative to linear scaling from
 /// the first number of ranks, and the times of the step's exchanges alone: all-reduce of dense gradients, all-to-all of
-/// vectors, and of keys. Also reports the loss of the last warm-up step, which no rule changes. Errors: those of
-/// training; Error(device) if there are fewer GPUs than ranks.
+/// vectors, and of keys. Errors: those of training; Error(device) if there are fewer GPUs than ranks.
 void bench_scale(const std::vector<Device>&, const ScaleCase&, Report&);
 
 }  // namespace hctr::bench

@@ -83,14 +83,11 @@ class Lockstep {
   std::span<const LateResult> late() const { return late_; }
   /// Whether launches are collected until run().
   bool collects() const { return collect_; }
-  /// Whether wgrads that would run immediately are passed to next_late(), too.
-  bool defers_all() const { return collect_ && defers_all_; }
-  void defer_all() { defers_all_ = true; }
 
  private:
   static void run(Context&, std::deque<LaunchQueue>&);
   Context ctx_;
-  bool collect_, defers_all_ = false;
+  bool collect_;
   std::deque<LaunchQueue> queues_, late_queues_;
   std::vector<LateResult> late_;
 };

@@ -89,11 +89,6 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
-/// Whether each vector has at most one owner.
-bool Exchange::one_owner_each() const {
-  return std::ranges::all_of(at_owners_, [](const auto& owners) { return owners.size() <= 1; });
-}
-
 /// Whether owners can write vectors directly to y. Requires that a single owner computes each vector.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
@@ -101,7 +96,7 @@ bool Exchange::may_be_written_by_owners() const {
   if (shape_.replicated == ReplicatedPart::keys ||
       (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none))
     return false;
-  return one_owner_each();
+  return std::all_of(at_owners_.begin(), at_owners_.end(), [](const auto& owners) { return owners.size() <= 1; });
 }
 
 Tensor Exchange::samples_memory() const {
@@ -198,10 +193,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   }
   if (!shape_.gradients) return;
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks});
-  if (to_owners_) {
-    make_gradient_blocks(runtime);
-    return make_vector_copies(runtime);
-  }
+  if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
     // begin is 0 for every owner, because all owners, including this rank, get one common message at the start of the
@@ -265,7 +257,6 @@ void Exchange::receive_keys(Context& ctx, Recording* recording, int buffer) {
 
 void Exchange::send_vectors(Context& ctx, int buffer, const OwnedRows& rows,
                             const std::function<void(const ops::SampleShards&)>& pool) {
-  if (copies_) return send_in_pieces(ctx, pool);
   if (!unique_) to_samples_->begin_write(ctx);
   pool(shards_);
   unique_ ? unique_->send_vectors(ctx, buffer, unique_memory(), rows) : to_samples_->end_write(ctx);
@@ -276,7 +267,7 @@ void Exchange::wait_for_vectors(Context& ctx) {
 }
 
 void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
-  if (straight_ && !copies_) ops::clear_unowned(ctx, batches_.at(static_cast<size_t>(buffer)).joined, y);
+  if (straight_) ops::clear_unowned(ctx, batches_.at(static_cast<size_t>(buffer)).joined, y);
 }
 
 void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {

@@ -15,10 +15,8 @@
 #include "core/comm/peer_exchange.h"
 #include "core/device/arena.h"
 #include "core/device/recording.h"
-#include "engine/exchange/exchange_rules.h"
 #include "engine/exchange/gradient_blocks.h"
 #include "engine/exchange/unique_exchange.h"
-#include "engine/exchange/vector_copies.h"
 #include "engine/placement/placement.h"
 #include "engine/table/table.h"
 #include "ops/embedding/embedding_pool.h"
@@ -43,7 +41,6 @@ class Exchange {
     bool gradients = true;       ///< whether send_gradients() is ever called
     bool sums_in_hosts = false;  ///< see UniqueExchange::Layout
     ReplicatedPart replicated = ReplicatedPart::nothing;
-    ExchangeRules rules{};
     std::optional<Tensor>
         y{};  ///< the `y` of every receive_vectors() call, if known; owners write directly to y if possible
 
@@ -99,11 +96,9 @@ class Exchange {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
 
-  /// Whether send_gradients() uses copy engines. Unless a kernel packs the gradients first, this requires contiguous
-  /// samples in dy, the exchange dtype, and no overflow check.
-  bool sends_gradients_by_engines() const { return blocks_ != nullptr || packs_gradients_; }
-  /// Whether copy engines send vectors, in pieces.
-  bool sends_vectors_by_engines() const { return copies_ != nullptr; }
+  /// Whether send_gradients() uses copy engines. This requires contiguous samples in dy, the exchange dtype, and no
+  /// overflow check.
+  bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
   /// Call before send_gradients(). Signals that owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
   /// receive_gradients() waits for the gradients of this rank's rows. owned_gradients() returns the gradients, in the
@@ -128,17 +123,11 @@ class Exchange {
   };
   void place_columns(const Placement&);
   bool one_key_each() const;
-  bool one_owner_each() const;
   bool may_be_written_by_owners() const;
   int64_t message_words(const ops::OwnerKeys& owner) const { return owner.keys - owner.begin + most_keys(owner); }
   void make_key_exchange(Runtime&);
   void make_exchanges(Runtime&);
   void make_gradient_blocks(Runtime&);
-  void pack_gradients(Runtime&);
-  void send_packed_gradients(Context&);
-  void make_vector_copies(Runtime&);
-  void list_packed_shards(Runtime&);
-  void send_in_pieces(Context&, const std::function<void(const ops::SampleShards&)>& pool);
   void list_columns(Runtime&);
   void list_received_vectors(Runtime&);
   void list_sent_vectors(Runtime&);
@@ -182,17 +171,14 @@ class Exchange {
   ops::KeySplit key_split_;
   ops::OutputColumns columns_of_slots_;
   ops::SampleShards shards_;
-  ops::SampleShards packed_shards_, own_shard_;  // if copies_: other ranks' vectors, packed; this rank's vectors
   // of_samples_: the vectors of this rank's samples, from all owners. of_owned_: the vectors of this rank's rows, for
   // the samples of all ranks. Each is allocated only if needed. One is the receive buffer of an exchange; the other is
-  // the send buffer if ranks cannot write directly, or if copy engines send what a kernel has packed.
+  // the send buffer if ranks cannot write directly.
   std::optional<Buffer> of_samples_, of_owned_;
   std::optional<Buffer> sent_keys_;  // only if ranks cannot write to each other's memory
   std::unique_ptr<PeerExchange> to_merge_, to_samples_,
       to_owners_;                           // exchanges of keys, vectors and gradients; null on several hosts
-  std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send or pack all gradients
-  std::unique_ptr<VectorCopies> copies_;    // null: kernels send all vectors
-  bool packs_gradients_ = false;            // whether kernels pack gradients and copy engines send them
+  std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send all gradients
   std::unique_ptr<UniqueExchange> unique_;  // set on several hosts
   bool straight_ = false;                   // whether owners write directly to y
 };

@@ -66,19 +66,15 @@ void Exchange::list_sent_vectors(Runtime& runtime) {
   for (const std::byte* part : parts) shards_.memory.align(reinterpret_cast<uintptr_t>(part));
   shards_.memory.align(vector_bytes());
   shards_.memory.align(static_cast<size_t>(shards_.row_stride) * size_of(shape_.dtype));
-  if (copies_) list_packed_shards(runtime);
 }
 
 void Exchange::list_sent_gradients(Runtime& runtime) {
   const bool direct = to_owners_ && to_owners_->direct(), one_message = to_owners_ && owners_are_alike_ && !direct;
   const auto message_to = [&](int32_t owner) {
-    return owner == comm_.rank()         ? own_vectors()
-           : unique_ || packs_gradients_ ? vectors_from(owner)
-                                         : to_owners_->destination(owner);
+    return owner == comm_.rank() ? own_vectors() : unique_ ? vectors_from(owner) : to_owners_->destination(owner);
   };
-  const ops::RankMemory memory{.dtype = shape_.dtype,
-                               .remote = direct && !packs_gradients_,
-                               .aborted = to_owners_ ? to_owners_->aborted() : nullptr};
+  const ops::RankMemory memory{
+      .dtype = shape_.dtype, .remote = direct, .aborted = to_owners_ ? to_owners_->aborted() : nullptr};
   const ops::OwnerVectors split = owner_vectors(runtime, memory, [&](size_t v) {
     if (one_message)
       return std::vector<ops::RemoteColumn>{

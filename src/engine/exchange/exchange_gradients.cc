@@ -6,18 +6,17 @@
 
 namespace hctr {
 
-/// Copy engines are used if all gradients of a slot go to one owner. For sharded slots and replicated keys, kernels
-/// send only the gradients that an owner needs. Vectors shorter than kLong must be packed first.
+/// Copy engines are used if all gradients of a slot go unchanged to one owner. For sharded slots and replicated keys,
+/// kernels send only the gradients that an owner needs. For vectors shorter than kLong, kernels are faster.
 void Exchange::make_gradient_blocks(Runtime& runtime) {
+  constexpr size_t kLong = 128;  // bytes
   const bool as_they_are =
       one_key_each() || shape_.combiner == ops::Combiner::sum || shape_.combiner == ops::Combiner::none;
-  const bool whole = shape_.replicated != ReplicatedPart::keys && one_owner_each();
+  const bool whole = shape_.replicated != ReplicatedPart::keys &&
+                     std::ranges::all_of(at_owners_, [](const auto& owners) { return owners.size() <= 1; });
   const auto columns = static_cast<int64_t>(at_owners_.size());
-  if (!to_owners_->direct() || !whole || comm_.size() == 1) return;
-  if (vector_bytes() < kLongVector) return pack_gradients(runtime);
-  if (!as_they_are) return;
+  if (!to_owners_->direct() || !as_they_are || !whole || vector_bytes() < kLong || comm_.size() == 1) return;
   GradientBlocks::Layout layout{.own = comm_.rank(),
-                                .own_copies = shape_.rules.own_copies,
                                 .samples = shape_.samples,
                                 .columns = columns,
                                 .vector_bytes = static_cast<int64_t>(vector_bytes())};
@@ -27,25 +26,6 @@ void Exchange::make_gradient_blocks(Runtime& runtime) {
     for (const AtOwner& at : at_owners_[static_cast<size_t>(c)])
       layout.owners[static_cast<size_t>(at.owner)].columns.push_back(c);
   blocks_ = std::make_unique<GradientBlocks>(runtime, std::move(layout));
-}
-
-void Exchange::pack_gradients(Runtime& runtime) {
-  const int64_t bytes = static_cast<int64_t>(columns_.size()) * shape_.samples * static_cast<int64_t>(vector_bytes());
-  // The mean over the owners is equal on all ranks, so all ranks decide alike.
-  packs_gradients_ =
-      straight_ && shape_.rules.packed_gradients && bytes / comm_.size() >= shape_.rules.least_packed_bytes;
-  if (packs_gradients_) of_samples_ = Buffer(runtime.device(), static_cast<size_t>(bytes));
-}
-
-void Exchange::send_packed_gradients(Context& ctx) {
-  HCTR_EXPECT(!ctx.queue(), "copy engines cannot send gradients inside a Lockstep");
-  std::vector<ops::VectorBlock> messages;
-  for (int r = 0; r < comm_.size(); ++r) {
-    const int64_t bytes = owners_[static_cast<size_t>(r)].count * shape_.samples * static_cast<int64_t>(vector_bytes());
-    if (r == comm_.rank() || bytes == 0) continue;
-    messages.push_back({vectors_from(r), bytes, to_owners_->destination(r), bytes, bytes, 1});
-  }
-  ops::copy_blocks(ctx, messages);
 }
 
 Tensor Exchange::owned_gradients() const {
@@ -65,12 +45,10 @@ void Exchange::expect_gradients(Context& ctx) {
 
 void Exchange::send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
-  if (blocks_ && !search.found && dy.dtype() == shape_.dtype && blocks_->takes(dy)) {
+  if (blocks_ && !search.found && dy.dtype() == shape_.dtype && blocks_->takes(dy))
     blocks_->send(ctx, dy);
-  } else {
+  else
     ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
-    if (packs_gradients_) send_packed_gradients(ctx);
-  }
   unique_ ? unique_->send_gradients(ctx, buffer, unique_memory(), search) : to_owners_->end_write(ctx);
 }
 

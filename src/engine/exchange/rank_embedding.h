@@ -11,7 +11,6 @@
 
 #include "core/comm/communicator.h"
 #include "core/device/recording.h"
-#include "engine/exchange/exchange_rules.h"
 #include "engine/exchange/unique_exchange.h"
 #include "engine/placement/placement.h"
 #include "engine/table/table.h"
@@ -164,11 +163,10 @@ class Embedding {
   virtual void load_by_key(const StateReader&);
 };
 
-/// The output tensors `y` of all later calls of an embedding, if known at creation, and how ranks write to them. Their
-/// memory must outlive the embedding. The row stride and the rules must be the same on every rank.
+/// The output tensors `y` of all later calls of an embedding, if known at creation. Their memory must outlive the
+/// embedding. The row stride must be the same on every rank.
 struct EmbeddingOutputs {
   std::optional<Tensor> training{}, evaluation{};
-  ExchangeRules rules{};
 };
 
 /// `spec` describes the whole table, with the batch sizes of this rank.

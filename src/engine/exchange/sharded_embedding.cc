@@ -21,7 +21,6 @@ Exchange::Shape training(const TableSpec& spec, ReplicatedPart replicated, const
           .storage = spec.storage,
           .sums_in_hosts = spec.sums_in_hosts.value_or(device.is_cuda()),
           .replicated = replicated,
-          .rules = outputs.rules,
           .y = outputs.training};
 }
 

@@ -40,7 +40,6 @@ class ShardedEmbedding : public Embedding {
     train_.send_gradients(ctx, buffer, dy, search);
   }
   bool sends_gradients_by_engines() const override { return train_.sends_gradients_by_engines(); }
-  bool sends_vectors_by_engines() const { return train_.sends_vectors_by_engines(); }
   void receive_gradients(Context&, int buffer, Tensor dy) override;
   void update(Context& ctx, int buffer, Tensor) override { table_.update(ctx, buffer, train_.owned_gradients()); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;

@@ -54,10 +54,6 @@ void GradientExchange::node_done(Context& ctx, size_t node, ops::OverflowSearch 
     if (bucket.node == node) sum(ctx, bucket, search);
 }
 
-void GradientExchange::all_done(Context& ctx) {
-  if (!buckets_.empty()) sum(ctx, {0, weights_.all_gradients().elements(), 0}, {});
-}
-
 void GradientExchange::sum(Context& ctx, const Bucket& bucket, ops::OverflowSearch search) {
   const Tensor all = weights_.all_gradients();
   const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float),

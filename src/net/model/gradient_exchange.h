@@ -37,8 +37,6 @@ class GradientExchange {
   /// Signals that the gradients of this node and of all later nodes in running order are queued. `search`: the overflow
   /// check of the summed gradients, if searches_sums().
   void node_done(Context&, size_t node, ops::OverflowSearch search);
-  /// Like node_done() for all nodes, with one all-reduce and without an overflow check.
-  void all_done(Context&);
   /// Whether sums are checked for overflow while they are computed. Each rank checks the part that it sums.
   bool searches_sums() const { return peers_ != nullptr; }
   /// Whether node_done() for this node starts an all-reduce.

@@ -60,7 +60,6 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, con
   facts_of_tables_ = {.gpu = gpu_traits(runtime.device()),
                       .ranks = comm.size(),
                       .recorded_whole = fixed_sizes(),
-                      .two_may_skip_early = shape.rules.skip_known_early && gradients_.searches_sums(),
                       .tables = table_facts(tables_)};
   if (comm.size() == 1) {
     Context weights_side = streams_.on(StepStream::weights, Context(runtime, runtime.compute_stream()));
@@ -125,20 +124,17 @@ void Replica::make_tables(const std::vector<PlannedTable>& planned, const Replic
   tables_.resize(planned.size());
   for (const size_t e : order)
     tables_[e] = make_embedding(runtime_, comm_, planned[e].placement, planned[e].spec, shape.ring_size,
-                                {train_.embedding_output(e), evaluation_.embedding_output(e), shape.rules});
+                                {train_.embedding_output(e), evaluation_.embedding_output(e)});
 }
 
 Replica::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {
+  // With several ranks, the all-reduce checks the summed wgrads, so layers do not check operands.
   const bool train = phase == Phase::train;
-  const auto bound = [&](bool checks_operands) {
-    return network(phase).bind(batch.label, batch.dense, train && scaler_ ? scaler_->search() : ops::OverflowSearch{},
-                               checks_operands, train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
-  };
-  Binding binding{bound(comm_.size() == 1)};
+  Binding binding{network(phase).bind(batch.label, batch.dense,
+                                      train && scaler_ ? scaler_->search() : ops::OverflowSearch{}, comm_.size() == 1,
+                                      train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr)};
   if (!train) return binding;
   binding.plan = std::make_shared<const StepPlan>(plan_step(step_facts(binding)));
-  // With several ranks, the all-reduce usually checks the summed wgrads, so layers do not check operands.
-  if (comm_.size() > 1 && binding.plan->choices.skip_known_early) static_cast<Network::Binding&>(binding) = bound(true);
   binding.events = std::make_shared<StepEvents>(*binding.plan, runtime_.device());
   return binding;
 }

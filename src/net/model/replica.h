@@ -72,7 +72,6 @@ struct ReplicaShape {
   /// One per embedding, for several ranks; empty: placement without a plan.
   std::vector<Placement> placements{};
   ReplicaUse use = ReplicaUse::train;
-  ExchangeRules rules{};  ///< the same on every rank
 };
 
 class Replica {

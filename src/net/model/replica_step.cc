@@ -15,7 +15,7 @@ constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // names
 
 void Replica::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,
                          const Binding& binding, const StepCallbacks& callbacks) {
-  StepLayers layers(train_, binding, ctx, comm_.size() > 1 && binding.plan->choices.skip_known_early);
+  StepLayers layers(train_, binding, ctx);
   const StepOf step{buffer, batch, binding.plan, binding.events, callbacks};
   for (const PlannedCall& call : binding.plan->calls) {
     Context own = streams_.on(call.stream, ctx);
@@ -128,8 +128,6 @@ void Replica::run_of_model(Context& ctx, const PlannedCall& call, const StepOf& 
       return in_part("weight gradients", kWeights, "penalty", [&] { add_penalty_gradients(ctx, call.index); });
     case StepPart::all_reduce_weights:
       return gradients_.node_done(ctx, call.index, scaler_ ? scaler_->search() : ops::OverflowSearch{});
-    case StepPart::all_reduce_all_weights:
-      return gradients_.all_done(ctx);
     case StepPart::wait_all_reduces:
       return gradients_.join(ctx);
     case StepPart::search_operands:

@@ -13,11 +13,9 @@ namespace hctr {
 /// Runs the layer calls of one step. The constructor's arguments must outlive this object.
 class StepLayers {
  public:
-  /// `caller`: a context on the compute stream. `defers_all`: whether all wgrads run in StepPart::grouped_products.
-  StepLayers(const Network& network, const Network::Binding& binding, const Context& caller, bool defers_all)
-      : network_(network), binding_(binding), caller_(caller), last_(caller) {
-    if (defers_all) last_.defer_all();
-  }
+  /// `caller`: a context on the compute stream.
+  StepLayers(const Network& network, const Network::Binding& binding, const Context& caller)
+      : network_(network), binding_(binding), caller_(caller), last_(caller) {}
 
   /// Queues a call with `own`, a context on the call's stream. Returns whether it is a call of layers.
   bool run(const Context& own, const PlannedCall&);

@@ -30,8 +30,7 @@ struct StepChoices {
   size_t reduction_behind = 0;
   /// deferred wgrad GEMMs run before bias gradients, which run on the weights stream
   bool products_first = false;
-  /// the overflow check reads the operands of the last wgrads instead of the wgrads. With several ranks, all wgrads run
-  /// after the backward pass, and are then summed over the ranks in one all-reduce
+  /// the overflow check reads the operands of the last wgrads instead of the wgrads
   bool skip_known_early = false;
   bool prefetch_at_embeddings = false;  ///< the next batch is looked up once embedding gradients are complete
   bool keys_ahead = false;              ///< keys are exchanged one batch ahead, on a separate stream

@@ -35,13 +35,11 @@ void add_weight_gradients(LayerFacts& facts, const LayerSpec& spec, const LayerI
   facts.weights_in_backward = writes_weights_in_backward(spec, io);
   facts.matrix_gradient = std::ranges::any_of(io.d_weights, is_matrix);
   if (!facts.weight_gradients) return;
-  facts.may_defer_wgrads = facts.weights_in_backward || !spec.traits.weight_products.empty();
   for (const WeightProduct& product : spec.traits.weight_products) {
     const Tensor& x = operand_of(io, product.x);
     const auto run =
         ops::planned_weight_gradient_run(gpu, options, x, operand_of(io, product.d_y), io.d_weights.at(product.weight));
     if (run == ops::WeightGradientRun::together && x.dtype() != DType::f16) facts.finite_products = false;
-    if (x.dtype() != DType::f16) facts.may_defer_wgrads = false;
     if (!product.in_backward)
       facts.wgrad = facts.weights_in_backward ? ops::WeightGradientRun::in_order : run;
     else if (run == ops::WeightGradientRun::together)

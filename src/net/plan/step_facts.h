@@ -34,7 +34,6 @@ struct LayerFacts {
   bool sums_over_ranks = false;      ///< an all-reduce starts once the wgrads of this layer are complete
   ops::WeightGradientRun wgrad = ops::WeightGradientRun::in_order;  ///< how backward_weights() is scheduled
   bool finite_products = true;     ///< wgrads are finite if their f16 operands are finite
-  bool may_defer_wgrads = true;    ///< all wgrads are GEMMs of f16 operands, and may run after the backward pass
   size_t grouped_in_backward = 0;  ///< number of GEMMs in backward() that are deferred to the end of the backward pass
   /// index of the layer's reader, if the layer runs best concurrently with the layers up to that reader
   std::optional<size_t> concurrent_until{};
@@ -62,8 +61,6 @@ struct StepFacts {
   bool bag_lengths = false;     ///< layers read the number of keys of each bag
   bool several_losses = false;  ///< the loss is a sum of several losses
   bool fp8 = false;
-  /// whether the ranks are two that add dense gradients in each other's memory, with ExchangeRules::skip_known_early
-  bool two_may_skip_early = false;
   std::optional<ops::MultiprocessorShares> lookup_shares{};  ///< from ops::shares_beside_lookup()
   std::vector<LayerFacts> layers{};                          ///< in running order
   std::vector<TableFacts> tables{};

@@ -55,8 +55,6 @@ class StepLayout {
   void flush_apart();
   void finish_wgrads();
   void know_skip_early();
-  void know_skip_early_on_ranks();
-  bool defers_all() const { return choices_.skip_known_early && !facts_.alone(); }
   void update();
   void update_tables();
   void wait_all_reduces() {

@@ -84,7 +84,7 @@ void StepLayout::add_wgrads(size_t node) {
     order(kCompute, On::weights);
     apart_.push_back(node);
   } else {
-    waiting_.push_back({node, layer.wgrad == ops::WeightGradientRun::together || defers_all()});
+    waiting_.push_back({node, layer.wgrad == ops::WeightGradientRun::together});
   }
 }
 
@@ -96,9 +96,9 @@ void StepLayout::flush_wgrads() {
       add(Part::weight_gradients, kCompute, node).grouped = grouped;
       grouped_ += grouped ? 1 : 0;
     }
-    if (choices_.reads_wgrads[node] && !defers_all()) start_grouped();
+    if (choices_.reads_wgrads[node]) start_grouped();
     if (layer.weight_gradients && facts_.penalty) add(Part::penalty_gradients, kCompute, node);
-    if (layer.sums_over_ranks && !defers_all()) add(Part::all_reduce_weights, kCompute, node);
+    if (layer.sums_over_ranks) add(Part::all_reduce_weights, kCompute, node);
   }
 }
 
@@ -117,9 +117,7 @@ void StepLayout::flush_apart() {
 void StepLayout::finish_wgrads() {
   flush_wgrads();
   flush_apart();
-  if (defers_all()) {
-    know_skip_early_on_ranks();
-  } else if (grouped_ == 0) {
+  if (grouped_ == 0) {
     start_grouped();
   } else if (choices_.products_first) {
     order(kCompute, On::weights);
@@ -142,25 +140,8 @@ void StepLayout::know_skip_early() {
   update_rows(true, kExchange);
 }
 
-/// The elements stream, which has no tables here, has priority over the wgrads.
-void StepLayout::know_skip_early_on_ranks() {
-  add(Part::grouped_sums);
-  order(kCompute, kElements);
-  add(Part::grouped_products);
-  // Waits for the overflow check of sent gradients, and for the all-reduce of the loss: calls of the communicator must
-  // not overlap.
-  order(kExchange, kElements);
-  add(Part::search_operands, kElements);
-  skip_known_ = record(kElements);
-  add(Part::all_reduce_all_weights);
-  add_tables(Part::receive_gradients);
-  wait(kExchange, *skip_known_);
-  add_tables(Part::update_rows);
-}
-
 void StepLayout::update() {
   skip_known_ ? wait(kCompute, *skip_known_) : update_tables();
-  if (defers_all()) wait_all_reduces();
   wait(kCompute, loss_known_);
   if (facts_.fp8) add(Part::update_fp8_scales);
   add(Part::update_weights);

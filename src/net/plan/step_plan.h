@@ -50,7 +50,6 @@ enum class StepPart {
   penalty_gradients,
   all_reduce_weights,
   // Calls of the model:
-  all_reduce_all_weights,  ///< the all-reduce of all wgrads at once
   bag_lengths,
   convert_dense,
   sum_losses,

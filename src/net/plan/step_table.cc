@@ -58,8 +58,6 @@ PartName describe_part(StepPart part) {
       return {"penalty's gradient", Of::layer};
     case StepPart::all_reduce_weights:
       return {"begin all-reduce, of wgrads from", Of::layer};
-    case StepPart::all_reduce_all_weights:
-      return {"begin all-reduce of all wgrads"};
     case StepPart::bag_lengths:
       return {"lengths of bags"};
     case StepPart::convert_dense:

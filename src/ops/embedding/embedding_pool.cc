@@ -33,8 +33,7 @@ void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
 
 void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
                  SampleShards shards) {
-  HCTR_EXPECT(batch.samples == shards.ranks * shards.samples && 0 <= shards.first && shards.first < shards.ranks &&
-                  0 <= shards.begin && shards.begin + shards.samples_written() <= shards.samples,
+  HCTR_EXPECT(batch.samples == shards.ranks * shards.samples && 0 <= shards.first && shards.first < shards.ranks,
               "pool of ", batch.samples, " samples for ", shards.ranks, " ranks with ", shards.samples, ", from rank ",
               shards.first, " on");
   HCTR_ON_DEVICE(ctx, pool_shards(ctx, batch, rows, table, combiner, dim, shards));
@@ -159,12 +158,11 @@ void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
       if (!shards.shard[rank]) continue;
       const int64_t begin = rank * shards.samples;
       const auto to = [&](int64_t b, int64_t column, bool empty) -> T* {
-        if (empty && !shards.empty_bags) return nullptr;
+        if (empty) return nullptr;
         return reinterpret_cast<T*>(shards.shard[rank]) + (b - begin) * shards.row_stride +
                (shards.targets ? shards.targets[column] : column) * dim;
       };
-      pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, dim, begin + shards.begin,
-                 begin + shards.begin + shards.samples_written(), to);
+      pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, dim, begin, begin + shards.samples, to);
     }
   });
 }

@@ -29,14 +29,10 @@ struct SampleShards {
   int64_t row_stride = 0;            // elements between the vectors of adjacent samples
   const int32_t* targets = nullptr;  // [columns] vector index in the sample for each column; null: 0, 1, 2, ...
   int64_t first = 0;                 // the rank whose shard is written first
-  int64_t begin = 0, count = -1;     // samples of each rank that are written: [begin, begin + count); -1: all
-  bool empty_bags = false;           // whether the vectors of empty bags are written, as zeros
-
-  HCTR_HD int64_t samples_written() const { return count < 0 ? samples : count; }
 };
 
 /// Like pool(), but writes vector (column, sample b of rank r) to shard[r] + b * row_stride + targets[column] * dim.
-/// Skips the vectors of empty bags, unless empty_bags.
+/// Skips the vectors of empty bags.
 HCTR_OP(void pool_shards(Context&, KeyBatch, const int32_t* rows, RowMemory table, Combiner, int64_t dim, SampleShards))
 
 }  // namespace hctr::ops

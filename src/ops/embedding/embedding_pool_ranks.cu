@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreadsToFar)
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
   if (!shards.memory.writable()) return;
   const Group group(lanes);
-  const auto samples = static_cast<uint32_t>(shards.samples_written()), ranks = static_cast<uint32_t>(shards.ranks),
+  const auto samples = static_cast<uint32_t>(shards.samples), ranks = static_cast<uint32_t>(shards.ranks),
              of_column = (samples + kAtOnce - 1) / kAtOnce * ranks;
   const int64_t groups = batch.columns * of_column;
   for (int64_t i = group.index; i < groups; i += group.count) {
@@ -31,14 +31,12 @@ __global__ void __launch_bounds__(kThreadsToFar)
                    of_ranks = static_cast<uint32_t>(i) - column * of_column, few = of_ranks / ranks;
     const uint32_t rank = (static_cast<uint32_t>(shards.first) + of_ranks - few * ranks) % ranks;
     if (!shards.shard[rank]) continue;
-    const int64_t v_of_rank = column * batch.samples + rank * shards.samples,
-                  v0 = v_of_rank + shards.begin + few * kAtOnce;
+    const int64_t v_of_rank = column * batch.samples + rank * shards.samples, v0 = v_of_rank + few * kAtOnce;
     T* shard = reinterpret_cast<T*>(shards.shard[rank]) + (shards.targets ? shards.targets[column] : column) * dim;
-    pool_few<Stored, Width>(
-        batch, v0, v_of_rank + shards.begin + samples, rows, table, combiner, dim, group, lanes,
-        [&](uint32_t v, KeyRange keys) {
-          return keys.begin < keys.end || shards.empty_bags ? shard + (v - v_of_rank) * shards.row_stride : nullptr;
-        });
+    pool_few<Stored, Width>(batch, v0, v_of_rank + shards.samples, rows, table, combiner, dim, group, lanes,
+                            [&](uint32_t v, KeyRange keys) {
+                              return keys.begin < keys.end ? shard + (v - v_of_rank) * shards.row_stride : nullptr;
+                            });
   }
 }
 
@@ -62,11 +60,11 @@ void cuda::pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMem
   };
   dispatch_widest(shards.memory.dtype, table, dim, alike, [&]<class T, class Stored, int Width>() {
     const int lanes = lanes_for(dim, Width);
-    hctr::cuda::launch(
-        ctx, "pool_shards",
-        grid_of(shards.memory, threads_for<Stored>(shards.samples_written(), lanes) * shards.ranks * batch.columns,
-                dim * static_cast<int64_t>(sizeof(T)), Width),
-        pool_shards_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, dim, shards, lanes);
+    hctr::cuda::launch(ctx, "pool_shards",
+                       grid_of(shards.memory, threads_for<Stored>(shards.samples, lanes) * shards.ranks * batch.columns,
+                               dim * static_cast<int64_t>(sizeof(T)), Width),
+                       pool_shards_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, dim,
+                       shards, lanes);
   });
 }
 

@@ -24,8 +24,8 @@ struct SearchedOperands {
 HCTR_OP(void weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched = {}))
 
 /// The best way to run weight_gradient(). in_order: immediately on the compute stream. together: grouped with wgrads of
-/// other layers in one kernel, or after the other launches if Lockstep::defers_all(). apart: immediately on a side
-/// stream (add_product_stream()), overlapping the gradients of upstream layers.
+/// other layers in one kernel. apart: immediately on a side stream (add_product_stream()), overlapping the gradients of
+/// upstream layers.
 enum class WeightGradientRun { in_order, together, apart };
 /// Chooses the way to run weight_gradient(); deterministic for equal shapes, dtypes and contexts. On the CPU always
 /// in_order.

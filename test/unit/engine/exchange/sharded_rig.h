@@ -94,8 +94,6 @@ struct ShardedRun {
   std::function<Placement(int64_t ranks)> planned{};  ///< returns a plan's placement; empty: the default placement
   Device device = kCpu;                               ///< the device of all ranks
   Damage damage{};                                    ///< modifies messages between ranks
-  ExchangeRules rules{};
-  bool searches = true;  ///< whether sent gradients are checked for overflow; copy engines cannot check
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;
@@ -114,7 +112,6 @@ struct ShardedOutcome {
   bool shared_row = false;
   bool straight = false;              ///< whether owners wrote vectors directly to y
   bool by_engines = false;            ///< whether copy engines of a GPU would send the gradients
-  bool vectors_by_engines = false;    ///< whether copy engines of a GPU would send the vectors
   bool overflowed = false;            ///< whether a rank found a gradient beyond the f16 range
   BytesBetweenHosts between_hosts{};  ///< sum over all ranks
   std::vector<RowCopies> replicas{};  ///< replicated rows of each rank after the last step
@@ -155,7 +152,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   std::vector<int32_t> host_offsets(static_cast<size_t>(spec.slots * samples + 1));
   std::vector<float> vectors, gradients(static_cast<size_t>(samples * width));
   const EmbeddingOutputs outputs =
-      run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor(), run.rules} : EmbeddingOutputs{};
+      run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor()} : EmbeddingOutputs{};
   const auto embedding = make_embedding(runtime, comm, placement, spec, 1, outputs);
   if (start) embedding->import_rows(start->block());
   const auto fill = [&](const Bags& bags) {
@@ -182,7 +179,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
            vectors[static_cast<size_t>(i)];
   };
   const DeviceArray overflow(run.device, TensorSpec(DType::f32, {1}));
-  const ops::OverflowSearch search{ops::kLargest<Half>, run.searches ? overflow.tensor().data<float>() : nullptr};
+  const ops::OverflowSearch search{ops::kLargest<Half>, overflow.tensor().data<float>()};
   const Buffer device_state(run.device, sizeof(StepState));
   const auto at_step = [&](const StepState& state) {
     copy_bytes(stream, device_state.data(), &state, sizeof state);
@@ -262,8 +259,6 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   outcome.shared_row = shared_row;
   outcome.straight = straight;
   outcome.by_engines = embedding->sends_gradients_by_engines();
-  const auto* sharded = dynamic_cast<const ShardedEmbedding*>(embedding.get());
-  outcome.vectors_by_engines = sharded && sharded->sends_vectors_by_engines();
 }
 
 inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCopies* start = nullptr) {

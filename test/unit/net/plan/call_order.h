@@ -43,8 +43,7 @@ class CallOrder {
     }
     behind_.push_back(stream);
     if (call.part == StepPart::wait_all_reduces) stream.insert(all_reduces_.begin(), all_reduces_.end());
-    if (call.part == StepPart::sum_replicated || call.part == StepPart::all_reduce_weights ||
-        call.part == StepPart::all_reduce_all_weights) {
+    if (call.part == StepPart::sum_replicated || call.part == StepPart::all_reduce_weights) {
       all_reduces_.insert(stream.begin(), stream.end());  // all-reduces run sequentially on their own stream
       all_reduces_.insert(c);
       if (call.part == StepPart::sum_replicated) events_[call.end] = all_reduces_;

@@ -63,7 +63,7 @@ std::vector<StepFacts> many_facts() {
       for (const bool may_skip : {false, true})
         for (const bool tensor_cores : {false, true})
           for (const bool penalty : {false, true})
-            for (const int exchange : {0, 1, 2, 3, 4}) {
+            for (const int exchange : {0, 1, 2, 3}) {
               StepFacts facts = model;
               facts.ranks = ranks;
               facts.may_skip = may_skip;
@@ -72,11 +72,10 @@ std::vector<StepFacts> many_facts() {
               facts.layers[3].weight_copies = tensor_cores;
               facts.layers[1].weight_copies = tensor_cores;
               for (size_t e = 0; ranks > 1 && e < facts.tables.size(); ++e) {
-                facts.tables[e].exchanges_by_kernels = exchange == 1 || exchange == 4;
+                facts.tables[e].exchanges_by_kernels = exchange == 1;
                 facts.tables[e].replicated_rows = exchange == 2 && e == 0;
               }
-              facts.recorded_whole = ranks == 1 || exchange != 3;
-              facts.two_may_skip_early = ranks > 1 && exchange == 4;
+              facts.recorded_whole = ranks == 1 || exchange < 3;
               if (ranks > 1) facts.layers[1].sums_over_ranks = facts.layers[3].sums_over_ranks = true;
               all.push_back(facts);
             }
@@ -86,8 +85,7 @@ std::vector<StepFacts> many_facts() {
 std::string describe_facts(const StepFacts& facts) {
   return cat(facts.layers[0].name, ", ranks ", facts.ranks, ", may skip ", facts.may_skip, ", tensor cores ",
              facts.tensor_cores, ", penalty ", facts.penalty, ", merged ", facts.tables[0].exchanges_by_kernels,
-             ", replicated ", facts.tables[0].replicated_rows, ", whole ", facts.recorded_whole, ", early skips ",
-             facts.two_may_skip_early);
+             ", replicated ", facts.tables[0].replicated_rows, ", whole ", facts.recorded_whole);
 }
 
 /// The calls of a part for a table, including calls for the table's group.
@@ -170,9 +168,9 @@ TEST(StepPlan, UpdatesWaitForTheirGradientsAndForWhetherTheStepIsSkipped) {
       ASSERT_EQ(end.size(), 1u);
     }
     const auto weights = order.calls(StepPart::update_weights);
-    for (const StepPart part : {StepPart::weight_gradients, StepPart::grouped_all, StepPart::grouped_sums,
-                                StepPart::grouped_products, StepPart::penalty_gradients, StepPart::all_reduce_weights,
-                                StepPart::all_reduce_all_weights, StepPart::report_loss}) {
+    for (const StepPart part :
+         {StepPart::weight_gradients, StepPart::grouped_all, StepPart::grouped_sums, StepPart::grouped_products,
+          StepPart::penalty_gradients, StepPart::all_reduce_weights, StepPart::report_loss}) {
       EXPECT_TRUE(order.all_before(order.calls(part), weights)) << name_of(part);
     }
     EXPECT_TRUE(order.all_before(searches, weights));
@@ -238,42 +236,6 @@ TEST(StepPlan, ASkipIsKnownBeforeTheWgradsInF16AloneOnOneGpu) {
     plan = plan_step(other);
     EXPECT_FALSE(applies(plan, kSkipKnownEarly)) << without;
     EXPECT_TRUE(CallOrder(plan).calls(StepPart::search_operands).empty()) << without;
-  }
-}
-
-TEST(StepPlan, ASkipIsKnownBeforeTheWgradsOnTwoRanksThatSumInEachOthersMemory) {
-  StepFacts facts = dlrm_facts();
-  facts.ranks = 2;
-  facts.two_may_skip_early = facts.tables[0].exchanges_by_kernels = facts.tables[0].sends_by_engines = true;
-  for (LayerFacts& layer : facts.layers) layer.wgrad = Run::in_order;  // as with large batches
-  facts.layers[0].sums_over_ranks = facts.layers[3].sums_over_ranks = true;
-  const StepPlan plan = plan_step(facts);
-  ASSERT_TRUE(applies(plan, kSkipKnownEarly));
-  const CallOrder order(plan);
-  const size_t search = order.calls(StepPart::search_operands).at(0),
-               products = order.calls(StepPart::grouped_products).at(0),
-               update = order.calls(StepPart::update_rows).at(0),
-               all_reduce = order.calls(StepPart::all_reduce_all_weights).at(0);
-  EXPECT_FALSE(order.before(products, search) || order.before(products, update) || order.before(update, products));
-  EXPECT_TRUE(order.before(search, update));
-  EXPECT_TRUE(order.all_before(order.calls(StepPart::backward), {search}));
-  EXPECT_TRUE(order.all_before(order.calls(StepPart::grouped_sums), {search}));
-  EXPECT_TRUE(order.all_before(order.calls(StepPart::send_gradients), {search}));
-  EXPECT_TRUE(order.all_before(order.calls(StepPart::all_reduce_loss), {search}));
-  EXPECT_TRUE(order.before(products, all_reduce));
-  EXPECT_TRUE(order.all_before({all_reduce}, order.calls(StepPart::update_weights)));
-  EXPECT_TRUE(order.calls(StepPart::all_reduce_weights).empty());
-  for (const size_t wgrad : order.calls(StepPart::weight_gradients)) EXPECT_TRUE(plan.calls[wgrad].grouped);
-  for (int without = 0; without < 7; ++without) {
-    StepFacts other = facts;
-    if (without == 0) other.two_may_skip_early = false;
-    if (without == 1) other.layers[3].may_defer_wgrads = false;
-    if (without == 2) other.layers[1].transient = true;
-    if (without == 3) other.tables[0].replicated_rows = true;
-    if (without == 4) other.penalty = true;
-    if (without == 5) other.may_skip = false;
-    if (without == 6) other.tables[0].on_disk = true;
-    EXPECT_FALSE(applies(plan_step(other), kSkipKnownEarly)) << without;
   }
 }
 

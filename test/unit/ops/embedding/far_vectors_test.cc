@@ -83,8 +83,7 @@ TEST(FarVectors, OfGradientsAllArriveAndAreSearched) {
       }
 }
 
-/// `pieces`: the vectors of some samples of each rank are written at a time, those of empty bags as zeros.
-void expect_rows_arrive(bool pieces) {
+TEST(FarVectors, OfRowsAllArrive) {
   for (const Device device : devices())
     for (const auto& [dtype, dim] : kFarVectors) {
       SCOPED_TRACE(cat(name_of(dtype), ", ", dim, " on ", to_string(device)));
@@ -94,7 +93,7 @@ void expect_rows_arrive(bool pieces) {
       std::mt19937_64 random(7);
       std::vector<int32_t> rows, offsets = {0};
       for (int64_t bag = 0; bag < kFarColumns * samples; ++bag) {
-        for (auto keys = (pieces ? 0 : 1) + random() % 2; keys > 0; --keys)
+        for (auto keys = 1 + random() % 2; keys > 0; --keys)
           rows.push_back(static_cast<int32_t>(1 + random() % kFarRows));
         offsets.push_back(static_cast<int32_t>(rows.size()));
       }
@@ -118,19 +117,10 @@ void expect_rows_arrive(bool pieces) {
       for (std::byte* at : begin) shards.memory.align(reinterpret_cast<uintptr_t>(at));
       const ValuesOnDevice<std::byte*> addresses(device, begin);
       shards.shard = addresses.data();
-      shards.empty_bags = pieces;
-      for (const int64_t end : pieces ? std::vector<int64_t>{each / 8, each / 2, each} : std::vector<int64_t>{each}) {
-        shards.count = end - shards.begin;
-        ops::pool_shards(ctx, batch, of_keys.data(), memory, ops::Combiner::sum, dim, shards);
-        shards.begin = end;
-      }
+      ops::pool_shards(ctx, batch, of_keys.data(), memory, ops::Combiner::sum, dim, shards);
       EXPECT_TRUE(there.host() == here.host());
     }
 }
-
-TEST(FarVectors, OfRowsAllArrive) { expect_rows_arrive(false); }
-
-TEST(FarVectors, OfRowsArriveInPieces) { expect_rows_arrive(true); }
 
 }  // namespace
 }  // namespace hctr::test
