@@ -184,6 +184,8 @@ const std::map<std::string, std::string> kProcessWide = {
     {"capi/call.cc last_message", "as errno: the message of the thread's last error in the C interface"},
     {"core/base/lasting_threads.cc threads_left", "the end of the process depends on it"},
     {"core/device/allocator.cc innermost_scope", "the scope of a thread, ended by its destructor"},
+    {"core/device/cuda_runtime_calls.cu captures",
+     "a call that waits for a device invalidates captures of all threads"},
     {"core/device/cupti_trace.cu current", "the trace of a thread, ended by its destructor"},
     {"core/device/cupti_trace.cu records", "CUPTI calls back without an argument of the caller"},
     {"core/device/host_parts.cc parts", "an address identifies the same memory everywhere in a process"},

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 #include "core/base/source_place.h"
@@ -15,6 +17,14 @@
 #include "core/device/graph_memsets.h"
 
 namespace hctr {
+namespace {
+
+/// Held by each capture, and exclusively by calls that wait for a whole device: such a call invalidates the captures of
+/// all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"), also thread-local ones. A version
+/// of a model may be unloaded while another version is recorded.
+std::shared_mutex captures;
+
+}  // namespace
 
 Runtime::CudaLibraries::CudaLibraries(int index)
     : blas_workspace({DeviceKind::cuda, index}, size_t{32} << 20),
@@ -22,7 +32,10 @@ Runtime::CudaLibraries::CudaLibraries(int index)
       piece_flags({DeviceKind::cuda, index}, 2 * kMostPieces * sizeof(uint32_t)) {
   HCTR_CHECK(cublasLtCreate(&blas));
 }
-Runtime::CudaLibraries::~CudaLibraries() { cublasLtDestroy(blas); }
+Runtime::CudaLibraries::~CudaLibraries() {
+  const std::unique_lock alone(captures);  // cublasLtDestroy() synchronizes the device
+  cublasLtDestroy(blas);
+}
 
 namespace cuda {
 namespace {
@@ -307,6 +320,7 @@ void* end_graph(StreamRef stream) {
 
 void* record_graph(StreamRef stream, const std::function<void()>& body) {
   use(stream.device.index);
+  const std::shared_lock capturing(captures);
   begin_graph(stream);
   try {
     body();
