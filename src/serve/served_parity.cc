@@ -1,6 +1,7 @@
 #include "serve/served_parity.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -88,7 +89,7 @@ void ask_pieces(ParityRun& run, unsigned seed) try {
       const NamedTensor offline = run.offline.rows(*output, first, count);
       for (size_t i = 0; i < static_cast<size_t>(count * output->elements); ++i, ++at) {
         const float expected = element<float>(offline.data, i), got = at < scores.size() ? scores[at] : std::nanf("");
-        if (std::memcmp(&expected, &got, sizeof got) == 0) continue;
+        if (std::bit_cast<uint32_t>(expected) == std::bit_cast<uint32_t>(got)) continue;
         ++own.different;
         own.largest = std::max(own.largest, std::fabs(static_cast<double>(expected) - static_cast<double>(got)));
       }
