@@ -135,6 +135,7 @@ class DeviceCache {
  private:
   struct Pool;
   struct Session;
+  struct RequestLayout;
   struct Space {
     int32_t pool, dim;
     float default_value;
@@ -171,6 +172,7 @@ class DeviceCache {
   ops::CachedType type_of(int32_t pool) const;
   void check(std::span<const CacheRequest>) const;
   bool look_up_once(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
+  void list_parts(Session&, std::span<const CacheRequest>, const RequestLayout&, std::byte* there);
   void start(Session&, std::span<const CacheRequest>, StreamRef, CacheMisses, bool is_awaited);
   void await_answer(Session&, StreamRef) const;
   void leave(Session&, StreamRef);

@@ -76,6 +76,11 @@ struct Store::State {
   class Update;
   void change(StoreTable&, size_t level, const ChangesOfTable&, std::unique_lock<std::mutex>& of_changing);
   void check_change(const StoreTable&, const ChangesOfTable&, int64_t rows_after) const;
+  std::shared_ptr<Version::Pending> pending_of(const Version::Content& before, std::vector<ChangesOfTable>,
+                                               const std::vector<int64_t>& rows_after) const;
+  /// Waits for the look-ups that began before this call. Releases `changing` meanwhile, if the lowest level can hold
+  /// changes.
+  void wait_for_look_ups(const Version&, std::unique_lock<std::mutex>& of_changing);
   /// Commits the changes of the lowest level together with the description of the store.
   void commit();
   /// Removes a version that could not be committed, and was not active before.
