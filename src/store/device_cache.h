@@ -117,7 +117,7 @@ class DeviceCache {
     std::span<const int64_t> removed{};
   };
   void update(std::span<const Update>, uint64_t number);
-  /// The keys of a table with a row, most recently used first.
+  /// The keys of a table that have a row in the cache, most recently used first.
   std::vector<int64_t> keys_by_use(int32_t space);
   /// Whether the pool still contains all keys of its tables.
   bool whole(int32_t pool) const;

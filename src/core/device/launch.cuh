@@ -141,7 +141,8 @@ struct JobList {
 /// parameters take longer to send, so launches of few jobs use the smaller list.
 template <class Job>
 using LongJobList = JobList<Job, 32764 - 64>;
-/// Whether launches of jobs of this type have a second kernel for a LongJobList. Smaller jobs are merged in any case.
+/// Whether jobs of this type are large: a JobList holds fewer than 32, so a second kernel takes a LongJobList. A
+/// JobList holds enough smaller jobs.
 template <class Job>
 constexpr bool kHasLongList = JobList<Job>::kMost < 32;
 

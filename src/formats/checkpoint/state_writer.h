@@ -53,8 +53,8 @@ struct LaterRows {
   };
   std::vector<Part> parts;
   int64_t rows = 0;
-  /// Copies rows [first, first + count) of each parts[p] to to[p]. Each row is read once, in ascending order. The
-  /// memory stays valid until this object is destroyed. Errors: Error(io).
+  /// Copies rows [first, first + count) of each parts[p] into to[p]. Each row is read once, in ascending order. The
+  /// function owns the rows that it reads, so it may be called as long as it exists. Errors: Error(io).
   std::function<void(int64_t first, int64_t count, std::span<std::byte* const> to)> read;
   /// Seconds that training has waited for these reads.
   std::function<double()> waited;
