@@ -86,7 +86,7 @@ class Given:
         self.weights: Optional[torch.Tensor] = None
         self.at, self.samples = at, samples
         self.keep: Optional[torch.Tensor] = None  # mask of the caller's keys without padding; None: no padding
-        self.numbers: Optional[RowNumbers] = None  # of a released batch whose gradients are stored
+        self.numbers: Optional[RowNumbers] = None  # set once the batch is released and its gradients are stored
         bounds, offset_type, offset_bytes = None, s.I64, 0
         if offsets is not None:
             if offsets.dtype not in _OFFSET_TYPES:

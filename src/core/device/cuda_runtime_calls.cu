@@ -19,9 +19,9 @@
 namespace hctr {
 namespace {
 
-/// Held by each capture, and exclusively by calls that wait for a whole device: such a call invalidates the captures of
-/// all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"), also thread-local ones. A version
-/// of a model may be unloaded while another version is recorded.
+/// A capture holds this lock shared. A call that synchronizes the device holds it exclusively, because it invalidates
+/// the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"). A service may
+/// unload one version of a model while it records another.
 std::shared_mutex captures;
 
 }  // namespace

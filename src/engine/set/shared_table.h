@@ -109,7 +109,7 @@ class SharedTable {
     Received received{};
     std::vector<KeysFromRank> sent{}, from{};  // [rank]
     int64_t received_keys = 0, received_samples = 0;
-    const int32_t* rows = nullptr;  // of the received keys
+    const int32_t* rows = nullptr;  // the row number of each received key
   };
   Batch& batch(int buffer) { return batches_.at(static_cast<size_t>(buffer)); }
   const Batch& batch(int buffer) const { return batches_.at(static_cast<size_t>(buffer)); }

@@ -247,7 +247,7 @@ constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each 
 
 constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
-constexpr int kRunsOfGroup = 4;  // of several tables, whose blocks would not all be resident: fewer, longer blocks
+constexpr int kRunsOfGroup = 4;  // if several tables share a launch, a block takes more runs, so that all blocks fit
 
 constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
