@@ -65,7 +65,7 @@ class ScoreSession {
   int64_t capacity() const { return ring_.samples(); }
   bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
-  // The two halves of score(). The arrays and the request must not change between them.
+  // score() consists of begin() and finish(). The arrays and the request must not change between the two calls.
   /// Copies or queues the copies of the inputs, and queues the forward pass.
   void begin(const ScoreRequest&);
   /// Waits for the scores, and writes them to the caller's memory.

@@ -11,7 +11,7 @@
 namespace hctr::serve {
 namespace {
 
-// Requests that submit() may score itself: a thread of a front end that is busy for longer delays other clients.
+// Limits of requests that submit() scores itself: a thread of a front end that is busy for longer delays other clients.
 constexpr int64_t kQuickNs = 50'000;
 constexpr int64_t kQuickBytes = 1024;
 

@@ -71,8 +71,8 @@ class ConcurrentRows {
   struct alignas(64) Partition {
     std::atomic<uint64_t> sequence{0};
     std::atomic<Block*> block{nullptr};
-    int64_t size = 0;                // of writers
-    std::shared_ptr<Block> owner{};  // of writers
+    int64_t size = 0;                // used by writers only
+    std::shared_ptr<Block> owner{};  // used by writers only
   };
   /// The partition of a key, and the key under which that partition stores the row.
   struct Home {

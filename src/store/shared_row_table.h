@@ -24,7 +24,7 @@ namespace hctr {
 /// then writes new blocks.
 class SharedRowTable : public LevelTable {
  public:
-  /// What commits store about a table.
+  /// The facts about a table that a commit stores.
   struct Stored {
     int64_t dim = 0, rows = 0;
     uint64_t blocks = 0, directory = 0;  ///< number of blocks, a power of two; offset of the directory
@@ -94,7 +94,7 @@ class SharedRowTable : public LevelTable {
   std::vector<int64_t> row_of_change_;  // index in changed_rows_; -1: removed
   std::vector<float> changed_rows_;
   std::map<uint64_t, uint64_t> made_;           // [offset] bytes of memory allocated since the last commit
-  std::vector<SharedSegment::Range> replaced_;  // of the last commit
+  std::vector<SharedSegment::Range> replaced_;  // memory of the last commit that the next commit no longer uses
 };
 
 }  // namespace hctr

@@ -21,7 +21,7 @@ namespace hctr {
 /// open an unused segment removes it and creates a new one; the last process removes it.
 ///
 /// A process pins the commits that it reads. Memory that a commit has replaced is reused once no living process pins a
-/// commit that uses the memory, so a process that stands still keeps the memory of its commits, and no more.
+/// commit that uses the memory, so a stopped process keeps only the memory of the commits that it pins.
 class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
  public:
   struct Range {

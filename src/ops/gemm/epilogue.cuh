@@ -1,4 +1,4 @@
-// What the epilogue of a GEMM kernel offers.
+// The concept that every epilogue of a GEMM kernel satisfies.
 #pragma once
 
 #include <concepts>

@@ -129,7 +129,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
         writing_ = true;
         if (is_stream_) return StartWrite(&outgoing_.front());
         finished_ = true;
-        return StartWriteAndFinish(&outgoing_.front(), {}, grpc::Status::OK);  // one message on the network
+        return StartWriteAndFinish(&outgoing_.front(), {}, grpc::Status::OK);  // the answer and the status in one write
       }
       if (!reads_done_ || in_flight_ > 0) return;
       finished_ = true;
