@@ -121,7 +121,7 @@ class ScoreSession {
   };
   std::vector<Result> results_;  // per loss
   std::optional<HostBuffer> host_results_;
-  uint32_t* done_ = nullptr;  // behind the results: 1 once the kernel has copied them
+  uint32_t* done_ = nullptr;  // a word after the results; 1 once the kernel has copied the results
   std::vector<Tensor> internals_;
   std::vector<std::optional<HostBuffer>> host_internals_;  // copies for a model on a GPU, allocated when wanted
   std::unique_ptr<Program> program_;

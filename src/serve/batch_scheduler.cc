@@ -253,7 +253,7 @@ void BatchScheduler::score(Jobs& jobs) {
     if (jobs.size() == 1) count_time_alone(scored - joined);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) return score_alone(jobs, status_of_current_exception());
-    // A store does not answer. Scoring each request alone would wait for it again.
+    // The error is that a store does not answer. Scoring each request alone would wait for the store again.
     for (const std::unique_ptr<Job>& job : jobs) fail(*job, {Code::unavailable, error.what()});
     return;
   } catch (...) {

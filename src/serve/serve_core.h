@@ -52,7 +52,7 @@ class ServeCore {
 
  private:
   ServeOptions options_;
-  std::atomic<int64_t> input_bytes_{0};  // of waiting requests. Declared before the models, which answer requests
+  std::atomic<int64_t> input_bytes_{0};  // bytes of waiting requests. Declared before the models, which answer requests
   std::unique_ptr<ServedStore> store_;   // null: no store. Declared before the models, which use its tables
   ModelRepository repository_;
   SharedRegions regions_;

@@ -378,7 +378,7 @@ void SharedSegment::take_over(std::vector<Range> used) {
   }
   if (end > at) gaps.push_back({at, end - at});
   free_.clear();
-  backing_.assign(end / kSharedChunk, Backing::unknown);  // back() reserves them again, which keeps their content
+  backing_.assign(end / kSharedChunk, Backing::unknown);  // back() reserves the chunks again, which keeps their content
   replaced_.clear();
   replaced_.emplace_back(header().commits, std::move(gaps));  // other processes may still read earlier commits
 }
