@@ -60,7 +60,8 @@ class BatchScheduler {
   };
   using Jobs = std::vector<std::unique_ptr<Job>>;
   void serve_batches();
-  /// Whether the caller of submit() scores this request; it then occupies an instance. Called with the lock held.
+  /// Whether the caller of submit() scores this request; the caller then occupies an instance. Called with the lock
+  /// held.
   bool starts_in_caller(const InferRequest&);
   void serve_in_caller(std::unique_ptr<Job>);
   /// Frees an instance.

@@ -24,9 +24,9 @@ class ServeCore {
   /// Must be destroyed after the front ends. Scores the queued requests.
   ~ServeCore();
 
-  /// Scores a request; `answer` receives the response. Refuses it if the inputs of all waiting requests together exceed
-  /// HttpLimits::total_bytes(). The `done` callbacks of load() and unload() are called by
-  /// another thread.
+  /// Scores a request; `answer` receives the response. Refuses the request if the inputs of all waiting requests
+  /// together exceed HttpLimits::total_bytes(). The `done` callbacks of load() and unload() are called by another
+  /// thread.
   void infer(InferRequest, Answer);
   using Done = std::function<void(Status)>;
   void load(std::string model, std::optional<std::string> config, Done);

@@ -98,7 +98,7 @@ class ConcurrentRows {
   int64_t words_;
   mutable ReadEpochs epochs_;
   mutable std::vector<Partition> partitions_;
-  mutable Partition special_;  // for the key that other partitions use to mark free slots
+  mutable Partition special_;  // for the row of the key with which other partitions mark free slots
   std::atomic<int64_t> size_{0};
   uint64_t victims_ = 0;
   /// Each mutex serializes the changes of some partitions.

@@ -288,7 +288,7 @@ class Run {
   std::vector<Placement> placements_;
   std::unique_ptr<Replica> model_;
   ModelSaver saver_;
-  std::shared_ptr<FileFeed> feed_;    // with "follow"
+  std::shared_ptr<FileFeed> feed_;    // null without "follow"
   std::unique_ptr<FileWatch> watch_;  // on rank 0: watches for new files
   // seconds of the run at which rank 0 began to wait for files; none while rank 0 is not waiting
   std::optional<double> waiting_since_;

@@ -161,7 +161,7 @@ class EmbeddingTable {
   struct Batch {
     ops::KeyBatch keys;       // set by prepare(); the addresses are equal in each call
     int32_t* rows = nullptr;  // [key]: its row; 0: none
-    ops::RowGroups groups;    // for training
+    ops::RowGroups groups;    // set by prepare() only
     // The batch whose gradients `groups` indexes: equal to `keys`, or one bag per gradient of a KeyGradients list.
     ops::KeyBatch gradients{};
     uint32_t* rows_after = nullptr;
