@@ -15,7 +15,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // limits of the format
+constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // kRowsOfBlock: rows read at a time; kMostHeader:
+                                                                   // the format's limit, in bytes
 constexpr const char *kSafetensors = "safetensors file", *kKeyArray = "key", *kVectorArray = "vector";
 
 struct StoredTensor {

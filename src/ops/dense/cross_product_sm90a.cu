@@ -23,7 +23,8 @@ struct GatedTiling {
   static constexpr bool kTransposedB = kTransposedB_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
   static constexpr int kDepth = kBoxRowBytes / sizeof(T), kColumns = kBoxRowBytes / sizeof(T);
-  // number of TMA boxes that cover a group's 64 rows of a result tile
+  // kFullBoxes: TMA boxes that cover a group's 64 rows of a result tile. kLast: columns of a narrower last box; here
+  // none
   static constexpr int kFullBoxes = kN / kColumns, kLast = 0;
   static constexpr int kBytesA = kM * kBoxRowBytes;
   static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;

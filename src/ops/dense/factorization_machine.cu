@@ -158,8 +158,9 @@ struct SlotGradients {
   const T* gradients;          // gradients of vectors, in shared memory: [sample, columns]
   View<const T, 2> d_first;    // gradients of weights
   int64_t begin;               // the block's first sample
-  int columns, dim, of_slots;  // elements of a sample in `gradients`, of a vector, of a sample in x
-  int sample, element, k;      // of the next element: its sample, its index in the sample, its index in the slot
+  int columns, dim, of_slots;  // columns: elements of a sample in `gradients`; dim: of a vector; of_slots: of a sample
+                               // in x
+  int sample, element, k;      // the next element: its sample, its index in the sample (element) and in the slot (k)
   const T* vectors;            // the address of the next vector element
   __device__ T operator()() {
     T value;
