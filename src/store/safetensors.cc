@@ -15,8 +15,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // kRowsOfBlock: rows read at a time; kMostHeader:
-                                                                   // the format's limit, in bytes
+constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // rows per read; maximum header bytes of the format
 constexpr const char *kSafetensors = "safetensors file", *kKeyArray = "key", *kVectorArray = "vector";
 
 struct StoredTensor {

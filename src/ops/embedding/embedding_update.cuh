@@ -247,8 +247,7 @@ constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each 
 
 constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
-constexpr int kRunsOfGroup = 4;  // if several tables share a launch: runs per group of lanes, so that the blocks of all
-                                 // tables fit
+constexpr int kRunsOfGroup = 4;  // runs per group of lanes if tables share a launch, so that all blocks fit
 
 constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
