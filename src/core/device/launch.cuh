@@ -60,7 +60,7 @@ __device__ inline void start_early_in_scoring(bool scores) {
 /// does not depend on the number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 
-/// One thread per item, limited to `most_blocks` blocks, so the kernel must have a grid-stride loop.
+/// A grid with one thread per item, limited to `most_blocks` blocks, so the kernel must have a grid-stride loop.
 inline Grid grid_for(int64_t items, int threads, int64_t most_blocks) {
   return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
 }
