@@ -352,7 +352,7 @@ void ScoreSession::abandon() const noexcept {
 }
 
 void ScoreSession::wait_for_scores(const ScoreRequest& request) const {
-  // A small batch takes less than kMost. If a kernel fails, the word stays 0, and the synchronization reports the
+  // A small batch takes less than kMost. If a kernel fails, `*done_` stays 0, and the synchronization reports the
   // error.
   constexpr std::chrono::microseconds kMost(1000);
   const auto is_done = [&] { return std::atomic_ref(*done_).load(std::memory_order_acquire) != 0; };

@@ -1,5 +1,5 @@
-// A thread copies 16 bytes at a time. With `done`, one block copies everything, because its threads must finish before
-// the word is written.
+// A thread copies 16 bytes at a time. With `done`, one block copies everything, because all threads must have finished
+// before thread 0 writes *done.
 #include "core/device/launch.cuh"
 #include "ops/common/host_copy.h"
 

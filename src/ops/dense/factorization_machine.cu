@@ -158,7 +158,7 @@ struct SlotGradients {
   const T* gradients;          // gradients of vectors, in shared memory: [sample, columns]
   View<const T, 2> d_first;    // gradients of weights
   int64_t begin;               // the block's first sample
-  int columns, dim, of_slots;  // elements: of a sample in `gradients` (columns), a vector, a sample in x (of_slots)
+  int columns, dim, of_slots;  // elements of: a sample in `gradients` (columns), a vector (dim), a sample of x
   int sample, element, k;      // the next element: its sample, its index in the sample, and its index in the slot (k)
   const T* vectors;            // the address of the next vector element
   __device__ T operator()() {
