@@ -120,7 +120,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  // tables with rows on disk: host_users_ count in this object's host budget, disk_users_ in its disk budget
+  // tables with rows on disk; host_users_: those that use this object's host budget; disk_users_: its disk budget
   std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 
