@@ -21,7 +21,7 @@ Buffer copy_of(Device device, StreamRef stream, const std::vector<int32_t>& numb
 
 }  // namespace
 
-/// Pools rows that look_up() has read, by the operator that pools the rows of a model's own tables.
+/// Pools rows that look_up() has read, with the operator that pools the rows of a model's own tables.
 class CachedRows::Reader : public TableReader {
  public:
   Reader(Runtime& runtime, const TableSpec& spec, int64_t samples, int64_t capacity, float* rows)

@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-/// Completes a config with the encoding saved with the model. EncodingChoice::model: takes all encoding fields from
-/// there. Otherwise takes only fields that the config omits.
+/// Completes a config with the encoding saved with the model. EncodingChoice::model: takes all encoding fields from the
+/// model. Other choices: takes only fields that the config omits.
 Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
   if (options.encoding == EncodingChoice::model)
     return with_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);

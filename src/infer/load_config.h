@@ -24,7 +24,8 @@ struct ConfigLoading {
 /// warnings and notes. Errors: Error(config) with every problem; Error(usage) for an invalid change; Error(io);
 /// Error(interrupted) if `stop` becomes nonzero while the config is read from a pipe.
 Config load_config(const std::filesystem::path&, bool strict, const Log&, const ConfigLoading& = {});
-/// Like load_config(), for JSON text. `name`: the name in messages; paths of "include" are relative to its folder.
+/// Like load_config(), for JSON text. `name`: a path for messages; paths of "include" are relative to the folder of
+/// `name`.
 Config load_config_text(const std::string& text, const std::string& name, bool strict, const Log&,
                         const ConfigLoading& = {});
 /// Like load_config(), for the config of a saved model. `name`: the file that it was read from, for messages.

@@ -65,7 +65,7 @@ class ScoreSession {
   int64_t capacity() const { return ring_.samples(); }
   bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
-  // The two halves of score(). The arrays and the request must not change between them.
+  // score() consists of begin() and finish(). The arrays and the request must not change between the two calls.
   /// Copies or queues the copies of the inputs, and queues the forward pass.
   void begin(const ScoreRequest&);
   /// Waits for the scores, and writes them to the caller's memory.
@@ -121,7 +121,7 @@ class ScoreSession {
   };
   std::vector<Result> results_;  // per loss
   std::optional<HostBuffer> host_results_;
-  uint32_t* done_ = nullptr;  // behind the results: 1 once the kernel has copied them
+  uint32_t* done_ = nullptr;  // a word after the results; 1 once the kernel has copied the results
   std::vector<Tensor> internals_;
   std::vector<std::optional<HostBuffer>> host_internals_;  // copies for a model on a GPU, allocated when wanted
   std::unique_ptr<Program> program_;

@@ -114,7 +114,7 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
   }
   std::optional<StoreReading> reading;
   if (tables_) request.tables = &reading.emplace(tables_->read());
-  // inputs in GPU memory need no upload that a piece could overlap
+  // inputs in GPU memory need no upload, so splitting the batch would overlap nothing
   if (const int64_t piece = piece_of(samples); piece < samples && !on_device)
     return score_pieces(samples, piece, request);
   score_all();

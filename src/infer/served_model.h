@@ -50,9 +50,10 @@ class ServedModel {
   std::vector<std::vector<float>> look_up(std::span<const std::vector<int64_t>> keys);
   /// Implements Model::evaluate(); concurrent calls run one after another.
   EvaluationSummary evaluate(const std::string& source, const std::atomic<int>* stop);
-  /// The statistics of the GPU cache; none if the model does not read rows through one.
+  /// The statistics of the GPU cache; none if the model reads rows without a GPU cache.
   std::optional<StoreCacheStatistics> cache_statistics() const;
-  /// For each key of an embedding: whether its table has a row for it. Thread-safe. Errors: those of the store.
+  /// For each key of an embedding: whether the embedding's table has a row for the key. Thread-safe. Errors: those of
+  /// the store.
   std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys);
 
  private:

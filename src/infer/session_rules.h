@@ -18,8 +18,8 @@ struct SessionRules {
   /// computed, the next one is packed and uploaded. 0: batches are not divided.
   int64_t least_piece = 8192;
   bool packs_weights = true;   ///< on a CPU: copies f32 weights to the layout of the GEMM when the model is loaded
-  bool pieces_on_cpu = false;  ///< divides batches on a CPU, too, where this saves no time: for tests
-  static constexpr int64_t kMostPieces = 4;  ///< of a batch with a power of two of samples
+  bool pieces_on_cpu = false;  ///< for tests: divides batches also on a CPU, where this saves no time
+  static constexpr int64_t kMostPieces = 4;  ///< maximum pieces of a batch whose number of samples is a power of two
 };
 
 }  // namespace hctr

@@ -42,7 +42,7 @@ class StoreFollower {
   struct Followed {
     std::string model;
     std::unique_ptr<StoreStream> stream{};
-    std::string updates{};  // snapshot_prefix whose deltas to apply; empty: none
+    std::string updates{};  // the snapshot_prefix of the deltas to apply; empty: none
     Problem problem{};
   };
   void run();
@@ -60,7 +60,7 @@ class StoreFollower {
   std::vector<Followed> models_;
   Problem refresh_{};
   std::atomic<bool> stops_ = false;
-  std::thread thread_;  // last: it uses the other members
+  std::thread thread_;  // declared last, because the thread uses the other members
 };
 
 }  // namespace hctr

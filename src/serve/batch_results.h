@@ -23,7 +23,7 @@ class WantedInternals {
   void add(std::span<const ServedOutput* const>);
   void add(const WantedInternals&);
   bool has(size_t internal) const { return wanted_[internal]; }
-  /// Bytes of their values for each sample, as f32.
+  /// Bytes of the wanted internal tensors of one sample, as f32.
   int64_t bytes_of_sample() const;
 
  private:

@@ -11,7 +11,7 @@
 namespace hctr::serve {
 namespace {
 
-// Requests that submit() may score itself: a thread of a front end that is busy for longer delays other clients.
+// Limits of requests that submit() scores itself: a thread of a front end that is busy for longer delays other clients.
 constexpr int64_t kQuickNs = 50'000;
 constexpr int64_t kQuickBytes = 1024;
 
@@ -253,7 +253,7 @@ void BatchScheduler::score(Jobs& jobs) {
     if (jobs.size() == 1) count_time_alone(scored - joined);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) return score_alone(jobs, status_of_current_exception());
-    // A store does not answer. Scoring each request alone would wait for it again.
+    // The error is that a store does not answer. Scoring each request alone would wait for the store again.
     for (const std::unique_ptr<Job>& job : jobs) fail(*job, {Code::unavailable, error.what()});
     return;
   } catch (...) {

@@ -60,7 +60,8 @@ class BatchScheduler {
   };
   using Jobs = std::vector<std::unique_ptr<Job>>;
   void serve_batches();
-  /// Whether the caller of submit() scores this request; it then occupies an instance. Called with the lock held.
+  /// Whether the caller of submit() scores this request; the caller then occupies an instance. Called with the lock
+  /// held.
   bool starts_in_caller(const InferRequest&);
   void serve_in_caller(std::unique_ptr<Job>);
   /// Frees an instance.
@@ -104,7 +105,7 @@ class BatchScheduler {
   std::condition_variable filled_;
   std::map<int64_t, std::deque<std::unique_ptr<Job>>> queues_;  // by priority
   int64_t waiting_ = 0;
-  int running_ = 0;                            // batches, at most one for each instance
+  int running_ = 0;                            // batches being scored, at most one per instance
   std::atomic<int64_t> alone_ns_{kMostAlone};  // moving average of the time to score one request
   bool ends_ = false;
   std::vector<std::thread> threads_;

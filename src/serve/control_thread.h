@@ -10,7 +10,7 @@
 
 namespace hctr::serve {
 
-/// Runs tasks in order. Calls `idle` after each task, and every `every` while there is no task.
+/// Runs tasks in order. Calls `idle` after each task, and at intervals of `every` while there is no task.
 class ControlThread {
  public:
   ControlThread(std::function<void()> idle, std::chrono::milliseconds every);

@@ -13,9 +13,9 @@
 
 namespace hctr::serve {
 
-/// gRPC itself has no limit, and its server stops to accept connections for good after an accept() without a free file
-/// descriptor (gRPC 1.51). So this program accepts the connections, and uses at most half of the descriptors.
-/// Connections above the limit are closed, which a client sees as UNAVAILABLE.
+/// gRPC itself has no limit on connections, and its server permanently stops accepting connections after an accept()
+/// without a free file descriptor (gRPC 1.51). So this program accepts the connections, and uses at most half of the
+/// descriptors. Connections above the limit are closed, which a client sees as UNAVAILABLE.
 class GrpcListener {
  public:
   /// Listens. `port` 0: any free port. Errors: Error(io) naming address and port.

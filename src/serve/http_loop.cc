@@ -130,8 +130,8 @@ HttpLoop::Connection& HttpLoop::add(int socket) {
 void HttpLoop::refuse(int socket, const std::string& why) {
   const std::string refusal = http_text(http_error(503, why), false);
   (void)::send(socket, refusal.data(), refusal.size(), MSG_NOSIGNAL);
-  // The client may be sending its request. To close a socket with unread bytes, or one that receives more, sends a
-  // reset, which would drop the refusal.
+  // The client may be sending its request. Closing a socket that has unread bytes, or that receives more bytes, sends a
+  // reset, and the client would lose the refusal.
   if (socket >= most_descriptor_ || refused_ >= kMostRefused) {
     discard_received(socket);
     ::close(socket);

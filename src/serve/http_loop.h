@@ -19,7 +19,7 @@ namespace hctr::serve {
 /// Counts of all threads of a server.
 struct HttpTotals {
   std::atomic<int64_t> connections{0};
-  std::atomic<int64_t> bytes{0};  ///< of unanswered requests, and of answers that clients have not read
+  std::atomic<int64_t> bytes{0};  ///< bytes of unanswered requests, and of answers that clients have not read
 };
 
 class HttpLoop {
@@ -44,7 +44,7 @@ class HttpLoop {
     std::string input{}, output{};  // input: bytes to parse; output: bytes to send, of which the first `sent` are sent
     size_t sent = 0;
     bool busy = false, keep_alive = true, closes = false, saw_end = false;
-    bool refused = false;  // above the maximum number of connections, and not in HttpTotals::connections
+    bool refused = false;  // exceeds the maximum number of connections; not counted in HttpTotals::connections
     bool lingers = false;  // the last response is sent; further bytes of the client are discarded
     uint32_t events = 0;
     int64_t counted = 0;  // bytes of this connection in HttpTotals::bytes

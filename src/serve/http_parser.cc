@@ -70,7 +70,7 @@ bool HttpParser::read_line(std::string_view bytes, size_t& at) {
 void HttpParser::on_line() {
   switch (state_) {
     case State::request_line:
-      if (line_.empty()) break;  // between requests
+      if (line_.empty()) break;  // empty lines between requests are ignored
       on_request_line();
       break;
     case State::headers:

@@ -13,9 +13,9 @@ int port_of(int socket);
 /// Accepts the next connection, without waiting. Returns its non-blocking socket, or -1 if there is none. If the system
 /// has no free file descriptors, waits 10 ms: pending connections are accepted later, when descriptors are free.
 int accept_next(int listener);
-/// Connections by HTTP whose descriptor is not below this number are refused, and connections by gRPC whose descriptor
-/// is not below the second number. So gRPC has descriptors when HTTP has used all of its own. The remaining descriptors
-/// are for files, other sockets, and the libraries that the service uses.
+/// HTTP connections whose descriptor is at least most_http_descriptor() are refused, and gRPC connections whose
+/// descriptor is at least most_grpc_descriptor(). gRPC thus has descriptors even when HTTP has used all of its own. The
+/// remaining descriptors are for files, other sockets, and the libraries that the service uses.
 int most_http_descriptor();
 int most_grpc_descriptor();
 

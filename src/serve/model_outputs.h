@@ -57,7 +57,7 @@ class ModelOutputs {
   void add_embedding(const ServedModel&, size_t internal);
 
   std::vector<ServedOutput> all_;
-  std::vector<const ServedOutput*> offered_, defaults_;  // of all_
+  std::vector<const ServedOutput*> offered_, defaults_;  // pointers to elements of all_
   bool stated_ = false;                                  // whether a config names the outputs
 };
 

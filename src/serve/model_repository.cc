@@ -171,7 +171,8 @@ void ModelRepository::load(const std::string& model, const std::optional<std::st
       source->second.versioned ? versions_in(source->second.path) : std::map<int64_t, std::string>{};
   const std::unique_lock lock(mutex_);
   Entry& entry = entries_[model];
-  // The index lists the versions of the repository: a service whose model is replaced every minute must not grow.
+  // Drops the states of versions that are neither loaded nor on disk: the memory of a service whose model is replaced
+  // every minute must not grow.
   std::erase_if(entry.states, [&](const auto& one) {
     return one.first == 0 || (!entry.versions.contains(one.first) && !on_disk.contains(one.first));
   });

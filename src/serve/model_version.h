@@ -20,8 +20,8 @@ namespace hctr::serve {
 class ModelVersion {
  public:
   /// Loads the model at `path` and scores once in each size of small batches, so that the first request takes no longer
-  /// than the next. Errors: those of Model; Error(config).
-  /// `tables`: the model's tables in a store; null: the tables are those of the model's files.
+  /// than later requests. Errors: those of Model; Error(config). `tables`: the model's tables in a store; null: the
+  /// tables are those of the model's files.
   ModelVersion(ModelConfig, const std::string& path, const ServeOptions&,
                std::shared_ptr<const StoreView> tables = nullptr);
 

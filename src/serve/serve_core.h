@@ -24,9 +24,9 @@ class ServeCore {
   /// Must be destroyed after the front ends. Scores the queued requests.
   ~ServeCore();
 
-  /// Scores a request; `answer` receives the response. Refuses it if the inputs of all waiting requests together exceed
-  /// HttpLimits::total_bytes(). The `done` callbacks of load() and unload() are called by
-  /// another thread.
+  /// Scores a request; `answer` receives the response. Refuses the request if the inputs of all waiting requests
+  /// together exceed HttpLimits::total_bytes(). The `done` callbacks of load() and unload() are called by another
+  /// thread.
   void infer(InferRequest, Answer);
   using Done = std::function<void(Status)>;
   void load(std::string model, std::optional<std::string> config, Done);
@@ -52,7 +52,7 @@ class ServeCore {
 
  private:
   ServeOptions options_;
-  std::atomic<int64_t> input_bytes_{0};  // of waiting requests. Declared before the models, which answer requests
+  std::atomic<int64_t> input_bytes_{0};  // bytes of waiting requests. Declared before the models, which answer requests
   std::unique_ptr<ServedStore> store_;   // null: no store. Declared before the models, which use its tables
   ModelRepository repository_;
   SharedRegions regions_;

@@ -14,19 +14,20 @@
 namespace hctr::serve {
 
 /// When models are loaded. none: all models, once, at the start. poll: additionally whenever their files change.
-/// on_request: when a client requests it.
+/// on_request: when a client requests the model.
 enum class ModelControl { none, poll, on_request };
 
 struct HttpLimits {
   int64_t header_bytes = 64 << 10, body_bytes = 64 << 20;
-  /// maximum open connections by HTTP, and as many by gRPC; further ones are answered with 503, or closed
+  /// maximum open HTTP connections, and maximum open gRPC connections; further HTTP connections get 503, further gRPC
+  /// connections are closed
   int64_t connections = 1024;
   /// Maximum memory of all requests until they are answered, and of answers until they are read. Beyond this, further
   /// requests and answers get 503, except small ones.
   int64_t total_bytes() const { return 16 * body_bytes; }
   /// Requests and answers of at most this size are not limited by total_bytes().
   static constexpr int64_t kSmallRequest = 16 << 10;
-  /// Bytes of a request or response whose transfer starts its time limit again.
+  /// The time limit of a request or response restarts after each transfer of this many bytes.
   static constexpr int64_t kProgress = 512 << 10;
   std::chrono::milliseconds request_time{30000};  ///< time limit for receiving a request
   std::chrono::milliseconds idle_time{75000};     ///< limit for an idle connection

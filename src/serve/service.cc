@@ -29,7 +29,7 @@ Service::Service(const ServeOptions& options) : options_(options) {
                 ", where other machines may reach it: the service checks no passwords and does not encrypt");
   if (const GpuSearch gpus = find_gpus(); options.cuda_shared_memory && gpus.count == 0)
     log.warning("clients cannot register CUDA shared memory: ", gpus.why_none);
-  // gRPC first: by HTTP the service is ready when it can be called by gRPC too.
+  // Starts gRPC first: when HTTP reports the service as ready, the service must accept gRPC calls too.
   std::string grpc_state;
   if (options.grpc_port >= 0) {
     if (const std::string why = why_no_grpc(); why.empty()) {

@@ -1,4 +1,4 @@
-// Memory of a client that it has registered for inputs and outputs.
+// Memory that a client has registered for inputs and outputs.
 #pragma once
 
 #include <cstdint>

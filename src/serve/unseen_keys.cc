@@ -22,7 +22,7 @@ UnseenKeys::UnseenKeys(ServedModel& model) : model_(model) {
 
 void UnseenKeys::add(const SampleArrays& samples) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;  // count() may wait for a level of a store: requests must not wait with it
+  if (!lock) return;  // count() may wait for a level of a store; requests must not wait for count()
   if (calls_++ % kEvery != 0) return;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].tables.empty()) continue;

@@ -18,7 +18,8 @@ CachePoolOptions whole_pool_of(const CachePlan::Table& table, ops::CachedType ty
   return {static_cast<int32_t>(table.dim), type, table.rows + table.rows / 4 + kFewestRows, true};
 }
 
-/// Merges pools of one vector size if there are more than a cache has. A merged pool has rows for all its tables.
+/// Merges pools of one vector size if there are more pools than a cache may have. A merged pool has rows for all its
+/// tables.
 void merge_pools(CachePlan& plan) {
   constexpr size_t kMostPools = 200;
   if (plan.pools.size() <= kMostPools) return;

@@ -51,7 +51,7 @@ struct ConcurrentRows::Block {
         rows(own_rows.get()) {
     mark_free();
   }
-  /// In a part of shared memory.
+  /// Places the arrays in a part of `from`, memory that several blocks share.
   Block(int64_t slots_, int64_t words, std::shared_ptr<const HugeMemory> from, std::byte* keys_at, std::byte* rows_at)
       : slots(slots_),
         memory(std::move(from)),
@@ -87,7 +87,7 @@ struct ConcurrentRows::Block {
 
   int64_t slots;
   std::shared_ptr<const HugeMemory> memory{};  // null: the block owns its arrays
-  size_t row_bytes = 0;                        // in `memory`
+  size_t row_bytes = 0;                        // bytes of the rows, if they are in `memory`
   std::unique_ptr<std::atomic<int64_t>[]> own_keys{};
   std::unique_ptr<uint64_t[]> own_rows{};
   std::atomic<int64_t>* keys;

@@ -71,8 +71,8 @@ class ConcurrentRows {
   struct alignas(64) Partition {
     std::atomic<uint64_t> sequence{0};
     std::atomic<Block*> block{nullptr};
-    int64_t size = 0;                // of writers
-    std::shared_ptr<Block> owner{};  // of writers
+    int64_t size = 0;                // used by writers only
+    std::shared_ptr<Block> owner{};  // used by writers only
   };
   /// The partition of a key, and the key under which that partition stores the row.
   struct Home {
@@ -98,7 +98,7 @@ class ConcurrentRows {
   int64_t words_;
   mutable ReadEpochs epochs_;
   mutable std::vector<Partition> partitions_;
-  mutable Partition special_;  // for the key that other partitions use to mark free slots
+  mutable Partition special_;  // for the row of the key with which other partitions mark free slots
   std::atomic<int64_t> size_{0};
   uint64_t victims_ = 0;
   /// Each mutex serializes the changes of some partitions.

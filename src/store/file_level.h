@@ -56,7 +56,7 @@ class FileLevel : public StoreLevel {
   std::string note_;
   mutable std::mutex mutex_;
   std::map<std::string, Member> members_;
-  std::vector<fs::path> dropped_;  // the next catalog does not name these files; they are removed after it is written
+  std::vector<fs::path> dropped_;  // files that the next catalog does not name; removed after that catalog is written
 };
 
 }  // namespace hctr

@@ -18,7 +18,7 @@ class ThreadPool;
 
 struct LevelStatistics {
   int64_t rows = 0, bytes = 0;   ///< bytes: size of rows, keys and their index in memory or in the file
-  int64_t asked = 0, found = 0;  ///< keys
+  int64_t asked = 0, found = 0;  ///< asked: number of keys looked up; found: how many of them had a row
   int64_t failed = 0;            ///< number of keys whose look-up failed, or whose change may be lost
 };
 

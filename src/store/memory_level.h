@@ -20,7 +20,7 @@ class MemoryLevel : public StoreLevel {
   void drop(const std::string& space) override;
 
  private:
-  int64_t most_rows_;  // 0: all
+  int64_t most_rows_;  // maximum rows of a table; 0: no limit
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<LevelTable>> tables_;
 };

@@ -11,7 +11,7 @@ namespace hctr {
 
 class RateLimit {
  public:
-  /// 0: none.
+  /// `per_second`: maximum amount per second; 0: no limit.
   explicit RateLimit(int64_t per_second) : per_second_(per_second) {}
   /// Waits until the rate permits further work, then counts `amount`. `frees`: releases `lock` during the wait.
   void wait_for(int64_t amount, std::unique_lock<std::mutex>& lock, bool frees) {

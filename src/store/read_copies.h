@@ -41,7 +41,7 @@ class ReadCopies {
           return;
         }
         counter_->fetch_sub(1);
-        of.destroy_unused();  // this count may have prevented it
+        of.destroy_unused();  // this reader's count may have kept the writer from destroying the value
       }
     }
     ~Reading() {

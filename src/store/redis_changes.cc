@@ -160,7 +160,7 @@ void RedisTable::write(const Names& of, std::span<const int64_t> all, const floa
     const auto keys = all.subspan(begin, std::min(kRowsOfBatch, all.size() - begin));
     const Grouped grouped = group(keys, nullptr);
     RedisBatch batch;
-    std::vector<std::pair<int64_t, int64_t>> sizes;  // of partitions
+    std::vector<std::pair<int64_t, int64_t>> sizes;  // partition, and number of its rows
     sizes.reserve(static_cast<size_t>(partitions_));
     const auto key_at = [&](size_t i) { return &keys[static_cast<size_t>(grouped.places[i])]; };
     grouped.each_piece(kRowsOfWrite, [&](size_t p, size_t first, size_t count) {

@@ -33,7 +33,7 @@ struct RedisCommand {
   int64_t size;
   const char* key;  ///< selects the node
   int64_t key_size;
-  bool reads;  ///< changes nothing
+  bool reads;  ///< whether the command only reads
   RedisSink sink;
   bool done;  ///< set by run(): whether the command was answered without an error
 };

@@ -34,9 +34,9 @@ inline constexpr std::string_view kRedisMark = "*";
 
 /// Partition p is the hash "<base>{<tag>/p<p>}v": fields are keys, values are rows, both as bytes. The hash with suffix
 /// "t" has the last use or the use count of each row, if eviction needs it. With StoreNames::own the tag contains a
-/// random number, which distinguishes the table's rows from rows of other processes, and from its own rows before a
-/// change that may have been lost. If this level is also the lowest, a field "*" in each hash proves that the hash was
-/// not lost.
+/// random number, which distinguishes the table's rows from rows of other processes, and from the table's own rows
+/// before a change that may have been lost. If this level is also the lowest, a field "*" in each hash proves that the
+/// hash was not lost.
 ///
 /// If there is a level below, errors of Redis are not thrown: keys whose look-up failed count as missing, and after a
 /// change that may have been lost, all rows of the table are abandoned. In the lowest level, failed look-ups and

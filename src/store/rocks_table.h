@@ -19,8 +19,8 @@ namespace hctr {
 /// Throws an error that a call of the plug-in has returned: Error(data) if data are damaged, else Error(io).
 void check_rocks(const char* problem, const fs::path& folder);
 
-/// get(), count() and contains() see committed rows. In a table that no commit contains yet, they see all rows after
-/// finish() has loaded these. Any thread may call get() at any time. Only one thread at a time may call the other
+/// get(), count() and contains() see committed rows. In a table that no commit contains yet, they see all rows once
+/// finish() has loaded the rows. Any thread may call get() at any time. Only one thread at a time may call the other
 /// members.
 class RocksTable : public LevelTable {
  public:

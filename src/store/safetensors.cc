@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // limits of the format
+constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // rows per read; maximum header bytes of the format
 constexpr const char *kSafetensors = "safetensors file", *kKeyArray = "key", *kVectorArray = "vector";
 
 struct StoredTensor {

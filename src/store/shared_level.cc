@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr uint64_t kLengthBytes = 8;  // a root is the length of a text, and JSON
+constexpr uint64_t kLengthBytes = 8;  // a root consists of the length of a JSON text (8 bytes) and the text
 
 uint64_t whole_number(const Json& json, const char* name) {
   const Json* const member = json.find(name);

@@ -44,11 +44,11 @@ class SharedLevel : public StoreLevel {
 
   std::shared_ptr<SharedSegment> segment_;
   mutable std::mutex mutex_;
-  std::shared_ptr<const SharedSegment::Pin> pin_;  // of the commit in `tables_`
+  std::shared_ptr<const SharedSegment::Pin> pin_;  // pins the commit whose tables are in `tables_`
   SharedSegment::Range root_{};
   std::string note_;
   std::map<std::string, std::shared_ptr<SharedRowTable>> tables_;
-  std::vector<std::shared_ptr<SharedRowTable>> dropped_;  // since the last commit
+  std::vector<std::shared_ptr<SharedRowTable>> dropped_;  // tables dropped since the last commit
 };
 
 }  // namespace hctr

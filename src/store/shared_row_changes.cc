@@ -141,7 +141,7 @@ void SharedRowTable::write_changes() {
   changed_rows_ = {};
 }
 
-/// A new table is loaded before its first commit: shows its rows to this process.
+/// Makes the rows of a new table, which is loaded before its first commit, visible to this process.
 int64_t SharedRowTable::show_new() {
   const std::lock_guard lock(changing_);
   if (!fresh_) return rows_;

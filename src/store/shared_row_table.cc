@@ -139,7 +139,7 @@ SharedSegment::Range SharedRowTable::directory_range() const {
 }
 
 void SharedRowTable::each(const RowSink& sink) {
-  const auto now = snapshot();  // the pin keeps its memory
+  const auto now = snapshot();  // the snapshot's pin keeps the memory of its blocks
   std::vector<int64_t> keys;
   for (const uint64_t offset : *now->blocks) {
     const Block block = block_at(offset);

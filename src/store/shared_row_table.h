@@ -17,14 +17,14 @@ namespace hctr {
 
 /// Rows are in blocks of a few hundred, by the upper bits of a hash of the key. A block contains the sorted hashes and
 /// the rows in the same order, without free slots; the hash is invertible and replaces the key. A block does not change
-/// after it is written: an update writes new blocks. The directory contains the commit
-/// that made it, and the offset of each block.
+/// after it is written: an update writes new blocks. The directory contains the number of the commit that made it, and
+/// the offset of each block.
 ///
 /// get() reads the last commit. The writer collects changes in its own memory until they are an eighth of the table,
 /// then writes new blocks.
 class SharedRowTable : public LevelTable {
  public:
-  /// What commits store about a table.
+  /// The facts about a table that a commit stores.
   struct Stored {
     int64_t dim = 0, rows = 0;
     uint64_t blocks = 0, directory = 0;  ///< number of blocks, a power of two; offset of the directory
@@ -87,14 +87,14 @@ class SharedRowTable : public LevelTable {
 
   mutable std::mutex changing_;  // guards the members below
   std::atomic<bool> fresh_{true};
-  Stored stored_{}, prepared_{};  // of the last and of the next commit
-  Directory blocks_;              // with all changes that are written
+  Stored stored_{}, prepared_{};  // stored_: the last commit; prepared_: the next commit
+  Directory blocks_;              // the directory with all changes that are written
   int64_t rows_ = 0;
   std::vector<int64_t> changed_keys_;
   std::vector<int64_t> row_of_change_;  // index in changed_rows_; -1: removed
   std::vector<float> changed_rows_;
   std::map<uint64_t, uint64_t> made_;           // [offset] bytes of memory allocated since the last commit
-  std::vector<SharedSegment::Range> replaced_;  // of the last commit
+  std::vector<SharedSegment::Range> replaced_;  // memory of the last commit that the next commit no longer uses
 };
 
 }  // namespace hctr

@@ -30,7 +30,7 @@ constexpr int64_t kMostProcesses = 256;
 constexpr uint64_t kSharedChunk = uint64_t{1} << 20;  // memory is reserved from the system in chunks
 constexpr uint64_t kSharedGranule = 16;
 constexpr uint64_t kNoPin = std::numeric_limits<uint64_t>::max();
-// bytes of the file that processes lock
+// offsets of the bytes of the file on which processes take locks
 constexpr int64_t kWriterLock = 0, kOpeningLock = 1, kFirstSlot = 16;
 const char* const kSharedFolder = "/dev/shm/";
 const char* const kSegmentPrefix = "huge_ctr_store.";
@@ -378,7 +378,7 @@ void SharedSegment::take_over(std::vector<Range> used) {
   }
   if (end > at) gaps.push_back({at, end - at});
   free_.clear();
-  backing_.assign(end / kSharedChunk, Backing::unknown);  // back() reserves them again, which keeps their content
+  backing_.assign(end / kSharedChunk, Backing::unknown);  // back() reserves the chunks again, which keeps their content
   replaced_.clear();
   replaced_.emplace_back(header().commits, std::move(gaps));  // other processes may still read earlier commits
 }

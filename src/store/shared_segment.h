@@ -18,10 +18,11 @@ namespace hctr {
 /// A file in the system's shared memory (/dev/shm). The writer never changes committed bytes: it writes to free memory
 /// and then publishes the offset of a new root. A killed writer thus leaves the last commit intact. Each process locks
 /// bytes of the file; the system releases the locks of a process that ends, also if it is killed. The first process to
-/// open an unused segment removes it and creates a new one; the last process removes it.
+/// open an unused segment removes that segment and creates a new one; the last process to close a segment removes the
+/// segment.
 ///
 /// A process pins the commits that it reads. Memory that a commit has replaced is reused once no living process pins a
-/// commit that uses the memory, so a process that stands still keeps the memory of its commits, and no more.
+/// commit that uses the memory, so a stopped process keeps only the memory of the commits that it pins.
 class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
  public:
   struct Range {

@@ -102,7 +102,7 @@ bool Store::apply(std::string_view model, int64_t iteration, std::span<const Sto
   const std::lock_guard lock(state_->updating);
   const State::VersionPointer version = state_->active(model);
   std::vector<ChangesOfTable> changes = changes_by_call(StoreView(version), updates);
-  const std::vector<int64_t> rows_after(changes.size(), -1);  // not said
+  const std::vector<int64_t> rows_after(changes.size(), -1);  // -1: unknown
   return state_->apply(version, iteration, std::move(changes), rows_after, unix_time());
 }
 

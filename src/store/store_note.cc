@@ -146,7 +146,7 @@ void Store::State::keep_versions(Models& next) {
       kept.progress->iteration = version->progress->iteration.load();
       kept.progress->newest = version->progress->newest.load();
       kept.progress->position = version->progress->position;
-      if (snapshots) {  // otherwise the rows have no caches
+      if (snapshots) {  // without snapshots, no cache holds the rows
         count_changes(*kept.progress, changes);
         notify_listeners(kept, changes, content.number);
       }

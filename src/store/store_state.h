@@ -48,12 +48,12 @@ struct Store::State {
   };
   static constexpr int64_t kNoIteration = -2;  ///< an update without an iteration: the version keeps its iteration
 
-  /// Under `updating`. Releases `changing` while it waits for look-ups or for the rate limit, if the lowest level can
-  /// hold changes.
+  /// The caller holds `updating`. Releases `changing` while it waits for look-ups or for the rate limit, if the lowest
+  /// level can hold changes.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
              const std::vector<int64_t>& rows_after, double written, const Streamed* = nullptr);
 
-  // Under `changing`.
+  // The caller holds `changing`.
   void load(const StoreModel&);
   void activate(std::string_view model, std::string_view name);
   void unload(std::string_view model, std::string_view name);
@@ -63,7 +63,7 @@ struct Store::State {
   std::shared_ptr<StoreShared> shared = std::make_shared<StoreShared>();
   std::mutex &updating = shared->updating, &changing = shared->changing;
   std::vector<std::unique_ptr<StoreLevel>> owned;
-  std::vector<StoreLevel*> levels;  // those
+  std::vector<StoreLevel*> levels;  // pointers to the levels in `owned`
 
  private:
   using Models = std::map<std::string, Model, std::less<>>;

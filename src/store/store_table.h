@@ -55,7 +55,7 @@ class StoreTable {
   /// Passes all rows to a sink, slot by slot.
   void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
   StoreTableStatistics statistics() const;
-  /// Adopts the counts of the same table before a refresh.
+  /// Continues the counts of `before`, the same table before a refresh.
   void continue_statistics(const StoreTable& before);
   /// Compares with the same table at an earlier commit, in a store whose tables are snapshots.
   ChangesOfTable changes_since(const StoreTable& before);

@@ -147,11 +147,11 @@ void Store::State::wait_for_look_ups(const Version& version, std::unique_lock<st
   if (frees) of_changing.lock();
 }
 
-/// Changes the lowest level first, so that upper levels never show rows that it lacks. Until every level has the
-/// update's rows, look-ups read these rows from memory (Content::pending). They do so from just before the commit if
-/// the lowest level changes at commits, otherwise from before its rows change. The update waits for the look-ups that
-/// began before it, because they read the levels without `pending`. Look-ups that begin during the update may outlast
-/// it: the next update waits for them.
+/// Changes the lowest level first, so that upper levels never show rows that the lowest level lacks. Until every level
+/// has the update's rows, look-ups read these rows from memory (Content::pending). They do so from just before the
+/// commit if the lowest level changes at commits, otherwise from before the rows of the lowest level change. The update
+/// waits for the look-ups that began before it, because they read the levels without `pending`. Look-ups that begin
+/// during the update may outlast it: the next update waits for them.
 bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::vector<ChangesOfTable> changes,
                          const std::vector<int64_t>& rows_after, double written, const Streamed* streamed) {
   using Content = Version::Content;
@@ -209,7 +209,8 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     version->run = run_before;
     progress.position = position_before;
     // A level that cannot roll back may already have some of the update's rows. Look-ups then still read all rows of
-    // the update from `pending`. Otherwise look-ups must not read the copies while they are rolled back.
+    // the update from `pending`. In every other case, look-ups return to the old content, because they must not read
+    // `copies` during the rollback.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
     levels[level]->roll_back();
     version->content.wait();

@@ -16,7 +16,7 @@ namespace hctr {
 /// Error(config) if the number of sources is not one; Error(io); Error(data) with the problem, such as a number that is
 /// not finite.
 void read_table(const StoreTableSource&, const StoreRowSink&, ThreadPool&);
-/// In the calling thread alone.
+/// Like read_table() above, in the calling thread alone.
 inline void read_table(const StoreTableSource& from, const StoreRowSink& sink) {
   ThreadPool alone(1);
   read_table(from, sink, alone);

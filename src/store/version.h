@@ -55,8 +55,8 @@ struct StoreView::Version {
   };
   std::unique_ptr<Progress> progress = std::make_unique<Progress>();
 
-  /// During an update: the description of the version before it, for commits of other changes. Null otherwise. Guarded
-  /// by StoreShared::changing.
+  /// During an update: the description of the version before the update, for commits of other changes. Null otherwise.
+  /// Guarded by StoreShared::changing.
   mutable std::shared_ptr<const Json> noted{};
 
   /// The tables, for the thread that changes the store.

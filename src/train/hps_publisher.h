@@ -22,7 +22,7 @@ class HpsPublisher {
   void rows(const StreamedAbout::Table&, std::span<const int64_t> keys, std::span<const float> rows);
   /// Waits until the broker has received all rows. Errors: Error(io).
   void flush();
-  /// True once.
+  /// Returns true in the first call only.
   bool first_removed() { return !std::exchange(said_removed_, true); }
   /// Makes blocked calls throw. Any thread may call this.
   void stop() { stopped_ = true; }

@@ -280,7 +280,7 @@ MemoryBill::Parts parts_of_dense(const Config& config, const RankBatches& batche
 
 /// Bytes of the batches of a rank that are read ahead.
 struct BatchBuffers {
-  int64_t training, evaluation;  ///< in memory of the host, and as many bytes on the GPU
+  int64_t training, evaluation;  ///< in host memory; equally many bytes are on the GPU
   int64_t unpacked;              ///< on the GPU only
 };
 

@@ -90,7 +90,7 @@ class ModelSaver {
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }
   /// On rank 0, removes the model that this run saved at an iteration, and the final_* links to its files in the run
-  /// folder. Keeps a model that the config asked for.
+  /// folder. `asked_for`: the config asked for the model, so removes only the links.
   void remove(int64_t iteration, bool asked_for) const;
   /// For a resumed run, sets its best saved model.
   void go_on_with_best(Saved saved) { best_ = std::move(saved); }

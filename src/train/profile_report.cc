@@ -59,7 +59,7 @@ double product_seconds(const Work& work, const Ceilings& most) {
 }
 double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes / most.copy_bytes; }
 
-/// The parts of one type, added up.
+/// The sum of all parts of one type.
 struct PartGroup {
   std::string type;
   double share = 0;

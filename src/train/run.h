@@ -106,8 +106,8 @@ class Run {
   /// Starts a call that trains. Returns whether a stop has already been requested. Collective.
   bool begin_call(const End&);
   TrainEnd end_call();
-  /// The data to train on: pass after pass over the source, the rest of the source's current pass, or the given
-  /// samples.
+  /// The data to train on. passes: pass after pass over the source. pass: the rest of the source's current pass. given:
+  /// the samples that the caller gives.
   enum class On { passes, pass, given };
   /// Trains until finished(), a stop, or the end of the data. After each step, calls after() with the learning rate.
   /// Returns whether the data have ended.
@@ -213,7 +213,8 @@ class Run {
   /// On rank 0, records that a model of this iteration is saved because the run stops or fails. Call before saving, so
   /// that no unrecorded model remains if the process is killed.
   void note_unasked_model();
-  /// The role of the model of the current iteration: a result, a model that a later model replaces, or not saved.
+  /// The role of the model of the current iteration. result: a result of the run. unasked: a later model replaces it.
+  /// left_out: it is not saved.
   enum class ModelOfStep { result, unasked, left_out };
   /// Call on rank 0 once this iteration is saved. Removes earlier models that were saved because the run stopped or
   /// failed. With `left_out`, also removes the model of this iteration. Models that the config asks for stay.
@@ -287,7 +288,7 @@ class Run {
   std::vector<Placement> placements_;
   std::unique_ptr<Replica> model_;
   ModelSaver saver_;
-  std::shared_ptr<FileFeed> feed_;    // with "follow"
+  std::shared_ptr<FileFeed> feed_;    // null without "follow"
   std::unique_ptr<FileWatch> watch_;  // on rank 0: watches for new files
   // seconds of the run at which rank 0 began to wait for files; none while rank 0 is not waiting
   std::optional<double> waiting_since_;
@@ -312,7 +313,7 @@ class Run {
   bool pass_ended_ = false;                  // whether the reader is at the end of a pass
   bool ended_ = false;                       // whether finish() has been called
   int64_t left_stopped_at_ = -1;             // iteration of the last call of leave_stopped()
-  bool in_checkpoint_ = false;               // its result
+  bool in_checkpoint_ = false;               // result of that call
   bool trained_something_ = false;           // has_trained()
   bool diverged_ = false, saved_after_error_ = false;
   int64_t host_row_bytes_ = 0;  // bytes as last reported

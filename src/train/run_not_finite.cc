@@ -41,7 +41,7 @@ int64_t number(const Json& json, const char* name) { return *json.find(name)->in
 /// batch.
 std::string first_of(const std::vector<std::string>& of_ranks) {
   std::optional<Json> first;
-  int64_t samples = 0;  // samples of all ranks in that tensor
+  int64_t samples = 0;  // samples with a bad element in that tensor, over all ranks
   for (const std::string& text : of_ranks) {
     if (text.empty()) continue;
     const Json json = Json::parse(text, "the search result of a rank");

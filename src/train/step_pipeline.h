@@ -76,7 +76,8 @@ class StepPipeline {
   /// ranks, or none at the end of the data. `step`: the number of preceding training steps. Calls fetch() if the caller
   /// has not. Errors: with several ranks, CollectiveError if a table rejects the batch.
   std::optional<int64_t> step(int64_t step, double learning_rate);
-  /// Runs a step on a batch that is still in its buffer, for benchmarks. Ends reading.
+  /// Runs a step on a batch that is still in its buffer, for benchmarks. Destroys the reader, so no other batch can
+  /// follow.
   void replay(int64_t step, double learning_rate, Replay);
   /// The number of consecutive most recent steps with a NaN or infinite loss, or skipped because of such a gradient.
   /// Covers finished steps only, without the last few, and does not wait. If the model does not skip bad steps, the

@@ -28,8 +28,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Returns figure(sample) for the samples in which it has a value. The first sample's value is used only if no other
-/// sample has a value.
+/// Returns figure(sample) for the samples for which figure() has a value. The first sample's value is used only if no
+/// other sample has a value.
 template <class Figure>
 auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
   std::vector<typename decltype(figure(samples[0]))::value_type> out;

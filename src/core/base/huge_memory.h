@@ -5,8 +5,8 @@
 
 namespace hctr {
 
-/// Zeroed memory. Pages are allocated when they are first written. Huge pages make random reads faster, because their
-/// addresses fit into the processor's address caches, and first writes faster, because there are fewer of them.
+/// Zeroed memory. Pages are allocated when they are first written. Huge pages speed up random reads, because the TLB
+/// covers more memory, and first writes, because there are fewer pages to allocate.
 class HugeMemory {
  public:
   /// Errors: std::bad_alloc.
@@ -16,7 +16,7 @@ class HugeMemory {
   HugeMemory& operator=(const HugeMemory&) = delete;
 
   std::byte* data() const { return data_; }
-  /// Returns the whole pages of a part to the system. The part must not be used afterwards.
+  /// Returns to the system the pages that lie entirely in [from, from + bytes). This range must not be used afterwards.
   void release(const std::byte* from, size_t bytes) const noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // Properties of this build and its compiler, as constants and macros. Only half.h, fp8.h and non_temporal.h also have
-// an #if: each offers the instructions of some processors as functions that every processor has. Source files for one
+// an #if: each wraps instructions of some processors in functions that work on every processor. Source files for one
 // processor are chosen by their name (hctr_room() in src/CMakeLists.txt).
 #pragma once
 

@@ -54,7 +54,7 @@ __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t*
 
 // In each of these kernels thread r handles rank r. Each kernel has one block per exchange. A kernel that signals the
 // arrival of data must start after the kernels that wrote the data have ended. If the signaling kernel were already
-// running, it would see their writes to this GPU's memory, but would not necessarily wait for writes that are still in
+// running, it would see the writes to this GPU's memory, but would not necessarily wait for writes that are still in
 // transit to another GPU.
 
 __device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {

@@ -57,7 +57,7 @@ bool prove_membership(const TcpSocket&, const JobKey&, ConnectionKind, TcpClock:
 struct MemberAddress {
   std::string host;
   int port;
-  std::string name;  ///< of the process, for messages
+  std::string name;  ///< name of the process, for messages
 };
 
 /// Connects and authenticates. Retries until `end` if the peer closes the connection without an answer. `limit`: time

@@ -294,8 +294,8 @@ class NcclComm : public Communicator {
   bool stuck() const {
     return in_step_ && group_.limit().count() > 0 && seconds_now() - last_progress_ > longest_step();
   }
-  /// Seconds. Longer than the limit of host waits, because if the host of a rank hangs, the host wait fails first and
-  /// names that rank.
+  /// Seconds. Exceeds the limit of host waits: if the host of a rank hangs, the host wait should fail first, because
+  /// its error names that rank.
   int64_t longest_step() const { return group_.limit().count() + 3; }
 
   void end_watch() {

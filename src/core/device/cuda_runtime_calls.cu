@@ -19,9 +19,9 @@
 namespace hctr {
 namespace {
 
-/// A capture holds this lock shared. A call that synchronizes the device holds it exclusively, because it invalidates
-/// the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"). A service may
-/// unload one version of a model while it records another.
+/// A capture holds this lock shared. A call that synchronizes the device holds it exclusively, because such a call
+/// invalidates the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"). A
+/// service may unload one version of a model while it records another.
 std::shared_mutex captures;
 
 }  // namespace
@@ -224,7 +224,7 @@ void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaS
 void synchronize(StreamRef stream) { HCTR_CHECK(cudaStreamSynchronize(stream_of(stream))); }
 
 bool is_capturing(StreamRef stream) {
-  if (!stream.handle) return false;  // the legacy stream is never captured, and must not be asked during a capture
+  if (!stream.handle) return false;  // the legacy stream is never captured, and must not be queried during a capture
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   HCTR_CHECK(cudaStreamIsCapturing(stream_of(stream), &status));
   return status != cudaStreamCaptureStatusNone;

@@ -10,8 +10,8 @@ namespace hctr {
 
 inline constexpr size_t kIpcHandleBytes = 64;
 
-/// The handle by which other processes can map an allocation of this process. `begin`: its first byte. Errors:
-/// Error(device).
+/// The handle by which other processes can map an allocation of this process. `begin`: the first byte of the
+/// allocation. Errors: Error(device).
 std::string ipc_handle(Device, const void* begin);
 
 /// An allocation of another process, mapped into this process. Thread-safe. If the other process frees the allocation

@@ -13,8 +13,8 @@ struct GpuLinks {
   std::string id;  ///< UUID of the described GPU
   /// Visible GPUs without mutual memory access to the described GPU.
   std::vector<std::string> unreachable;
-  /// Visible GPUs connected to the described GPU by NVLink. Each supports atomic operations on the other's memory,
-  /// which PCIe does not.
+  /// Visible GPUs connected to the described GPU by NVLink. NVLink supports atomic operations on the memory of the
+  /// other GPU, which PCIe does not.
   std::vector<std::string> nvlink = {};
 };
 

@@ -14,8 +14,8 @@ class HeldMemory {
   void hold(Device, size_t bytes);
   size_t bytes() const { return memory_.bytes(); }
 
-  /// Returns `bytes` bytes of the reserve, or null if it has no capacity. Each take() that succeeds needs a
-  /// give_back(): use HeldBuffer. The reserve is free again after the last give_back().
+  /// Returns `bytes` bytes of the reserve, or null if the reserve has too few free bytes. Each take() that succeeds
+  /// needs a give_back(): use HeldBuffer. The reserve is free again after the last give_back().
   std::byte* take(size_t bytes);
   void give_back();
 

@@ -60,7 +60,7 @@ __device__ inline void start_early_in_scoring(bool scores) {
 /// does not depend on the number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 
-/// One thread per item, limited to `most_blocks` blocks, so the kernel must have a grid-stride loop.
+/// A grid with one thread per item, limited to `most_blocks` blocks, so the kernel must have a grid-stride loop.
 inline Grid grid_for(int64_t items, int threads, int64_t most_blocks) {
   return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
 }
@@ -137,12 +137,12 @@ struct JobList {
   int32_t first_block[kMost + 1] = {};
   Job jobs[kMost];
 };
-/// A list for a launch of many jobs. It has the size that GPUs of compute capability 7.0 and newer accept. Larger
+/// A list for a launch of many jobs, as large as kernel parameters may be from compute capability 7.0 on. Larger
 /// parameters take longer to send, so launches of few jobs use the smaller list.
 template <class Job>
 using LongJobList = JobList<Job, 32764 - 64>;
-/// Whether jobs of this type are large: a JobList holds fewer than 32, so a second kernel takes a LongJobList. A
-/// JobList holds enough smaller jobs.
+/// Whether jobs of this type are so large that a JobList holds fewer than 32. A second kernel then takes a LongJobList.
+/// For smaller jobs, a JobList holds enough.
 template <class Job>
 constexpr bool kHasLongList = JobList<Job>::kMost < 32;
 

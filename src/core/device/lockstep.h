@@ -58,9 +58,9 @@ class LaunchQueue {
 /// immediately, and run() does nothing.
 class Lockstep {
  public:
-  /// The result of a launch that may start after all others. An overflow check may search the operands instead of the
-  /// result, because a result with f16 operands is finite if its operands are finite, because f32 sums of f16 products
-  /// do not overflow. `unsearched`: operands that no other operator checks for overflow.
+  /// The result of a launch that may start after all others. An overflow check may search f16 operands instead of the
+  /// result: f32 sums of f16 products do not overflow, so the result is finite if the operands are finite.
+  /// `unsearched`: operands that no other operator checks for overflow.
   struct LateResult {
     Tensor result;
     DType operands;

@@ -39,8 +39,8 @@ class RowMemoryUser {
 class RowDiskUser {
  public:
   virtual ~RowDiskUser() = default;
-  /// Releases the bytes that a snapshot of the table used or reserved, if the snapshot has ended. `wait`: waits for its
-  /// end. Returns whether a snapshot has ended.
+  /// Releases the bytes that a snapshot of the table used or reserved, if the snapshot has ended. `wait`: waits for the
+  /// end of the snapshot first. Returns whether a snapshot has ended.
   virtual bool end_snapshot(bool wait) = 0;
   /// Frees `bytes` bytes of disk space, or all bytes that the table's rows do not need if those are fewer. Returns the
   /// freed bytes, possibly more than `bytes`.
@@ -83,19 +83,20 @@ class RowMemory {
   /// Register and deregister tables that can free device memory. A table must deregister before its destruction.
   void join(RowMemoryUser* user) { of(shared_.device).users_.push_back(user); }
   void leave(RowMemoryUser* user) { std::erase(of(shared_.device).users_, user); }
-  /// Makes other tables move rows to the host to free `bytes` bytes of the device, in the order of registration.
-  /// Returns the freed bytes, possibly fewer or more than `bytes`.
+  /// Makes all tables except `but` move rows to the host to free `bytes` bytes of the device, in the order of
+  /// registration. Returns the freed bytes, possibly fewer or more than `bytes`.
   int64_t others_move_to_host(const RowMemoryUser* but, int64_t bytes);
   int64_t others_most_to_host(const RowMemoryUser* but) const;
 
   /// Register and deregister tables with rows on disk. A table must deregister before its destruction.
   void join(RowDiskUser* user);
   void leave(RowDiskUser* user);
-  /// Release the ended snapshots of other tables: those that use host memory (on_host), or those that use disk space
-  /// (on_disk). Return whether a snapshot has ended.
+  /// Release the ended snapshots of all tables except `but`: those that use host memory (on_host), or those that use
+  /// disk space (on_disk). Return whether a snapshot has ended.
   bool end_snapshots_on_host(const RowDiskUser* but, bool wait) const;
   bool end_snapshots_on_disk(const RowDiskUser* but, bool wait) const;
-  /// Makes other tables free `bytes` bytes of disk space. Returns the freed bytes, possibly fewer or more than `bytes`.
+  /// Makes all tables except `but` free `bytes` bytes of disk space. Returns the freed bytes, possibly fewer or more
+  /// than `bytes`.
   int64_t others_give_disk(const RowDiskUser* but, int64_t bytes);
 
   // Promised bytes are reserved for one table, and other tables cannot take them. The table counts promised bytes as
@@ -119,7 +120,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  // tables with rows on disk; host_users_: those that count in this host budget; disk_users_: in this disk budget
+  // tables with rows on disk; host_users_: those that use this object's host budget; disk_users_: its disk budget
   std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 

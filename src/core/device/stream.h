@@ -16,7 +16,7 @@ struct StreamRef {
 };
 
 /// The priority of a stream, which recorded work keeps. Ready kernels of higher priority get multiprocessors first. On
-/// a device with fewer priorities, the highest values of this enum are equal.
+/// a device with fewer priorities, the highest values of this enum mean the same priority.
 enum class StreamPriority { lowest, step, sums, exchange };
 
 class Stream {

@@ -19,8 +19,8 @@
 namespace hctr {
 
 /// Blocks of records are written in order, so the later of two records with the same place wins. Until a block is
-/// written, its records are read from the block's memory; records whose write failed stay there. Not thread-safe,
-/// except is_unwritten(). Threads may call find() under the conditions stated there.
+/// written, its records are read from the block's memory; records whose write failed stay in that memory. Not
+/// thread-safe, except is_unwritten(). Threads may call find() under the conditions stated there.
 class DiskWrites {
  public:
   /// `most_run_bytes`: maximum bytes of a write. `file` must outlive this object.

@@ -1,4 +1,4 @@
-// Processors for which no checksum by instructions is written.
+// checksum_by_instruction() for processors other than x86, which have no such function.
 #include "engine/disk/record_checksum.h"
 
 namespace hctr {

@@ -169,7 +169,7 @@ class RowDiskTier {
   RecordBlocks records_;  // declared before disk_, whose writer thread reads the blocks
   std::unique_ptr<DiskRows> disk_;
   Turnover turnover_;                   // replacement period of the rows in memory
-  std::vector<int32_t> entered_;        // free row numbers that new rows of the last batch got, until keep_new_rows()
+  std::vector<int32_t> entered_;        // reused row numbers of new rows of the last batch; see keep_new_rows()
   std::vector<uint32_t> recent_steps_;  // steps of the batches that may be queued
   bool lookups_queued_ = false;         // evaluations may have queued lookups
   MissingKeys missing_;

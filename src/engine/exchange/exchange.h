@@ -90,7 +90,7 @@ class Exchange {
   /// (ops::add_joined_vectors). Shape: y [samples, columns, dim].
   void receive_vectors(Context&, int buffer, Tensor y);
   void add_received_vectors(Context&, int buffer, Tensor y);
-  /// Describes the vectors that owners write directly to y. Null if owners write no vectors; add_received_vectors()
+  /// Describes the vectors that owners write directly to y. Null if owners do not write to y; add_received_vectors()
   /// then adds the received vectors.
   const ops::OwnerVectors* writers(int buffer) const {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
@@ -136,7 +136,7 @@ class Exchange {
   ops::OwnerVectors owner_vectors(Runtime&, const ops::RankMemory&,
                                   const std::function<std::vector<ops::RemoteColumn>(size_t)>& columns_of);
   /// The remote columns of vector v of a sample. message_of(owner) returns the start of the message from or to an
-  /// owner; null if its vectors have no address here.
+  /// owner; null if the owner's vectors have no address on this rank.
   std::vector<ops::RemoteColumn> remote_columns(size_t v, const std::function<std::byte*(int32_t)>& message_of) const;
   void make_unique_exchange(Runtime&, int ring);
   UniqueExchange::Memory unique_memory() const { return {of_samples_->data(), of_owned_->data()}; }

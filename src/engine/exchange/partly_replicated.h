@@ -63,7 +63,7 @@ class PartlyReplicated : public Embedding {
   }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
   int64_t bytes_to_export(bool with_states, int ranks) override {
-    // While rank 0 writes the rows of `others_`, it holds the replicated rows in memory.
+    // While rank 0 writes the rows of `others_`, rank 0 also holds the replicated rows in memory.
     return others_.bytes_to_export(with_states, ranks) + replicated_.table().bytes_to_export(with_states, 1) +
            2 * replicated_.table().bytes_of_rows(with_states);
   }

@@ -126,8 +126,8 @@ class Embedding {
   void continue_access_stats(int64_t steps) { table().continue_access_stats(steps); }
   /// Passes the rows of all ranks to `sink` on rank 0, sorted by (slot, key). Does not call `sink` on other ranks.
   virtual void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) = 0;
-  /// The maximum bytes of host memory that export_rows() needs on this rank, for all rows with allocated memory. Not
-  /// collective.
+  /// An upper bound of the host memory in bytes that export_rows() needs on this rank, as if every row with allocated
+  /// memory were in use. Not collective.
   virtual int64_t bytes_to_export(bool with_states, int ranks) { return table().bytes_to_export(with_states, ranks); }
   /// The maximum device memory in bytes that export_rows() needs on this rank. Not collective.
   int64_t device_bytes_to_export(bool with_states) { return table().device_bytes_to_export(with_states); }

@@ -32,7 +32,7 @@ Sizes sizes_for(Device device, int64_t ranks = 1) {
 }
 
 /// Measures the seconds per call of `in_a_row` sequential calls: the minimum of a few repetitions. The calls are
-/// recorded, as in training, which excludes the host overhead per call.
+/// recorded, as in training; recording excludes the host's overhead per call.
 template <class Body>
 double time_of(Context& ctx, int in_a_row, const Body& body) {
   Program program(ctx.stream(), ctx.device().is_cuda(), [&] {

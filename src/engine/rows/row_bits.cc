@@ -15,7 +15,7 @@ int RowBits::now() const {
 }
 
 void RowBits::follow_memory() {
-  if (on_disk_) return;  // the size is fixed, because with a disk, memory grows after the step has been recorded
+  if (on_disk_) return;  // a fixed number of bits, because with a disk, memory grows after the step has been recorded
   follows_ = true;
   recorded_ = now();
 }

@@ -189,8 +189,8 @@ struct EmbeddingSet::State {
   void join_prefetched() {
     if (std::exchange(prefetching, false)) prefetched.make_wait(runtime.compute_stream());
   }
-  /// Keeps the host at most two batches ahead of the GPU. Growing tables have memory for the new rows of these batches;
-  /// for more batches they would wait until the GPU has no work left.
+  /// Keeps the host at most two batches ahead of the GPU. Growing tables have memory for the new rows of two batches.
+  /// With more batches, reserving their rows would wait until the GPU has no work left.
   void limit_queue() {
     if (std::all_of(options.tables.begin(), options.tables.end(), [](const auto& table) { return table.rows > 0; }))
       return;
@@ -341,7 +341,7 @@ struct EmbeddingSet::State {
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
-  int64_t removals = 0;  // calls of remove_rows(); row numbers from before such a call may be of other keys
+  int64_t removals = 0;  // calls of remove_rows(); row numbers read before such a call may now belong to other keys
   // reserved_buffer: the buffer that reserve() chose; recorded_buffer: the buffer of work that may be replayed
   std::optional<int> reserved_buffer, recorded_buffer;
 };

@@ -47,7 +47,8 @@ class SetTable {
   /// Writes the number of distinct rows of the batch to page-locked host memory.
   void report_rows_of_batch(Context&, int buffer, int32_t* host);
   void release(Context& ctx, int buffer) { table_.leave_unchanged(ctx, buffer); }
-  /// lookup() returns the vectors of keys that have rows, and needs no batch. reserve_lookup() reserves memory for it.
+  /// lookup() returns the vectors of keys that have rows, and needs no batch. reserve_lookup() reserves the memory of
+  /// lookup().
   void reserve_lookup(int64_t samples, int64_t keys);
   bool lookup_reserved(int64_t samples, int64_t keys) const;
   /// Keeps memory that is replaced from now on, because recorded work uses its addresses. Runs on the host during

@@ -1,5 +1,5 @@
-// The specification of an embedding table. EmbeddingSection::table_spec() builds a spec, or derived_specs.h derives it
-// from another one. A spec is const after that.
+// The specification of an embedding table. EmbeddingSection::table_spec() builds a spec, or derived_specs.h derives a
+// spec from another spec. A spec is const after that.
 #pragma once
 
 #include <algorithm>

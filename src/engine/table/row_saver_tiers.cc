@@ -18,7 +18,7 @@ constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
 struct RowSaver::ChangedPlaces {
   std::vector<int32_t> places;   // places of the base with a changed row, counted from 0
   std::vector<int64_t> changed;  // the rows at these places
-  std::vector<int64_t> added;    // the rows behind the base
+  std::vector<int64_t> added;    // the rows that follow the rows of the base
   bool fills_gaps = false;       // whether a changed row is new
 };
 

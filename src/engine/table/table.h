@@ -52,8 +52,8 @@ struct KeyGradients {
   int64_t count = 0;
 };
 
-/// Writes the row of each key of a batch, from numbers up to *last_row, instead of a look-up. Shapes: rows
-/// [key_capacity].
+/// Replaces the look-up of a batch: writes the row number of each key to `rows`, or 0 for a number above *last_row.
+/// Shapes: rows [key_capacity].
 using PlaceRows = std::function<void(Context&, const uint32_t* last_row, int32_t* rows)>;
 
 /// The training loop passes batches through a ring of buffers. The calls of a step whose batch is in buffer i:
@@ -135,7 +135,7 @@ class EmbeddingTable {
   /// One optimizer step on every row of the batch (with UpdateType::global on every row of the table). Shapes and
   /// dtypes: as forward(). Requires ctx.state(). Ends the step: later lookups find the batch's rows.
   void update(Context&, int buffer, Tensor dy);
-  /// Whether later update() calls leave rows and states unchanged. Recorded steps must be recorded again.
+  /// Sets whether later update() calls leave rows and states unchanged. Steps recorded earlier must be recorded again.
   void freeze(bool frozen) { frozen_ = frozen; }
   bool frozen() const { return frozen_; }
 
@@ -161,7 +161,7 @@ class EmbeddingTable {
   struct Batch {
     ops::KeyBatch keys;       // set by prepare(); the addresses are equal in each call
     int32_t* rows = nullptr;  // [key]: its row; 0: none
-    ops::RowGroups groups;    // for training
+    ops::RowGroups groups;    // set by prepare() only
     // The batch whose gradients `groups` indexes: equal to `keys`, or one bag per gradient of a KeyGradients list.
     ops::KeyBatch gradients{};
     uint32_t* rows_after = nullptr;

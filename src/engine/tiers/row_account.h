@@ -49,8 +49,8 @@ class RowAccount {
   /// Returns how many of `rows` rows can have their vectors and states on the device.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
-  /// The largest number of rows in [least, most] whose vectors and states all fit on the device. `least` may be
-  /// returned even if it does not fit.
+  /// The largest number of rows in [least, most] whose vectors and states all fit on the device. May return `least`
+  /// even if `least` rows do not fit.
   int64_t most_on_device_alone(int64_t least, int64_t most) const;
   /// Device bytes missing for `rows` rows; 0 or less: none missing.
   int64_t missing_on_device(int64_t rows, bool moving) const;

@@ -125,7 +125,7 @@ void RowTiers::make_device_room(int64_t rows, bool moving) {
     const int64_t own = most_to_host();
     return (own > 0 ? own + counted() : 0) + budget_.others_most_to_host(this);
   };
-  // Move nothing if it would not suffice; the caller then tries fewer rows.
+  // Move nothing if a move would not free enough; the caller then tries fewer rows.
   const bool enough = missing() <= 0 || missing() <= most();
   if (enough && missing() > 0) move_to_host(missing() - counted());
   // the first move may have been too small, because the use counts of more rows can need another allocation

@@ -237,7 +237,7 @@ class Wiring {
   void finish() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
       if (graph_.nodes[n].is_loss()) graph_.losses.push_back(n);
-    std::sort(graph_.losses.begin(), graph_.losses.end(),  // sorted as in the config, which lists layers in one array
+    std::sort(graph_.losses.begin(), graph_.losses.end(),  // in the order of the layers in the config
               [&](size_t a, size_t b) { return graph_.nodes[a].entry < graph_.nodes[b].entry; });
     if (graph_.losses.empty())
       return problems_.error("/layers",

@@ -22,7 +22,7 @@ class MemoryPlan {
   MemoryPlan(const Graph&, Phase, Device);
   /// Computes sizes and allocates no memory. Until place() is called, only bytes() may be called.
   MemoryPlan(const Graph&, Phase);
-  /// Arena::place().
+  /// Assigns addresses without allocating memory; see Arena::place().
   void place(Device device) { arena_.place(device); }
 
   /// Whether a tensor is part of the batch. The label is part of the batch, and usually the dense values are. The plan

@@ -195,7 +195,7 @@ bool FullyConnected::searches_x(Context& ctx, const Io& io) const {
 }
 
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
-  if (num_output == 1 && io.d_x) return;  // done
+  if (num_output == 1 && io.d_x) return;  // backward() has written d_w
   const Tensor d_sums = gradient_of_sums(io);
   if (fp8)
     return ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),

@@ -36,7 +36,7 @@ class Gru : public Layer {
         .weights = {{"input_weights", {3 * units_, width_}, start(params_.weight_init, width_)},
                     {"state_weights", {3 * units_, units_}, start(params_.weight_init, units_)},
                     {"bias", {3 * units_}, initial_values(params_.bias_init, 0, static_cast<double>(units_))}}};
-    spec.scratch.resize(kScratch, TensorSpec(dtype, {rows, 3 * units_}));  // kDInput, kDState
+    spec.scratch.resize(kScratch, TensorSpec(dtype, {rows, 3 * units_}));  // the spec of kDInput and kDState
     spec.scratch[kRows] = TensorSpec(dtype, {rows, width_});
     spec.scratch[kStart] = TensorSpec(dtype, {batch, units_});
     spec.scratch[kBefore] = TensorSpec(dtype, {rows, units_});

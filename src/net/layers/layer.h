@@ -68,8 +68,8 @@ struct WeightProduct {
 struct LayerTraits {
   /// An input whose gradient backward() writes and checks for overflow (LayerIo::overflow) in the same pass.
   std::optional<size_t> searches_gradient_of{};
-  /// When backward() writes all of d_weights, so that backward_weights() does nothing: never; only if it also writes
-  /// the gradient of the input; or always.
+  /// Whether backward() writes all of d_weights, so that backward_weights() does nothing. no: never.
+  /// with_gradient_of_input: only if backward() also writes the gradient of the input.
   enum class WeightsInBackward { no, with_gradient_of_input, always } weights_in_backward = WeightsInBackward::no;
   /// The calls of ops::weight_gradient(), which the step plan schedules. Calls in backward_weights() must not use
   /// memory that backward passes of other layers use.

@@ -50,7 +50,7 @@ class MultiCross : public Layer {
     } else {
       const TensorSpec like_x(x.dtype, x.shape), none(x.dtype, {0, 1});
       const TensorSpec narrow = low_rank() ? TensorSpec(x.dtype, {batch, rank}) : none;
-      for (size_t l = 0; l < layers_; ++l)  // as LayerScratch
+      for (size_t l = 0; l < layers_; ++l)  // in the order of LayerScratch
         spec.scratch.insert(spec.scratch.end(),
                             {l > 0 ? like_x : none, like_x, narrow, ops::cross_product_scratch(batch, dim)});
       spec.transient = {like_x, narrow};

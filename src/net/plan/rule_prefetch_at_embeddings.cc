@@ -1,4 +1,4 @@
-// Looks up and sorts the next batch once the gradients of embeddings are complete.
+// Looks up the next batch and sorts its keys once the gradients of embeddings are complete.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -78,7 +78,7 @@ struct PlannedCall {
   int multiprocessors = 0;  ///< maximum number of multiprocessors for the call; 0: all
 };
 
-/// The tables of a call. `merged`: a kernel that several of these tables need runs for all of them in one launch.
+/// The tables of a call. `merged`: if several of these tables need the same kernel, one launch runs it for all of them.
 struct TableGroup {
   std::vector<size_t> tables;
   bool merged = false;

@@ -1,5 +1,5 @@
-// Maps each element of the input of a sum along an axis to the element of the output that it is added to. Shared by
-// both devices.
+// Maps each element of the input of a sum along an axis to the element of the output to which the input element is
+// added. Shared by both devices.
 #pragma once
 
 #include <cstdint>

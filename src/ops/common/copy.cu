@@ -25,7 +25,7 @@ constexpr int64_t kLeastShiftedBytes = 128;  // in a shorter row, most bytes wou
 template <class Element>
 __global__ void copy_shifted_kernel(ByteRows x, int64_t rows, int64_t row_bytes, ByteRows y) {
   constexpr uintptr_t kPack = 16;
-  const int64_t per_row = (row_bytes + 15) / 16 + 1;  // one pack more if the row starts inside a pack
+  const int64_t per_row = (row_bytes + 15) / 16 + 1;  // + 1, because a row may start inside a pack
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const auto row = reinterpret_cast<uintptr_t>(y.data + at.row * y.stride), row_end = row + row_bytes;

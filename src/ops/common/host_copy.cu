@@ -1,5 +1,5 @@
-// A thread copies 16 bytes at a time. With `done`, one block copies everything, because its threads must finish before
-// the word is written.
+// A thread copies 16 bytes at a time. With `done`, one block copies everything, because all threads must have finished
+// before thread 0 writes *done.
 #include "core/device/launch.cuh"
 #include "ops/common/host_copy.h"
 
@@ -39,7 +39,7 @@ void cuda::copy_with_host(Context& ctx, std::span<const HostCopy> copies, uint32
     units = std::max(units, static_cast<int64_t>((copy.bytes + 15) / 16));
   }
   hctr::cuda::Grid grid = hctr::cuda::grid_for(units, kCopyThreads, done ? 1 : kMostBlocks);
-  grid.early = done != nullptr;  // copies to the device come first in a graph
+  grid.early = done != nullptr;  // without `done`, this kernel is the first node of a graph
   hctr::cuda::launch(ctx, "copy_with_host", grid, copy_with_host_kernel, list, done);
 }
 

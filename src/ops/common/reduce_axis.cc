@@ -27,7 +27,7 @@ void cpu::sum_axis(Context& ctx, Tensor x, int axis, float factor, Tensor y) {
   const int64_t n = x.dim(axis), last = x.dim(x.rank() - 1);
   const int64_t item_stride = axis == 0              ? x.row_stride()
                               : axis == x.rank() - 1 ? 1
-                                                     : last;  // elements between two summands
+                                                     : last;  // distance of adjacent summands, in elements
   dispatch_real(x.dtype(), [&]<class T>() {
     const auto from = x.matrix<const T>();
     const auto to = y.matrix<T>();

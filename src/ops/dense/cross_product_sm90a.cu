@@ -23,7 +23,8 @@ struct GatedTiling {
   static constexpr bool kTransposedB = kTransposedB_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
   static constexpr int kDepth = kBoxRowBytes / sizeof(T), kColumns = kBoxRowBytes / sizeof(T);
-  // number of TMA boxes that cover a group's 64 rows of a result tile
+  // kFullBoxes: TMA boxes that cover a group's 64 rows of a result tile. kLast: columns of a narrower last box; here
+  // none
   static constexpr int kFullBoxes = kN / kColumns, kLast = 0;
   static constexpr int kBytesA = kM * kBoxRowBytes;
   static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;
@@ -44,7 +45,7 @@ struct GatedStorage {
   Pipeline<2> tiles;
   Pipeline<1> matrices[Tiles::kGroups];
   uint64_t summed[Tiles::kGroups];
-  int tile[2];  ///< numbers of tiles
+  int tile[2];  ///< published tile numbers, double-buffered
 
   __device__ void init_barriers() {
     operands.init(1, Tiles::kGroups);
@@ -121,7 +122,7 @@ template <class Tiles, class E>
 __device__ __forceinline__ void finish_gates(const E& epilogue, int thread, const ColumnBiases<Tiles, E>& biases,
                                              const float (&d)[Tiles::kN / 2],
                                              std::byte (&matrices)[2][Tiles::kMatrixBytes]) {
-  constexpr int kAtOnce = 4;  // pairs of columns whose loads overlap
+  constexpr int kAtOnce = 4;  // pairs of columns that are loaded before the first is used
   const int lane = thread % 32, row = 16 * (thread / 32) + lane / 4;
   std::byte* const first = matrices[0] + row * kBoxRowBytes + 4 * (lane % 4);
   std::byte* const second = matrices[1] + row * kBoxRowBytes + 4 * (lane % 4);
@@ -230,8 +231,9 @@ struct BackwardGate {
   }
 };
 
-/// Epilogue of this kernel. finish(p, q, first, second) gets two adjacent elements of the GEMM and of both input
-/// matrices, and replaces the latter by the results. In addition to Epilogue:
+/// Epilogue of this kernel. finish(p, q, first, second): p and q are two adjacent elements of the GEMM result; `first`
+/// and `second` are the two elements at the same place in each input matrix, and are overwritten with the results. In
+/// addition to Epilogue:
 ///   kBias    whether the epilogue has a bias
 ///   biases   with kBias: returns the biases of the columns `column` and `column` + 1
 template <class E>

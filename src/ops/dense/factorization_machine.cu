@@ -67,7 +67,8 @@ struct FmSamples {
   float* sums;        // [sample, dim + 1]
 };
 
-/// For each sample: the sum of pairs by element of a vector, then the sum of weights.
+/// For each sample, writes to at.sums [sample, dim + 1]: for each vector element, the sum of the products of all pairs
+/// of vectors; then the sum of the weights.
 template <class T>
 __device__ __forceinline__ void sum_samples(const FmShape& shape, View<const T, 2> weights, int64_t begin, int here,
                                             const FmSamples<T>& at) {
@@ -157,8 +158,8 @@ struct SlotGradients {
   const T* gradients;          // gradients of vectors, in shared memory: [sample, columns]
   View<const T, 2> d_first;    // gradients of weights
   int64_t begin;               // the block's first sample
-  int columns, dim, of_slots;  // elements per sample in `gradients`, per vector, per sample in x
-  int sample, element, k;      // the next element: its sample, its index in the sample, its index in the slot
+  int columns, dim, of_slots;  // elements of: a sample in `gradients` (columns), a vector (dim), a sample of x
+  int sample, element, k;      // the next element: its sample, its index in the sample, and its index in the slot (k)
   const T* vectors;            // the address of the next vector element
   __device__ T operator()() {
     T value;
@@ -177,7 +178,7 @@ struct SlotGradients {
   }
 };
 
-/// The sum of a sample's vectors, to sums [sample, dim]. `vectors`: [samples, columns] in shared memory.
+/// Writes the sum of each sample's vectors to sums [sample, dim]. `vectors`: [samples, columns] in shared memory.
 template <class T>
 __device__ __forceinline__ void sum_vectors(const FmShape& shape, int here, const T* vectors, float* sums) {
   const int dim = shape.dim, columns = static_cast<int>(cuda::staged_width<T>(shape.columns));
@@ -191,7 +192,8 @@ __device__ __forceinline__ void sum_vectors(const FmShape& shape, int here, cons
   });
 }
 
-/// Adds the gradients of the pairs to `gradients`, both [samples, columns] in shared memory. `sums`: [sample, dim].
+/// Adds to `gradients` the gradients of the vectors through the products of pairs. `vectors` and `gradients`: [samples,
+/// columns] in shared memory. `sums`: [sample, dim].
 template <class T>
 __device__ __forceinline__ void add_pair_gradients(const FmShape& shape, View<const T, 2> d_second, int64_t begin,
                                                    int here, const T* vectors, const float* sums, T* gradients) {

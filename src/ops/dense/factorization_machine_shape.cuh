@@ -52,7 +52,7 @@ struct FmWarp {
     return kElements * lane + shape.by_dim.divide(kElements * lane);
   }
   __device__ int step() const { return kElements * lanes + at_once; }
-  /// Index of the lane's first word that is not below `least`.
+  /// The lowest index of a word, at least `least`, that the lane processes.
   __device__ int first_from(int least) const { return lane + (least - lane + lanes - 1) / lanes * lanes; }
   /// Sums `value` over all lanes that process the same elements of a vector, in a fixed order. The sum is returned in
   /// the lanes l < per_vector.

@@ -41,7 +41,7 @@ struct InteractionLayout {
     const int row = (dim + count * (count - 1) / 2 + kPerChunk) / kPerChunk;
     if (backward) {
       // Zeros precede the row of dy. These zeros are read in place of a vector past the last one, and in place of a row
-      // of S.
+      // of S past the end.
       layout.dy_begin = count * layout.stride + std::max(layout.stride, tiles(count) * 16 / kPerChunk);
       layout.sums_begin = layout.dy_begin + row;
       layout.total = layout.sums_begin + (sums ? (dim + 3) / 4 : 0);

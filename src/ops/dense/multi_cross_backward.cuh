@@ -57,8 +57,8 @@ struct OnePassCross {
   static int threads(int64_t dim) { return static_cast<int>((dim + 32 * kColumns - 1) / (32 * kColumns)) * 32; }
 };
 
-/// A lane's part of the dot products of x and dy, for kWarpRows rows from row `known` on. Rows past `known` + `after`
-/// repeat that row.
+/// A lane's partial sums of the dot products of x and dy, for kWarpRows rows from row `known` on. Rows past `known` +
+/// `after` repeat row `known` + `after`.
 template <class T>
 __device__ __forceinline__ void multiply_rows(const View<const T, 2>& x, const View<const T, 2>& dy, int64_t known,
                                               int after, float (&dot)[OnePassCross::kWarpRows]) {
@@ -91,8 +91,8 @@ __device__ __forceinline__ void multiply_rows(const View<const T, 2>& x, const V
   }
 }
 
-/// The scalars of one row. `c`: the dot product of x and dy; `p`: the products of the row. Returns s_L.
-/// `factors` and `slopes`: [layers], see cross_one_pass_kernel().
+/// Computes the scalars of one row, and returns s_L. `c`: the dot product of x and dy; `p`: the scalars p_l; `there`:
+/// whether the row exists. `factors` and `slopes`: [layers], see cross_one_pass_kernel().
 __device__ __forceinline__ float row_scalars(int layers, const float* p, const float* q, float c, bool there,
                                              float (&factors)[OnePassCross::kLayers],
                                              float (&slopes)[OnePassCross::kLayers]) {
@@ -123,7 +123,8 @@ struct CrossColumns {
       for (int j = 0; j < V; ++j)
         if (l < layers && j < left) w[l][j] = static_cast<float>(weights[l][k + j]);
   }
-  /// Adds a row of x, and replaces the row's dy by its dx. `factors` [L] and `scale`: see cross_one_pass_kernel().
+  /// Adds a row of x to the sums. On entry, `d_row` is the row of dy; on return, the row of dx. `factors` [L] and
+  /// `scale`: see cross_one_pass_kernel().
   __device__ __forceinline__ void add_row(const float (&factors)[L], float scale, const float (&in)[V],
                                           float (&d_row)[V]) {
     const Pack<float, 4> low = *reinterpret_cast<const Pack<float, 4>*>(&factors[0]),

@@ -13,7 +13,8 @@ inline constexpr size_t kMostFactors = 64;
 /// y = x_0 * x_1 * ..., multiplied in this order in f32. Shapes: all equal; 1 to kMostFactors tensors. Dtypes: f32 f16
 /// bf16.
 HCTR_OP(void multiply(Context&, const std::vector<Tensor>& x, Tensor y))
-/// dx_i = dy * the product of all other x, for each given dx_i; exact if factors are 0. Overwrites dx.
+/// dx_i = dy * the product of all x except x_i, for each i whose dx_i is given. Exact even if factors are 0, because
+/// nothing is divided. Overwrites dx.
 HCTR_OP(void multiply_backward(Context&, const std::vector<Tensor>& x, Tensor dy,
                                const std::vector<std::optional<Tensor>>& dx))
 

@@ -50,8 +50,8 @@ struct AdmissionRule {
   const uint32_t* occurrences = nullptr;  // [candidates + 1]; null: admission by chance
   uint32_t min_count = 1;
   /// Admission by chance: admits a key if the bits of philox(random_key mixed with slot, key, sample) are below the
-  /// threshold. One draw per bag, because a rank may have only some keys of a bag and does not know their positions.
-  /// The draw is a pure function of the data, independent of order, device and rank.
+  /// threshold. All occurrences of a key in a bag get the same draw, because a rank may have only some keys of a bag
+  /// and does not know their positions. The draw is a pure function of the data, independent of order, device and rank.
   uint64_t random_key = 0, threshold = uint64_t{1} << 32;
   SampleOrder order{};
 

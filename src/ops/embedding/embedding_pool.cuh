@@ -15,9 +15,10 @@ using hctr::cuda::BlockRange;
 
 constexpr int kPoolThreads = 256;
 
-/// Tuning per element type. kAtOnce: vectors per group whose row loads overlap; each load depends on a row number that
-/// must be loaded first. kBlocks: resident blocks per multiprocessor (0: not set). kHeldThreads: block size if a block
-/// has a multiprocessor to itself. Rows of two-byte elements need fewer requests, so more groups must be in flight.
+/// Tuning per element type. kAtOnce: vectors whose rows a group loads concurrently; the load of a row depends on the
+/// load of its row number. kBlocks: resident blocks per multiprocessor (0: not set). kHeldThreads: block size if a
+/// block has a multiprocessor to itself. Rows of two-byte elements need fewer requests, so more groups must be in
+/// flight.
 template <class Stored>
 struct Pace {
   static constexpr int kAtOnce = sizeof(Stored) == 2 ? 2 : 4, kBlocks = sizeof(Stored) == 2 ? 5 : 0;

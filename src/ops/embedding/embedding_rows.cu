@@ -114,8 +114,8 @@ using hctr::cuda::launch;
 using hctr::cuda::launch_lockstep;
 
 void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
-  // Blocks without work take time too: with 26 tables, 4 blocks per multiprocessor of each took a quarter of the GPU's
-  // time for a batch of 2,048 keys.
+  // Blocks without work take time too: with 26 tables, launching 4 blocks per multiprocessor for each table took a
+  // quarter of the GPU's time for a batch of 2,048 keys.
   constexpr int64_t kBlocksOfOneOfSeveral = 32;
   const bool several = ctx.queue() && ctx.queue()->several();
   launch_lockstep<fill_new_rows, 256>(

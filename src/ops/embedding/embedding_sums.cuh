@@ -53,8 +53,9 @@ struct BagGradients {
   const int32_t* bags;
   Dy dy;
 
-  /// The weighted sum of Width elements from e on, over positions [begin, end) in order. kAtOnce: gradients whose loads
-  /// overlap. The load of a gradient depends on the load of its bag; a small kAtOnce would expose both latencies.
+  /// The weighted sum of Width elements from e on, over positions [begin, end) in order. kAtOnce: gradients that are
+  /// loaded before the first is added. The load of a gradient depends on the load of its bag; a small kAtOnce would
+  /// expose both latencies.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
@@ -118,8 +119,8 @@ struct BagGradients {
   }
 };
 
-/// Sums each piece with a group of lanes. kAtOnce: gradients per thread whose loads overlap. Launches with few threads
-/// use a large kAtOnce. Launches with many threads use a small one to save registers.
+/// Sums each piece with a group of lanes. kAtOnce: gradients that a thread loads before it adds the first. Launches
+/// with few threads use a large kAtOnce. Launches with many threads use a small one to save registers.
 template <int kAtOnce, class Dy, int Width>
 __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
                            int lanes) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSweepPack = 4;
 constexpr int kSweepBlocks = 2;  // blocks per multiprocessor
-constexpr int kSweepAtOnce = 4;  // packs per thread whose loads overlap
+constexpr int kSweepAtOnce = 4;  // packs that a thread loads before it uses the first
 // approximate elements per tile: one group of loads of a warp
 constexpr int kSweepTile = kSweepAtOnce * 32 * kSweepPack;
 constexpr int64_t kWidestSwept = 8192;  // maximum row length, so that SmallDivisor can divide indices within a tile

@@ -247,13 +247,13 @@ constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each 
 
 constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
-constexpr int kRunsOfGroup = 4;  // if several tables share a launch, a block takes more runs, so that all blocks fit
+constexpr int kRunsOfGroup = 4;  // runs per group of lanes if tables share a launch, so that all blocks fit
 
 constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
 /// Minimum resident blocks per multiprocessor for short runs; 0: the compiler decides. The kernel is bound by memory
-/// latency, so occupancy matters. Four blocks leave 64 registers per thread, which suffice; without a bound some rules
-/// use 105. Narrow accesses need fewer registers, wide accesses more.
+/// latency, so occupancy matters. Four blocks leave 64 registers per thread, which suffice; without a bound, some rules
+/// use 105 registers. Narrow accesses need fewer registers, wide accesses more.
 template <class Rule, int Width>
 constexpr int kBlocksThatFit = Rule::kScalarsOf != ScalarsOf::last_step && Width == 4 ? 4 : 0;
 

@@ -28,8 +28,8 @@ struct HostColumn {
   bool answered = true;
 };
 
-/// A group of messages, each with some columns: the messages of one sender to all its owners, or of all hosts to one
-/// owner. All arrays of this file are on one device.
+/// A group of messages, each with some columns: the messages of one sender to all owners for which it gathers keys, or
+/// of all hosts to one owner. All arrays of this file are on one device.
 struct HostMessages {
   int32_t messages = 0, columns = 0;
   int64_t bags = 0;                    // stride of a column in the arrays of HostKeys: the largest HostColumn::bags

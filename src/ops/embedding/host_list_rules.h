@@ -5,7 +5,8 @@
 
 namespace hctr::ops {
 
-/// The number of a bag's vector or gradient within its column, if there is one per bag.
+/// The index of a non-empty bag among the non-empty bags of its column. If the column has one vector (gradient) per
+/// bag, this is the index of the bag's vector (gradient).
 HCTR_HD inline int32_t number_of_bag(const HostMessages& all, const HostKeys& keys, int32_t column, int64_t bag) {
   return keys.bag_numbers[bag] - keys.bag_numbers[column * all.bags];
 }

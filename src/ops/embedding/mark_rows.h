@@ -13,9 +13,9 @@ namespace hctr::ops {
 HCTR_OP(void mark_batch(Context&, RowGroups, int64_t key_capacity, Tensor marks))
 
 /// Groups the marked rows as if a batch contained each of them once, as the only key of the bag that has the row's
-/// number. With gradients that are summed by row, update_rows() can then update these rows, as those of a batch that
-/// has rows + 1 samples with one key per row. The arrays rows, bags and run_begin of `groups` need capacity for all
-/// rows. Overwrites `scratch`. Shapes: marks i32 [rows + 1].
+/// number. update_rows() can then update these rows from gradients that are summed by row, as in a batch of rows + 1
+/// samples with one key each. The arrays rows, bags and run_begin of `groups` need capacity for all rows. Overwrites
+/// `scratch`. Shapes: marks i32 [rows + 1].
 HCTR_OP(void group_marked(Context&, Tensor marks, RowGroups groups, std::byte* scratch))
 size_t group_marked_scratch_bytes(Device, int64_t rows);
 namespace cuda {

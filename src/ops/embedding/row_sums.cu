@@ -31,7 +31,7 @@ __device__ void number_some_runs(BlockRange range, RowGroups groups, int64_t key
 }
 
 __device__ void write_runs(BlockRange, RowGroups groups, int32_t* host) {
-  *static_cast<volatile int32_t*>(host) = groups.counts->runs;  // the host reads it after it has waited for the stream
+  *static_cast<volatile int32_t*>(host) = groups.counts->runs;  // the host reads the value after waiting for the stream
 }
 
 __device__ void find_run_keys(BlockRange range, RowGroups groups, RowIdentity identity, int64_t* keys) {

@@ -1,4 +1,4 @@
-// What the epilogue of a GEMM kernel offers.
+// The concept that every epilogue of a GEMM kernel satisfies.
 #pragma once
 
 #include <concepts>
@@ -6,8 +6,8 @@
 
 namespace hctr::ops::hopper {
 
-/// An epilogue computes the result of a GEMM from the accumulators, in registers. A kernel takes it as an argument, and
-/// its main loop is the same for all epilogues. An epilogue has
+/// An epilogue computes the result of a GEMM from the accumulators, in registers. A kernel takes an epilogue as an
+/// argument. The kernel's main loop is the same for all epilogues. An epilogue has
 ///   finish(arguments...)   called for the accumulators of a thread; Arguments differ between the main loops
 ///   kSums                  whether the kernel also sums the columns of the result, for a bias gradient
 ///   sums                   with kSums: where the kernel stores the column sums

@@ -63,8 +63,8 @@ struct F32Places {
 /// Shared memory of a block. `operands`: TMA loads fill a stage, and each warp releases it.
 template <class Tiles, class Tile>
 struct F32Storage {
-  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< each a box of operand a, then one of operand b
-  float4 others[Tiles::kExchangeBytes / sizeof(float4)];  ///< for the reduction over groups
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< per stage: operand a, then operand b
+  float4 others[Tiles::kExchangeBytes / sizeof(float4)];  ///< sums of other groups, for the reduction over groups
   float column_sums[Tiles::kColumnSums];                  ///< [kGroups kWarpsM][kN]
   Pipeline<Tiles::kStages> operands;
   F32Copies<Tile> copies;

@@ -12,7 +12,7 @@ namespace hctr::ops {
 struct FewRowsSplit {
   static constexpr int kRows = 256;
   int blocks;  ///< 1, 2, 4 or 8
-  int passes;  ///< of each block
+  int passes;  ///< passes per block
 
   /// The first row of a block's pass.
   constexpr int64_t first_row(int block, int pass) const { return (int64_t{pass} * blocks + block) * kRows; }
@@ -28,14 +28,14 @@ constexpr FewRowsSplit few_rows_split(int64_t k) {
 /// The threads of a block: each loads 16 bytes of kLoads rows of the weights in a pass.
 template <class T>
 struct FewRowsThreads {
-  static constexpr int kColumns = 32;                             // of the result, per block
+  static constexpr int kColumns = 32;                             // columns of the result per block
   static constexpr int kEach = 16 / static_cast<int>(sizeof(T));  // adjacent columns per thread
   static constexpr int kAcross = kColumns / kEach;                // threads that share a row of the weights
   static constexpr int kLoads = 4;
   static constexpr int kGroups = FewRowsSplit::kRows / kLoads;  // rows that the block loads at a time
   static constexpr int kThreads = kGroups * kAcross, kWarps = kThreads / 32;
 
-  /// The row, within a pass, of a thread's load.
+  /// The row of the weights that a thread reads in load `load`, counted from the first row of the pass.
   static constexpr int row(int thread, int load) { return load * kGroups + thread / kAcross; }
   static constexpr int first_column(int thread) { return thread % kAcross * kEach; }
   /// The column whose sum over the rows of a warp remains in a lane, once lanes have exchanged halves of their columns.

@@ -1,7 +1,7 @@
 // GEMMs for a small batch, on compute capability 9.0. The weights are constant, so each thread loads its first weights
 // before the kernel waits for its predecessor: the loads overlap earlier kernels. Blocks of a cluster share k. The
-// order of sums of an element: the loads of a thread, the threads of a warp in a tree, the warps of a block, the blocks
-// of the cluster. This order depends on k and the dtype alone.
+// terms of an element are summed in this order: over the loads of a thread, over the threads of a warp (as a tree),
+// over the warps of a block, over the blocks of the cluster. This order depends on k and the dtype alone.
 #include "core/device/launch.cuh"
 #include "ops/common/element_loops.cuh"
 #include "ops/gemm/few_rows.h"
@@ -100,7 +100,7 @@ __global__ void __cluster_dims__(kSplit, 1, 1) __launch_bounds__(FewRowsThreads<
   const bool finishes = thread < kShare && row < of.y.size(0) && column < of.y.size(1);
 
   cudaTriggerProgrammaticLaunchCompletion();
-  if constexpr (kSplit > 1) hopper::arrive_at_cluster();  // its shared memory may now receive sums
+  if constexpr (kSplit > 1) hopper::arrive_at_cluster();  // other blocks may now write sums to this block
   cuda::Pack<T, Threads::kEach> weights[Threads::kLoads];
   load_weights<T, Threads>(of.w, split.first_row(rank, 0), own_column, weights);
   const float bias = finishes ? static_cast<float>(of.bias[column]) : 0.0f;

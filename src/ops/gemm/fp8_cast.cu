@@ -54,7 +54,7 @@ __device__ uint32_t gather_bytes(const uint32_t (&words)[4], uint32_t which) {
 __device__ __forceinline__ void write_amax(uint32_t most, const uint32_t (&most_of_warp)[kCastWarps], uint32_t* amax) {
 #pragma unroll
   for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);
-  atomicMax(amax, most);  // the order of bit patterns is that of magnitudes, with NaN as the largest
+  atomicMax(amax, most);  // bit patterns are ordered like magnitudes; NaN is the largest
 }
 
 /// Writes the sums of the tile's columns, if requested.

@@ -90,7 +90,7 @@ void round_rows(Context& ctx, Tensor x, int64_t counted, const Fp8Scaling& scali
         HCTR_INDEPENDENT_ITERATIONS
         for (int64_t j = 0; j < columns; ++j) out[j] = T(factor * static_cast<float>(in[j]));
         if (row >= counted) continue;
-        uint32_t bits = 0;  // the order of bit patterns is that of magnitudes, with NaN as the largest
+        uint32_t bits = 0;  // bit patterns are ordered like magnitudes; NaN is the largest
         for (int64_t j = 0; j < columns; ++j)
           bits = std::max(bits, std::bit_cast<uint32_t>(static_cast<float>(in[j])) & 0x7fffffffu);
         float& of_task = most[static_cast<size_t>(row / kRowsOfTask)];

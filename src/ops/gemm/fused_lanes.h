@@ -9,7 +9,7 @@ namespace hctr::ops {
 
 /// Operands of a block. a [rows, depth]: element (i, k) at a[i * a_row + k * a_column]. b [depth, columns] and c [rows,
 /// columns]: rows are b_row and c_row elements apart. b consists of panels of FusedLanes::columns columns, b_panel
-/// elements apart; in an ordinary matrix, b_panel is that number of columns.
+/// elements apart; in an ordinary row-major matrix, b_panel equals FusedLanes::columns.
 struct LaneOperands {
   const float* a;
   int64_t a_row, a_column;
@@ -25,10 +25,10 @@ struct LaneOperands {
 struct FusedLanes {
   int64_t rows, columns;  ///< size of the largest block; every block has `columns` columns
   void (*add_products)(const LaneOperands&, int64_t rows);
-  /// Width of the widest block with one row. Wide blocks of two and four rows have a half and a quarter of this width,
-  /// so that b is read in long segments, and that there are enough sums to add in parallel.
+  /// Width of the widest block with one row. Wide blocks of two rows have half of this width, those of four rows a
+  /// quarter. At these widths, b is read in long segments, and there are enough sums to add in parallel.
   int64_t wide_columns;
-  /// A block of 1, 2 or 4 rows with at most wide_columns, wide_columns / 2 or wide_columns / 4 columns.
+  /// Computes a block of 1, 2 or 4 rows, with at most wide_columns / rows columns.
   void (*add_wide)(const LaneOperands&, int64_t rows, int64_t columns);
 
   /// Rows of the next block if `left` rows remain: `rows`, or a smaller power of two.
@@ -47,8 +47,8 @@ inline constexpr size_t kMostLaneSums = 12 * 32;
 
 /// The block functions for this processor.
 const FusedLanes& fused_lanes();
-/// The block functions with the widest vector instructions of this processor; null: it has none of those that
-/// fused_lanes_x86.cc uses.
+/// The block functions with the widest vector instructions of this processor. Null: the processor has no instruction
+/// set for which fused_lanes_x86.cc has block functions.
 const FusedLanes* vector_lanes();
 
 }  // namespace hctr::ops

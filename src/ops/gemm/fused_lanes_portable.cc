@@ -1,4 +1,4 @@
-// Processors for which no lanes with vector instructions are written.
+// vector_lanes() for processors without block functions in vector instructions.
 #include "ops/gemm/fused_lanes.h"
 
 namespace hctr::ops {

@@ -1,4 +1,5 @@
-// The lanes of AVX2 and AVX-512. CMake compiles this file for x86 processors, and fused_lanes_portable.cc for others.
+// The block functions for AVX2 and AVX-512. CMake compiles this file for x86 processors, and fused_lanes_portable.cc
+// for others.
 #include <immintrin.h>
 
 #include "core/base/processor.h"

@@ -81,7 +81,8 @@ void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
                                       static_cast<uint64_t>(t.dim(0)), t.row_stride()));
 }
 
-/// Describes the GEMM. Uses the algorithm chosen for it, or else the library's first proposal, which is deterministic.
+/// Describes the GEMM. Uses the algorithm chosen for the GEMM, or else the library's first proposal, which is
+/// deterministic.
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                     CUDA_R_32F));

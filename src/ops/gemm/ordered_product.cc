@@ -15,10 +15,10 @@ namespace hctr::ops {
 namespace {
 
 constexpr int64_t kPanelDepth = 256;    // depth of a packed panel of b; a panel and the rows of a fit in the caches
-constexpr int64_t kPackedDepth = 1024;  // depth of a part of a PanelMatrix, which no task has to write first
+constexpr int64_t kPackedDepth = 1024;  // the depth of a step if b is a PanelMatrix, whose panels are already packed
 constexpr int64_t kTaskRows = 96;       // rows per task; a task rereads its rows of a for each panel
 constexpr int64_t kRowsWorthPacking = 8;
-constexpr int64_t kColumnsWorthInterleaving = 128;  // of a task; fewer columns reread the rows of a too rarely
+constexpr int64_t kColumnsWorthInterleaving = 128;  // least columns for which a copy of a saves time
 constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
 
 /// One task: the GEMM of a [rows, columns] part of c.

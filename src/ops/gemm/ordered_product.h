@@ -33,7 +33,7 @@ struct ProductEnd {
 
 /// c = a b + addend. Shapes: a [rows, depth], b [depth, columns], c [rows, columns], rows c_stride apart. Every element
 /// is one chain of fused multiply-adds in the order of the depth, then the addend. The bits of an element depend only
-/// on its row of a, its column of b and its addend, for every processor and number of threads.
+/// on its row of a, its column of b and its addend, not on the processor or the number of threads.
 void ordered_product(ThreadPool& threads, StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride,
                      int64_t rows, int64_t columns, int64_t depth);
 /// Like ordered_product(), but reads b from panels of packed_width() columns, which takes less time. Equal bits.

@@ -54,10 +54,10 @@ struct Pipeline {
   __device__ void consumer_release(int stage) { mbarrier_arrive(empty + stage); }
 };
 
-/// Consumer: calls multiply(stage, step) for `steps` steps; it starts the wgmmas of a step and commits their group. A
-/// stage is released once its wgmmas have completed, during the wgmmas of the next stage. `releases`: whether this
-/// thread releases stages for its warp group. kRolled: the compiler must not peel steps off the loop, because the body
-/// is long for the instruction cache.
+/// Consumer: calls multiply(stage, step) for `steps` steps. multiply() starts the wgmmas of a step and commits their
+/// group. A stage is released once its wgmmas have completed, during the wgmmas of the next stage. `releases`: whether
+/// this thread releases stages for its warp group. kRolled: the compiler must not peel steps off the loop, because the
+/// body is long for the instruction cache.
 template <bool kRolled, int kStages, class Multiply>
 __device__ __forceinline__ void consume_stages(Pipeline<kStages>& pipeline, PipelineState<kStages>& at, int steps,
                                                bool releases, const Multiply& multiply) {

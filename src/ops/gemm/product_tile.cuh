@@ -123,7 +123,7 @@ __device__ inline void finish_products(const E& epilogue, const uint8_t* mask, c
 }
 
 /// One thread: stores the boxes of a group's 64 rows, at (row, column) of the result. `last`: the TMA map of a narrower
-/// last box.
+/// box, for the rest of the tile's width.
 template <class Tiles>
 __device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,
                                     const std::byte* result) {

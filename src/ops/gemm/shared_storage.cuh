@@ -1,5 +1,6 @@
 // Dynamic shared memory of a block. A kernel declares a struct, its storage: the boxes of pipeline stages first, then
-// other arrays and the barriers. The struct is the layout on the device, and shared_bytes() of it the size at launch.
+// other arrays and the barriers. The struct is the layout on the device; shared_bytes<Storage>() is the size for the
+// launch.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +11,11 @@
 namespace hctr::ops::hopper {
 
 constexpr size_t kMostSharedBytes = 227 * 1024;  ///< maximum shared memory of a block
-/// Alignment of boxes with a 128-byte swizzle. shared_storage() aligns the first member; the sizes of the boxes before
-/// a box must be multiples.
+/// Alignment of boxes with a 128-byte swizzle. shared_storage() aligns the first member, so the size of every earlier
+/// box must be a multiple of kBoxAlignment.
 constexpr uint32_t kBoxAlignment = 1024;
 
-/// The dynamic shared memory of a kernel that calls shared_storage<Storage>(), with the bytes to align it.
+/// Bytes of dynamic shared memory of a kernel that calls shared_storage<Storage>(), including bytes for the alignment.
 template <class Storage>
 constexpr size_t shared_bytes() {
   constexpr size_t kBytes = sizeof(Storage) + kBoxAlignment;

@@ -13,7 +13,7 @@ constexpr int64_t kDepthUnit = 8, kRegion = 64;  // in f32 elements: 32 bytes an
 
 int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/// Kernel arguments for one operand. Each part has the rows and columns of `from`, padded with zeros.
+/// Kernel arguments for one operand. `big` and `small` each have the rows and columns of `from`, padded with zeros.
 struct SplitJob {
   View<const float, 2> from;
   bool packs;  // `from` is aligned for loads of four elements

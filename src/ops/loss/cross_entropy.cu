@@ -128,7 +128,7 @@ void launch_forward(Context& ctx, const char* name, const Terms& terms, double f
     return cuda::launch(ctx, name, cuda::early(cuda::grid_for(probability.rows() * terms.per_row())),
                         probabilities_kernel<Terms>, terms, of_rows);
   const int64_t count = (probability.rows() * terms.per_row() + kPartTerms - 1) / kPartTerms;
-  const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // only for kernels on the compute stream
+  const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // used only by kernels on the compute stream
   const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   if (count <= 4 || !is_free || static_cast<size_t>(count) * sizeof(double) > memory.bytes())
     return cuda::launch(ctx, name, cuda::early({1, kLossThreads, 0}), cross_entropy_kernel<Terms, Gradients>,

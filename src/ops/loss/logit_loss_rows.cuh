@@ -184,7 +184,7 @@ struct LogitStep {
 /// A lane's state: the loaded inputs of a row, and the sums over its rows.
 template <class T>
 struct LogitRow {
-  float label, weight = 1;  // weight: sample weight, without `positive`
+  float label, weight = 1;  // weight: the sample's weight, not multiplied by `positive`
   T terms[kMostTerms];
   double loss = 0;
   float d_sum = 0;

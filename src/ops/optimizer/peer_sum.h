@@ -1,4 +1,5 @@
-// The all-reduce of an array over two ranks with access to each other's memory: each rank sums one half for both.
+// The all-reduce of an array over two ranks with access to each other's memory: each rank sums one half of the array
+// and writes the sums to both ranks.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ namespace {
 constexpr int kMostInFlight = 64;
 
 /// Reads the messages of a call, passes them to the handler, and writes the answers: one for a unary call, many for a
-/// stream. gRPC refers to this object until OnDone(), and each message refers to it until its answer.
+/// stream. This object must live until OnDone(), because gRPC refers to it, and until every message is answered,
+/// because messages refer to it.
 class CarriedCall : public grpc::ServerGenericBidiReactor {
  public:
   static CarriedCall* begin(GrpcHandler handler, grpc::GenericCallbackServerContext* context) {
@@ -129,7 +130,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
         writing_ = true;
         if (is_stream_) return StartWrite(&outgoing_.front());
         finished_ = true;
-        return StartWriteAndFinish(&outgoing_.front(), {}, grpc::Status::OK);  // one message on the network
+        return StartWriteAndFinish(&outgoing_.front(), {}, grpc::Status::OK);  // the answer and the status in one write
       }
       if (!reads_done_ || in_flight_ > 0) return;
       finished_ = true;

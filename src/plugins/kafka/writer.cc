@@ -29,7 +29,7 @@ class RdKafkaWriter : public KafkaWriter {
     char why[512] = "";
     client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), why, sizeof why);
     if (!client_) return kafka_problem(why);
-    conf.release();  // the client owns it now
+    conf.release();  // client_ owns the configuration now
     return nullptr;
   }
 
