@@ -27,9 +27,9 @@ struct StoreCacheStatistics {
 };
 
 /// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables, and for tables that
-/// outgrow their memory, the cache has the most requested rows. Each answer equals the store's answer bit for bit, and
-/// reads one state of the version. With two-byte or one-byte rows the cache returns the store's rows rounded to that
-/// type. Updates of the store reach the cache before Store::apply() returns.
+/// outgrow their memory, the cache has the most requested rows. Each answer reads one state of the version, and equals
+/// the store's answer bit for bit. If the cache's rows are not f32, it returns the store's rows rounded to the type of
+/// its rows. Updates of the store reach the cache before Store::apply() returns.
 ///
 /// Thread-safe. Requests take no locks that updates hold.
 class HCTR_API StoreCache {

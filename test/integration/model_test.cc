@@ -50,7 +50,8 @@ TEST_F(ModelTest, OnAGpuScoresAreThoseOfPredictButForRounding) {
   }
 }
 
-/// The ways in which sessions copy and wait change no bit. Pieces have the bits of batches of their size.
+/// How a session copies and waits changes no bit of the scores. Each piece of a split batch has the bits of a batch of
+/// the piece's size.
 TEST_F(ModelTest, OnAGpuCopiesAndPiecesChangeNoScores) {
   if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
   device_ = "cuda";

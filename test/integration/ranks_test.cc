@@ -296,7 +296,7 @@ TEST(UnderMpi, TheCommunicatorSuite) {
 TEST(MpiTest, TheCommunicatorSuiteHoldsForProcesses) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // otherwise a process could run another shard, without the suite
+    ::unsetenv(share);  // inherited by the processes, which would run only a shard
   const TemporaryFolder folder;
   for (const int processes : {2, 3, 4}) {
     const Outcome outcome = run_under_mpi(processes, "integration_tests", {"--gtest_filter=UnderMpi.*"}, folder.path());

@@ -259,7 +259,7 @@ class Trial:
             if first[1] != scores:
                 self.problems.append(f"rows of iteration {rows}, weights of {dense}: {server.name} and {first[0]} differ")
 
-    # When a delta's folder appears, and when each server has its rows.
+    # Records when the folder of a delta appears, and when each server has the delta's rows.
     def watch(self):
         iterations = {}
         while not self.done.wait(0.1):
@@ -287,7 +287,9 @@ class Trial:
                 iterations[key] = iteration
 
     def latencies(self):
-        """Seconds from a delta's folder to its rows: all, and those without a restart meanwhile or 2 s before."""
+        """Seconds from a delta's folder to the delta's rows on a server: for all deltas, and for deltas without a
+        restart in that time or in the 2 s before it.
+        """
         everything, quiet = [], []
         for (_, delta), (seen, disturbed) in self.visible.items():
             begin, disturbed_before = self.published[delta]

@@ -156,9 +156,9 @@ class Case:
     aim: Optional[float] = None  # milliseconds
     tbe: Optional[float] = None  # TBE's milliseconds on an H200
     kind: Callable = time_steps  # how to measure
-    words: dict = field(default_factory=dict)  # of the EmbeddingBagCollection
+    words: dict = field(default_factory=dict)  # keyword arguments of the EmbeddingBagCollection
     peers: Optional[tuple] = None  # None: all
-    cached: Optional[float] = None  # the part of the rows that TBE caches in GPU memory
+    cached: Optional[float] = None  # the fraction of the rows that TBE caches in GPU memory
 
 
 def cases(device):
@@ -214,7 +214,9 @@ def model_cases(dlrm, samples, most):
 
 
 class Peers:
-    """The tables of the last cases, by name of the peer. A case with the same tables uses them again."""
+    """Makes the tables of a case, by name of the peer. Keeps them for following cases with the same tables and
+    optimizer.
+    """
 
     def __init__(self, device):
         self.device, self.made = device, {}

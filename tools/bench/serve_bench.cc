@@ -32,7 +32,7 @@ using Moment = std::chrono::steady_clock::time_point;
 
 constexpr int64_t kMinute = 60'000'000;   // us
 constexpr int64_t kBodies = 16;           // requests with different values
-constexpr int64_t kMostBytes = 48 << 20;  // of all requests, unless two are larger
+constexpr int64_t kMostBytes = 48 << 20;  // maximum bytes of all requests together, but there are at least two requests
 constexpr const char* kService = "/inference.GRPCInferenceService/";
 
 /// One connection, by gRPC or HTTP.

@@ -58,7 +58,7 @@ TEST(StoreLoading, RowsPutByThreadsAreInTheSamePlacesAsRowsPutOneAfterAnother) {
   }
 }
 
-/// 100 MB, which are in huge pages.
+/// The rows take 100 MB, which are in huge pages.
 TEST(StoreLoading, ALargeMapKeepsItsRowsWhilePartitionsMoveOutOfItsFirstMemory) {
   constexpr int64_t kWords = 32, kExpected = 600'000, kRows = 700'000;
   ThreadPool threads(3);
