@@ -99,7 +99,7 @@ class HCTR_API EmbeddingSet {
   /// a table needs memory. Errors: Error(usage) for arrays with wrong sizes, or more batches than options().batches;
   /// Error(data) for a row number that does not exist, or more rows than most_rows; Error(device).
   Batch forward(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
-  /// The first half of forward(): finds and adds rows. After the updates of earlier batches, forward(batch) writes the
+  /// The first step of forward(): finds and adds rows. After the updates of earlier batches, forward(batch) writes the
   /// vectors. On a GPU without a group this runs on a stream of the set, concurrently with later work of the caller's
   /// stream, so the keys must not change before forward(batch). Collective.
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>);

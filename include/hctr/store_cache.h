@@ -28,8 +28,9 @@ struct StoreCacheStatistics {
 
 /// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables, and for tables that
 /// outgrow their memory, the cache has the most requested rows. Each answer reads one state of the version, and equals
-/// the store's answer bit for bit. If the cache's rows are not f32, it returns the store's rows rounded to the type of
-/// its rows. Updates of the store reach the cache before Store::apply() returns.
+/// the store's answer bit for bit. If the cache's rows are not f32, an answer is the store's answer computed from rows
+/// that are rounded to the type of the cache's rows. Updates of the store reach the cache before Store::apply()
+/// returns.
 ///
 /// Thread-safe. Requests take no locks that updates hold.
 class HCTR_API StoreCache {

@@ -50,8 +50,8 @@ TEST_F(ModelTest, OnAGpuScoresAreThoseOfPredictButForRounding) {
   }
 }
 
-/// How a session copies and waits changes no bit of the scores. Each piece of a split batch has the bits of a batch of
-/// the piece's size.
+/// The methods by which a session copies and waits change no bit of the scores. The scores of each piece of a split
+/// batch equal, bit for bit, those of a batch of the piece's size.
 TEST_F(ModelTest, OnAGpuCopiesAndPiecesChangeNoScores) {
   if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
   device_ = "cuda";

@@ -177,7 +177,7 @@ class Graphs(unittest.TestCase):
         self.assertTrue(torch.equal(bags.weight, ROWS))
 
     def test_the_gradient_of_the_anchor_stays_zero(self):
-        """Backward passes share the zero; whatever somebody writes to it reaches no later pass."""
+        """Backward passes share one zero gradient. A value that a caller writes to it must not reach a later pass."""
         model = bag(optimizer="sgd", lr=0.1)
         for write in (lambda grad: grad.fill_(float("nan")), lambda grad: grad.add_(3), lambda grad: None):
             model.anchor.grad = None

@@ -123,7 +123,9 @@ class Server(Process):
         return sums
 
     def scores(self, request):
-        """The iterations of the rows, or None if they change meanwhile, and of the dense weights; then the scores."""
+        """Returns the iteration of the rows (None if it changes during the request), the iteration of the dense
+        weights, and the scores.
+        """
         before = self.metrics()["hctr_store_iteration"]
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v2/models/ctr/infer", request, timeout=WAIT) as reply:
             answer = json.load(reply)
@@ -232,7 +234,7 @@ class Trial:
                 time.sleep(self.chance.uniform(0.5, 2) * self.options.pause)
         return "all brokers disconnected" if len(brokers) > 1 else "one broker disconnected"
 
-    # A client: answers of one state of rows and weights are equal, whichever server gives them.
+    # A client. Answers from the same state of rows and weights must be equal, whichever server gives them.
     def ask(self):
         while not self.done.wait(self.options.pause / 10):
             server = self.chance.choice(self.servers)

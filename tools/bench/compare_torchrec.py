@@ -22,10 +22,11 @@ model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; also
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
 one version of PyTorch. Without fbgemm_gpu the column shows in brackets the time that was measured on an H200 with
-torch 2.11 and fbgemm-gpu 1.6.0, and a line above the table says why it is missing. TBE has no graph: that line repeats
-its time without a graph. `aim` is our target for `hashed` on an H200. A case that cannot be measured prints "-", with
-the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first. Ratios of the
-lines follow the table: hash keys and row numbers, many tables and one, rows outside the GPU, whole models.
+torch 2.11 and fbgemm-gpu 1.6.0, and a line above the table says why it is missing. TBE cannot run in a CUDA graph, so
+in the case `graph` its column repeats the time without a graph. `aim` is our target for `hashed` on an H200. A case
+that cannot be measured prints "-", with the reason below the table. The vectors of `numbers` are compared with
+torch.nn.functional first. Ratios of the lines follow the table: hash keys and row numbers, many tables and one, rows
+outside the GPU, whole models.
 
 Cases with the same tables and optimizer share them, in the order of the table: their rows are made once. A run of all
 cases takes less than four minutes on an H200; --seconds limits it.
@@ -118,8 +119,8 @@ def time_graph(ours, shape, device, clock):
 
 
 def time_model(peer, shape, device, clock, early=False):
-    """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone. `early`: the
-    keys of the next batch are given before the backward pass.
+    """Times steps of DLRM with the tables of `peer`. None: constant vectors replace the tables, so only the dense part
+    is timed. `early`: the keys of the next batch are given before the backward pass.
     """
     torch.manual_seed(2)
     torch.set_float32_matmul_precision("high")

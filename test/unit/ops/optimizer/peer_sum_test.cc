@@ -41,7 +41,7 @@ TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
       }
 }
 
-/// Each rank checks the sums of its half for overflow, not the summands.
+/// Each rank checks its half of the sums for overflow. It does not check the summands.
 TEST(PeerSum, SumsThatDoNotFitAreFound) {
   constexpr int64_t kElements = 4099;
   constexpr float kMost = 100;
