@@ -25,10 +25,10 @@ one version of PyTorch. Without fbgemm_gpu the column shows in brackets the time
 torch 2.11 and fbgemm-gpu 1.6.0, and a line above the table says why it is missing. TBE cannot run in a CUDA graph, so
 in the case `graph` its column repeats the time without a graph. `aim` is our target for `hashed` on an H200. A case
 that cannot be measured prints "-", with the reason below the table. The vectors of `numbers` are compared with
-torch.nn.functional first. Ratios of the lines follow the table: hash keys and row numbers, many tables and one, rows
-outside the GPU, whole models.
+torch.nn.functional first. Below the table are ratios of its lines, for hash keys and row numbers, many tables and one,
+rows outside the GPU, and whole models.
 
-Cases with the same tables and optimizer share them, in the order of the table: their rows are made once. A run of all
+Successive cases with equal tables and an equal optimizer share the tables, whose rows are made once. A run of all
 cases takes less than four minutes on an H200; --seconds limits it.
 """
 
