@@ -180,7 +180,7 @@ class Streams(OnAGpu):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             out = bags(batch(0)).values()
-        out.backward(gradient(0))  # in a thread of autograd, called from another stream
+        out.backward(gradient(0))  # runs in an autograd thread, while another stream is current
         self.assertEqual(bags._engine._stream, stream.cuda_stream)
         train(want, [0])
         self.equal(rows_of(bags), rows_of(want))

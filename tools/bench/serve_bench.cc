@@ -118,8 +118,8 @@ NamedTensor Target::output() {
   return output;
 }
 
-/// Sets the unknown sizes of the inputs, and fills the inputs with random values. If an input has counts, each slot has
-/// one key.
+/// Sets the unknown sizes of the inputs, and fills the inputs with random values. If an input has a ".counts" tensor,
+/// each slot has one key.
 void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given, unsigned seed) {
   std::mt19937_64 random(seed);
   const int64_t most = given.slot_keys > 0 ? given.slot_keys : given.most_key;

@@ -258,7 +258,7 @@ class Guesser {
     return false;
   }
 
-  /// Whether all values are numbers with the same suffix, such as "30 years".
+  /// Whether at least 95 % of the values are numbers with the same unit, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
   /// A remark for the user if most values are numbers and some are not, because the latter may be mistakes.
