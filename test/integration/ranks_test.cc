@@ -221,7 +221,7 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
 }
 
 TEST_F(RanksTest, Fp8HasTheScalesOfTheWholeBatch) {
-  // 60 steps of 128 over 1000 samples have some partial batches, whose padding must have no effect.
+  // Three ranks do not divide a batch of 128 evenly, so the last rank has a padding row, which must have no effect.
   const std::string config =
       with_change(config_, "\"seed\": 7", R"("seed": 7, "mixed_precision": "fp8", "fp8_least_width": 16)");
   const Result one = train(config, {"[0]"}, "one");

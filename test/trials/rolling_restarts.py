@@ -194,7 +194,7 @@ class Trial:
             print("no RocksDB: the first server has its rows in files of huge_ctr")
         self.servers = [Server(f"server{n}", self.work, self.program, level, stream) for n, level in enumerate(levels)]
 
-    # Restarts, one at a time.
+    # Restarts one process at a time.
     def restart(self, process, codes):
         kill = self.chance.random() < 0.5
         process.end(signal.SIGKILL if kill else signal.SIGTERM, codes)

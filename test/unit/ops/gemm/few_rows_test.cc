@@ -100,7 +100,7 @@ TEST(FewRows, AWarpSumsEveryRowOfItsColumns) {
   expect_warps_sum_every_row<BFloat16>();
 }
 
-/// Every prefix of a batch has the bits of the batch.
+/// The result of the first rows of a batch equals, bit for bit, the first rows of the batch's result.
 TEST(FewRows, ARowHasTheSameBitsInEveryBatch) {
   HCTR_SKIP_WITHOUT_GPU();
   if (!gpu_traits(kGpu)->is_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0";
