@@ -194,7 +194,7 @@ def cases(device):
     mixed = Shape("100 tables, dims 1 to 256", [(size(1 << 18, 1 << 12), dim) for dim in dims], count, power=1.05)
     one = Shape("one table of as many keys", [(size(100 << 18, 100 << 12), 128)], 100 * count, power=1.05)
     made += [Case("mixed", mixed, "sgd"), Case("mixed", one, "sgd")]
-    # The GPU has a sixteenth of the rows. Keys are drawn from half of these rows.
+    # The GPU has a sixteenth of the rows. Keys are drawn from half of the rows on the GPU.
     all_rows = size(1 << 22, 1 << 14)
     tier = lambda name: Shape(name, [(all_rows, 128)], size(65_536, 4096), most=all_rows // 32)  # noqa: E731
     made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers", "tbe")))
