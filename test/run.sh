@@ -67,6 +67,6 @@ else
   wait "$building" || built=$?
   cat "$log"
   [ "$built" -eq 0 ]
-  run_tests cpu-asan $(($(nproc) + 1))  # while one waits for a disk or a peer, another runs
+  run_tests cpu-asan $(($(nproc) + 1))  # one more test than cores: while one waits for a disk or a peer, another runs
 fi
 echo "All tests passed (${main}${gpu:+, with $gpu}$([ "${1:-}" = --fast ] || echo ', and under the address and undefined-behaviour sanitizers')) in $((SECONDS / 60)) min."

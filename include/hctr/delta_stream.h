@@ -20,7 +20,7 @@ struct StreamOptions {
   int64_t message_bytes = 256 << 10;  ///< producer: maximum size of a message, 4 KiB to 16 MiB
   /// limit on the client's queue, in bytes: messages not yet sent (producer) or not yet read (source)
   int64_t queue_bytes = int64_t{32} << 20;
-  /// source: maximum size of buffered deltas, which are incomplete or lack their base
+  /// source: maximum bytes of buffered deltas; a delta is buffered while it is incomplete or its base is missing
   int64_t held_bytes = int64_t{1} << 30;
   /// source: consumer group to which stored() commits offsets, so that tools can show the lag
   std::string group{};

@@ -99,17 +99,17 @@ class HCTR_API EmbeddingSet {
   /// a table needs memory. Errors: Error(usage) for arrays with wrong sizes, or more batches than options().batches;
   /// Error(data) for a row number that does not exist, or more rows than most_rows; Error(device).
   Batch forward(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
-  /// The first half of forward(): finds and adds rows. After the updates of earlier batches, forward(batch) writes the
+  /// The first step of forward(): finds and adds rows. After the updates of earlier batches, forward(batch) writes the
   /// vectors. On a GPU without a group this runs on a stream of the set, concurrently with later work of the caller's
   /// stream, so the keys must not change before forward(batch). Collective.
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>);
   void forward(Batch, std::span<const FeatureVectors<float>>);
   /// Writes the row number of each key of the batch to to[f]: [count of feature f]; 0: the key has no row. Returns the
-  /// number of remove_rows() calls so far, which prefetch() takes with the numbers. Only without a group, tiers and
-  /// policies, because those move or remove rows. Errors: Error(usage).
+  /// number of remove_rows() calls so far, an argument of prefetch() for these row numbers. Only without a group, tiers
+  /// and policies, because those move or remove rows. Errors: Error(usage).
   int64_t row_numbers(Batch, std::span<int32_t* const> to);
   /// Like prefetch(), for keys whose row numbers are known from row_numbers() of earlier batches: nothing is looked up,
-  /// and no rows are added. For the sum of several batches' gradients: concatenate keys, row numbers and gradients.
+  /// and no rows are added. To sum the gradients of several batches, concatenate their keys, row numbers and gradients.
   /// rows[f]: [count of feature f]. Runs on the caller's stream. Errors: Error(usage), also if rows have been removed
   /// since row_numbers().
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>, std::span<const int32_t* const> rows, int64_t removals);
@@ -120,9 +120,9 @@ class HCTR_API EmbeddingSet {
   /// own samples. On several ranks, they are the keys, among those of all ranks' samples, whose rows this rank owns.
   /// Errors: Error(usage) if the batch has ended.
   std::vector<int64_t> keys_of_batch(Batch) const;
-  /// Only without a group. Allocates in advance what the next forward() or prefetch() needs, so that this call can be
-  /// recorded into a CUDA graph. Call reserve() before each recording and before each replay. A replay may have at most
-  /// as many keys as the reservation. The Batch of a replay is the Batch of the recording.
+  /// Only without a group. Allocates in advance what the next forward() or prefetch() needs, so that forward() or
+  /// prefetch() can be recorded into a CUDA graph. Call reserve() before each recording and before each replay. A
+  /// replay may have at most as many keys as the reservation. The Batch of a replay is the Batch of the recording.
   void reserve(int64_t samples, std::span<const int64_t> keys_of_features);
 
   /// Only without a group. Reserves memory for look-ups of at most this many samples, and at most this many keys per

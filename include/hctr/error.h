@@ -1,4 +1,4 @@
-// The exception type of the program and its kinds.
+// The program's exception type, and the kinds of errors.
 #pragma once
 
 #include <stdexcept>

@@ -55,8 +55,9 @@ inline constexpr int64_t kFrameSumBytes = 1;     ///< Size of the checksum after
 //            v2.2.1-v3.0  key as wide as the keys of the data set, slot_id u64
 //            v3.1         a folder: `key` i64, `slot_id` u64 (not for Distributed), `emb_vector` f32
 //   states   optimizer states (v3.0), one kind after the other, for example Adam's m, then v; f32, or f16 for runs in
-//            mixed precision: dense, for each weight of the dense file; sparse, for each row of the sparse file.
-//            HugeCTR instead saves a whole table in the order of row numbers, which its model files do not keep
+//            mixed precision. The dense states file has the states of each weight in the dense file, the sparse states
+//            file those of each row in the sparse file. HugeCTR's sparse states file instead has a whole table in the
+//            order of row numbers, which HugeCTR's model files do not contain
 //   .ntp.json   {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...]}, ...]}; ours add "name" and more numbers
 
 // File names in a version 3.1 folder.

@@ -71,7 +71,7 @@ struct LoadOptions {
   /// Maximum samples per batch; larger batches are split. The memory for activations is proportional to this number.
   int64_t most_samples = 65536;
   std::function<void(std::string_view line)> note = {};  ///< receives warnings and notes; empty: they are discarded
-  /// The library uses `environment`, and set_environment() when it loads the BLAS library.
+  /// Two members are used: `environment`, and set_environment() when the library loads BLAS.
   Surroundings surroundings = {};
   /// If set, score() looks up rows in this view of a store and sees the store's updates. The model then loads no table
   /// files. Each call of score() reads one state of the store. The view must have every table of the model, under the

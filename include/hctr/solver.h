@@ -103,9 +103,8 @@ struct TrainSummary {
 };
 
 /// Trains a config on the ranks that the config names. Writes the run folder and the snapshot files, and reports
-/// progress to the log. One of several processes (mpirun) trains together with the others. Only rank 0's process writes
-/// files, and an error ends all processes (Surroundings::end_process). Errors: Error of any kind; if several ranks
-/// fail, the first error.
+/// progress to the log. Several processes (mpirun) train together: only rank 0's process writes files, and an error
+/// ends all processes (Surroundings::end_process). Errors: Error of any kind; if several ranks fail, the first error.
 HCTR_API TrainSummary train(const TrainOptions&);
 
 struct CheckOptions : JobOptions {

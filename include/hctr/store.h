@@ -97,8 +97,8 @@ struct StoreCacheOptions {
   double share = 0;       ///< maximum fraction of the rows of each table in the cache
   Rows rows = Rows::f32;
   int admit_after = 2;  ///< a key's row is added to the cache when this many requests have missed the key
-  /// Keys that the cache lacks get the default row, without waiting for the store; statistics count them. Their rows
-  /// are added to the cache later, as with `admit_after`.
+  /// Keys that the cache lacks get the default row, without waiting for the store; statistics count these keys. Their
+  /// rows are added to the cache later, as with `admit_after`.
   bool default_on_miss = false;
   /// maximum time that a request waits for a running update; then the store answers it without the cache
   int wait_ms = 100;

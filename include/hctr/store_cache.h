@@ -21,15 +21,16 @@ struct StoreCacheStatistics {
   /// keys that the cache lacked: looked up in the store, or given the default row
   int64_t misses = 0;
   int64_t defaults = 0;                            ///< keys that got the default row
-  int64_t admitted = 0, evicted = 0, updated = 0;  ///< rows added, removed to make room, and changed by updates
+  int64_t admitted = 0, evicted = 0, updated = 0;  ///< rows added, removed for other rows, changed by updates
   int64_t repeated = 0;                            ///< requests looked up again because an update ran concurrently
   int64_t bypassed = 0;                            ///< requests that the store alone has answered
 };
 
 /// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables, and for tables that
-/// outgrow their memory, the cache has the most requested rows. Each answer equals the store's answer bit for bit, and
-/// reads one state of the version. With two-byte or one-byte rows the cache returns the store's rows rounded to that
-/// type. Updates of the store reach the cache before Store::apply() returns.
+/// outgrow their memory, the cache has the most requested rows. Each answer reads one state of the version, and equals
+/// the store's answer bit for bit. If the cache's rows are not f32, an answer is the store's answer computed from rows
+/// that are rounded to the type of the cache's rows. Updates of the store reach the cache before Store::apply()
+/// returns.
 ///
 /// Thread-safe. Requests take no locks that updates hold.
 class HCTR_API StoreCache {

@@ -1,7 +1,7 @@
 """Passes DLPack tensors, on the host or on a GPU, to the library without a copy.
 
-A GPU tensor is exported for stream 1, CUDA's default stream. The tensor's library makes this stream wait for its queued
-work, and the engine's streams wait for this stream. NumPy's from_dlpack() accepts only host tensors.
+A GPU tensor is exported for stream 1, CUDA's default stream. The tensor's library makes stream 1 wait for the queued
+work on the tensor, and the engine's streams wait for stream 1. NumPy's from_dlpack() accepts only host tensors.
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ class EmbeddingSet:
         return self._vector_structs_at
 
     def rows_of(self, keys: Keys) -> Any:
-        """The number of vectors of each feature, or of every feature."""
+        """The number of vectors of each feature, as an array; a single number if it is the same for all features."""
         return keys.samples if self._all_pooled else np.where(self.pooled, keys.samples, keys.counts)
 
     def set_stream(self, stream: int) -> None:

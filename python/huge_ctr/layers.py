@@ -116,7 +116,7 @@ def __getattr__(type: str) -> Callable[..., Any]:
 
 
 def _groups(given: Iterable[Union[str, Mapping]]) -> list[dict]:
-    """Groups of columns. Columns given by name alone form one group."""
+    """Groups of columns. Successive columns that are given by name alone form one group."""
     groups: list[dict] = []
     for one in given:
         if isinstance(one, Mapping):

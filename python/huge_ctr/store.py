@@ -265,8 +265,8 @@ class Store:
         "follow". Returns whether there were any.
 
         Existing views of shared memory change to the new rows. With RocksDB, take a new view if the result is True. If
-        the process that updates shared memory has ended, this process takes
-        over: `writable` becomes True. In other stores, refresh() changes nothing and returns False.
+        the process that updates shared memory has ended, this process takes over: `writable` becomes True. In other
+        stores, refresh() changes nothing and returns False.
         """
         return self._flag("hctr_store_refresh")
 

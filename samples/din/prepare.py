@@ -74,7 +74,7 @@ class Maker:
 
 
 def block(payload):
-    """Length, bytes and their sum, as with check "Sum"."""
+    """A block of a Norm file: length, bytes, and the sum of the bytes, as with "check": "Sum"."""
     return struct.pack("<i", len(payload)) + payload + bytes([sum(payload) & 255])
 
 

@@ -1,4 +1,4 @@
-/* The same as embedding.cc, in C. */
+/* Embedding tables in a custom training loop, in C. embedding.cc is the same program in C++. */
 #include <hctr/huge_ctr.h>
 #include <stdio.h>
 

@@ -93,7 +93,8 @@ int verify_models(const serve::Service& service) {
   return code;
 }
 
-/// Each connection takes a file descriptor, and the default soft limit of 1,024 is the default of --max-connections.
+/// Raises the limit of file descriptors to its maximum. Each connection takes a descriptor, and the default limit,
+/// 1,024, equals the default of --max-connections.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;

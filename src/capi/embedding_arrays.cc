@@ -9,8 +9,8 @@
 namespace hctr::capi {
 namespace {
 
-/// Views of the vectors of each feature. `text`: what errors call them. `rows`: the expected number of vectors of each
-/// feature.
+/// Views of the vectors of each feature. `text`: selects their name in error messages. `rows`: the expected number of
+/// vectors of each feature.
 template <class T>
 std::vector<FeatureVectors<T>> views_of(const hctr_embedding& embedding, const hctr_array* arrays,
                                         const std::string FeatureTexts::*text, const std::vector<int64_t>& rows) {

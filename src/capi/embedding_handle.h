@@ -10,7 +10,7 @@
 
 namespace hctr::capi {
 
-/// What errors call the arrays of a feature. Made once, because a step passes hundreds of arrays.
+/// The names of a feature's arrays in error messages. Made once, because a step passes hundreds of arrays.
 struct FeatureTexts {
   std::string keys, offsets, weights, vectors, gradients;
   int64_t dim = 0;

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What one rank knows about its machine.
+/// Facts about one rank's machine, gathered by that rank.
 struct RankSetup {
   std::string host, gpu, gpu_id;         ///< gpu: description; gpu_id: name in gpu_links()
   std::vector<std::string> unreachable;  ///< ids of GPUs of this host whose memory this GPU cannot read

@@ -193,7 +193,7 @@ void Job::in_callers_thread(const std::function<void()>& body) {
 
 void end_job(Processes& others, const Error& error, const Surroundings& around) {
   // All processes may have the same error, such as a mistake in the config. Process 0 reports it and ends the others,
-  // so the others wait for that.
+  // so each other process first waits two seconds for that.
   if (around.end_process && others.process() > 0) std::this_thread::sleep_for(seconds(2));
   if (around.end_process && around.on_lost_peer) around.on_lost_peer(error);
   others.abort(exit_code(error.kind()));

@@ -15,9 +15,10 @@ namespace hctr {
 /// merged into steps, within which all scores count as equal. The shares of all negatives and all positives in a step
 /// sum to at most 8 / most. For samples in random order, the area is within 2 / most of the exact value. In practice
 /// the error is much smaller, because ties count 0.5, and about half of the pairs within a narrow step are ordered
-/// correctly. Merging exact rankings is exact. Otherwise, if a step overlaps steps of the other ranking, its samples
-/// get its middle score, which misplaces at most 8 / most of the pairs. Memory: at most 56 * most bytes while samples
-/// are added; 8 bytes per sample for up to most / 4 samples.
+/// correctly. Merging exact rankings is exact. If the added ranking has merged steps, and one of them overlaps steps of
+/// this ranking, all samples of the added step get the middle of its score range. This misplaces at most 8 / most of
+/// the pairs. Memory: 8 bytes per sample for up to most / 4 samples; beyond that, at most 56 * most bytes, including
+/// pending samples.
 class Ranking {
  public:
   static constexpr size_t kMost = size_t{1} << 22;  // error below 5e-7; uses 235 MB

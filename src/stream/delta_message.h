@@ -14,7 +14,8 @@
 //   rows     rows   slots (int32; of tables by slot), keys (int64), rows (float)
 //   removed  keys   slots, keys
 //   file     bytes  u64 offset, u64 size of the file, u16 length of its name, name, bytes
-//   end      0      u32 messages of the delta, with this one; u32 CRC-32 over the checksums of all before it
+//   end      0      u32 number of messages of the delta, including this one; u32 CRC-32 over the checksums of all
+//                   messages before this one
 #pragma once
 
 #include <cstdint>

@@ -69,7 +69,8 @@ class TopicReader {
   int64_t missing_ = 0, repeated_ = 0;
 };
 
-/// For timeouts: the time point `seconds` from now, and the milliseconds left until `end` (at least 0).
+/// For timeouts. after_seconds(): the time point `seconds` from now. ms_until(): the milliseconds left until a time
+/// point, at least 0.
 std::chrono::steady_clock::time_point after_seconds(double seconds);
 int64_t ms_until(std::chrono::steady_clock::time_point);
 

@@ -231,8 +231,8 @@ TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKillOnAGpu) {
   }
 }
 
-/// The config states the placement. Otherwise a run killed before its first checkpoint would measure again, and could
-/// choose another placement.
+/// The config states the placement. Otherwise a run killed before its first checkpoint would repeat the measurement
+/// that chooses the placement, and could choose another one.
 TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
   HCTR_SKIP_WITHOUT_GPU();
   if (find_gpus().count < 2) GTEST_SKIP() << "there is one GPU";

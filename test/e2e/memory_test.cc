@@ -160,8 +160,8 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   }
 }
 
-/// Checks that the test detects growth, because data_generator stores the ground truth of the evaluation set, 9 bytes
-/// per sample, in memory.
+/// Checks that growth is detected: data_generator keeps the ground truth of the evaluation set in memory, 9 bytes per
+/// sample.
 TEST_F(Memory, IsMeasured) {
   std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")",
                                    R"("source": "train.txt", "eval_source": "eval.txt")");

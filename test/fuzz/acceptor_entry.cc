@@ -20,7 +20,7 @@ constexpr const char* kKinds = "dc";
 /// The peer of a connection. The fuzzer's bytes script its actions.
 struct Stranger {
   TcpSocket socket{};
-  std::string challenge{}, sent{};  // received and sent bytes
+  std::string challenge{}, sent{};  // challenge: received bytes; sent: sent bytes
   bool proved = false;              // whether the first bytes were a valid response of an expected kind
 
   void connect(int port) {

@@ -192,7 +192,7 @@ void shared_memory(Bytes bytes) {
   } catch (const Refusal&) {
     registered = false;
   }
-  // In arithmetic that cannot overflow.
+  // The same condition, in arithmetic that cannot overflow.
   expect(registered ==
          (place[0] >= 0 && place[1] > 0 && place[1] <= kRegionBytes && place[0] <= kRegionBytes - place[1]));
   if (!registered) return;

@@ -28,7 +28,8 @@ void tolerate_refusal(const Body& body) {
   }
 }
 
-/// Converts each tensor. Readers of the inputs of a model begin with the same calls. Splits keys of tables.
+/// Splits the keys of tables, if the request has key inputs. Then converts each tensor with the calls by which a
+/// model's inputs are read.
 void read_tensors_of(const serve::InferRequest& request) {
   if (serve::has_key_inputs(request)) {
     size_t keys = 0;

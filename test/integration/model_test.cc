@@ -50,7 +50,8 @@ TEST_F(ModelTest, OnAGpuScoresAreThoseOfPredictButForRounding) {
   }
 }
 
-/// The ways in which sessions copy and wait change no bit. Pieces have the bits of batches of their size.
+/// The methods by which a session copies and waits change no bit of the scores. The scores of each piece of a split
+/// batch equal, bit for bit, those of a batch of the piece's size.
 TEST_F(ModelTest, OnAGpuCopiesAndPiecesChangeNoScores) {
   if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
   device_ = "cuda";

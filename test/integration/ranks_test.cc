@@ -221,7 +221,7 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
 }
 
 TEST_F(RanksTest, Fp8HasTheScalesOfTheWholeBatch) {
-  // 60 steps of 128 over 1000 samples have some partial batches, whose padding must have no effect.
+  // Three ranks do not divide a batch of 128 evenly, so the last rank has a padding row, which must have no effect.
   const std::string config =
       with_change(config_, "\"seed\": 7", R"("seed": 7, "mixed_precision": "fp8", "fp8_least_width": 16)");
   const Result one = train(config, {"[0]"}, "one");
@@ -296,7 +296,7 @@ TEST(UnderMpi, TheCommunicatorSuite) {
 TEST(MpiTest, TheCommunicatorSuiteHoldsForProcesses) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // otherwise a process could run another shard, without the suite
+    ::unsetenv(share);  // inherited by the processes, which would run only a shard
   const TemporaryFolder folder;
   for (const int processes : {2, 3, 4}) {
     const Outcome outcome = run_under_mpi(processes, "integration_tests", {"--gtest_filter=UnderMpi.*"}, folder.path());

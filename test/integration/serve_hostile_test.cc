@@ -87,7 +87,7 @@ TEST_F(HostileClients, AreRefusedOrClosedAndOthersAreServed) {
   EXPECT_EQ(scores_in(client.post(path, right).body).size(), 1u);
 }
 
-/// Half requests of many clients would otherwise take --max-connections times --max-body of memory.
+/// Without a bound, incomplete requests of many clients could take --max-connections times --max-body of memory.
 TEST_F(HostileClients, GetABoundedAmountOfMemoryTogether) {
   train(config_, {"[0]"}, "one");
   const SampleArrays samples = samples_of("one.json");

@@ -48,7 +48,7 @@ TEST_F(ServedOutputs, AreProbabilitiesLogitsAndVectorsOfTheModelsRows) {
     serve::ServeOptions options = options_for({"ctr=one-run"});
     if (with_store) options.store = "store.json";
     const serve::Service service(options);
-    // Clients that want different outputs are scored together.
+    // Requests for different outputs, from different clients, may be scored in one batch.
     std::atomic<int> wrong = 0;
     std::vector<std::thread> clients;
     for (unsigned c = 0; c < 4; ++c)

@@ -374,7 +374,7 @@ TEST_P(CachedModelTest, AKeyWithoutARowIsAnErrorThatNamesTheKeyWhereTheModelSays
     for (int i = 0; i < 20; ++i)  // more calls than concurrent look-ups, because a failed call must free its memory
       EXPECT_NE(message_of(Kind::data, [&] { score(*model, changed, 0, 10); }).find("no row of key 1000000007"),
                 std::string::npos);
-    // A failed batch leaves nothing behind for the next one. Some samples have keys without a row.
+    // A failed batch does not affect the scores of the next batch. Some samples have keys without a row.
     const Model expected(split("one-run"));
     int64_t compared = 0;
     for (int64_t sample = 0; sample < 40; ++sample) try {

@@ -15,7 +15,7 @@ class WarmStarts : public RanksTest {
     const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
     return config.replace(begin, end - begin, "\"optimizer\": {" + section + "}, ");
   }
-  /// The weights of fc1 or of fc2; both are contiguous in the dense file.
+  /// The weights of fc1 or of fc2; the weights of each layer are contiguous in the dense file.
   static std::vector<float> weights_of(const Result& of, const std::string& layer) {
     const auto first = of.dense.begin(), second = first + (15 + 4) * 16 + 16;
     return layer == "fc1" ? std::vector<float>(first, second) : std::vector<float>(second, of.dense.end());

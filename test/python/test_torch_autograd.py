@@ -177,7 +177,7 @@ class Graphs(unittest.TestCase):
         self.assertTrue(torch.equal(bags.weight, ROWS))
 
     def test_the_gradient_of_the_anchor_stays_zero(self):
-        """Backward passes share the zero; whatever somebody writes to it reaches no later pass."""
+        """Backward passes share one zero gradient. A value that a caller writes to it must not reach a later pass."""
         model = bag(optimizer="sgd", lr=0.1)
         for write in (lambda grad: grad.fill_(float("nan")), lambda grad: grad.add_(3), lambda grad: None):
             model.anchor.grad = None
@@ -186,7 +186,7 @@ class Graphs(unittest.TestCase):
             with torch.no_grad():
                 write(model.anchor.grad)
         model.anchor.grad.fill_(2)
-        model(batches(1)[0]).sum().backward()  # added to a gradient that is there
+        model(batches(1)[0]).sum().backward()  # added to an existing gradient
         self.assertEqual(model.anchor.grad.tolist(), [2.0])
 
     def test_training_without_an_optimizer_says_so(self):
@@ -277,7 +277,7 @@ class SecondMode(unittest.TestCase):
                 of = bags._engine.set()
                 with unittest.mock.patch.object(of, "forward", wraps=of.forward) as again:
                     if looks_up:
-                        bags.rows("items")  # after access to rows, their numbers are not used
+                        bags.rows("items")  # after access to rows, row numbers of earlier look-ups are not used
                     step.step()
                 self.assertEqual(again.call_count, looks_up)
                 step.zero_grad()

@@ -90,7 +90,7 @@ class Bags(unittest.TestCase):
                 self.assertTrue(torch.equal(one, other), i)
 
     def test_batches_of_changing_layouts_follow_each_other(self):
-        """The structs of a call are kept from call to call: nothing of the batch before may remain in them."""
+        """The structs of a call are reused by the next call, and no value of an earlier batch may remain in them."""
         bags, want = (hct.EmbeddingCollection([one_config()], optimizer="sgd", lr=0.1) for _ in range(2))
         draw = torch.Generator(DEVICE).manual_seed(5)
         for samples, wide in ((3, True), (7, False), (3, True), (3, False), (1, True), (7, True)):

@@ -180,7 +180,7 @@ class Streams(OnAGpu):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             out = bags(batch(0)).values()
-        out.backward(gradient(0))  # in a thread of autograd, called from another stream
+        out.backward(gradient(0))  # runs in an autograd thread, while another stream is current
         self.assertEqual(bags._engine._stream, stream.cuda_stream)
         train(want, [0])
         self.equal(rows_of(bags), rows_of(want))
@@ -227,7 +227,7 @@ class Graphs(OnAGpu):
             for seed in range(3, 60):
                 new = batch(seed, most=4000 if seed % 2 else 200_000 * seed) if seed > 3 else batch(3)
                 values = new.values().clone()
-                values[3 * 96 :] %= 4000  # the table of row numbers
+                values[3 * 96 :] %= 4000  # the keys of the table that is indexed by row number
                 keys.values().copy_(values)
                 dy.copy_(gradient(seed))
                 bags.reserve(32, most)

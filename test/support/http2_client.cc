@@ -15,7 +15,7 @@ namespace {
 constexpr uint8_t kData = 0, kHeaders = 1, kSettings = 4, kPing = 6, kWindowUpdate = 8, kAck = 1, kEndHeaders = 4;
 constexpr uint32_t kOwnStream = 1;
 constexpr size_t kFrameHead = 9;
-constexpr uint32_t kInitialWindow = 4;  // the number of this setting
+constexpr uint32_t kInitialWindow = 4;  // number of the setting SETTINGS_INITIAL_WINDOW_SIZE
 
 std::string big_endian(uint64_t number, int bytes) {
   std::string text;

@@ -2,12 +2,11 @@
 // which runs on every device and dtype, in several memory layouts.
 //
 // For each row the harness runs these checks:
-//   by_hand    compares the CPU reference with values or identities in the test (expected)
-//   cpu_f32,   compares each device and dtype with the CPU reference in f64 on the same inputs; checks that the
-//   operator
-//   ...,       writes all elements of outputs and nothing else; checks that a second run is bitwise equal: on a CPU
-//   with cuda_bf16  another number of threads, on a GPU recorded as a CUDA graph and replayed gradient   compares
-//   backward with central differences of forward, in f64 on the CPU
+//   by_hand         compares the CPU reference with values or identities in the test (expected)
+//   cpu_f32, ...,   compares each device and dtype with the CPU reference in f64 on the same inputs; checks that the
+//   cuda_bf16       operator writes all elements of outputs and nothing else; checks that a second run is bitwise
+//                   equal: on a CPU with another number of threads, on a GPU recorded as a CUDA graph and replayed
+//   gradient        compares backward with central differences of forward, in f64 on the CPU
 // Rows marked as large have more elements than one launch has threads. Large rows run only with HCTR_TEST_LARGE=1.
 #pragma once
 

@@ -25,7 +25,8 @@ import tempfile
 import threading
 import time
 
-ITERATIONS, DISPLAY, SECONDS = 60, 6, 30  # all keys have occurred after 30 iterations
+# all keys have occurred after 30 of the 60 iterations; SECONDS: maximum time without progress
+ITERATIONS, DISPLAY, SECONDS = 60, 6, 30
 SAMPLES, VOCABULARY = 30000, 300000
 OF_GPU = 20  # factor for samples and keys on a GPU; iterations grow eightfold
 

@@ -123,7 +123,9 @@ class Server(Process):
         return sums
 
     def scores(self, request):
-        """The iterations of the rows, or None if they change meanwhile, and of the dense weights; then the scores."""
+        """Returns the iteration of the rows (None if it changes during the request), the iteration of the dense
+        weights, and the scores.
+        """
         before = self.metrics()["hctr_store_iteration"]
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v2/models/ctr/infer", request, timeout=WAIT) as reply:
             answer = json.load(reply)
@@ -192,7 +194,7 @@ class Trial:
             print("no RocksDB: the first server has its rows in files of huge_ctr")
         self.servers = [Server(f"server{n}", self.work, self.program, level, stream) for n, level in enumerate(levels)]
 
-    # Restarts, one at a time.
+    # Restarts one process at a time.
     def restart(self, process, codes):
         kill = self.chance.random() < 0.5
         process.end(signal.SIGKILL if kill else signal.SIGTERM, codes)
@@ -232,7 +234,7 @@ class Trial:
                 time.sleep(self.chance.uniform(0.5, 2) * self.options.pause)
         return "all brokers disconnected" if len(brokers) > 1 else "one broker disconnected"
 
-    # A client: answers of one state of rows and weights are equal, whichever server gives them.
+    # A client. Answers from the same state of rows and weights must be equal, whichever server gives them.
     def ask(self):
         while not self.done.wait(self.options.pause / 10):
             server = self.chance.choice(self.servers)
@@ -259,7 +261,7 @@ class Trial:
             if first[1] != scores:
                 self.problems.append(f"rows of iteration {rows}, weights of {dense}: {server.name} and {first[0]} differ")
 
-    # When a delta's folder appears, and when each server has its rows.
+    # Records when the folder of a delta appears, and when each server has the delta's rows.
     def watch(self):
         iterations = {}
         while not self.done.wait(0.1):
@@ -287,7 +289,9 @@ class Trial:
                 iterations[key] = iteration
 
     def latencies(self):
-        """Seconds from a delta's folder to its rows: all, and those without a restart meanwhile or 2 s before."""
+        """Seconds from a delta's folder to the delta's rows on a server: for all deltas, and for deltas without a
+        restart in that time or in the 2 s before it.
+        """
         everything, quiet = [], []
         for (_, delta), (seen, disturbed) in self.visible.items():
             begin, disturbed_before = self.published[delta]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens 10,000 connections to a service, most of them slow, half or hostile, while honest clients ask for scores.
+"""Opens 10,000 connections to a service, most of them slow, incomplete or hostile, while honest clients ask for scores.
 
     test/trials/serve_hostile.py build/cpu/bin
     test/trials/serve_hostile.py build/cpu/bin --connections 2000 --seconds 20

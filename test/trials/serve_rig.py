@@ -72,7 +72,7 @@ class Server:
 
 
 def start_ours(program, folder, options=(), device="cpu"):
-    """Serves the repository models/ with the version 1 of the model ctr. Returns the server and its three ports."""
+    """Serves the repository models/ with version 1 of the model ctr. Returns the server and its three ports."""
     ports = [free_port() for _ in range(3)]
     os.makedirs(os.path.join(folder, "models/ctr"), exist_ok=True)
     if not os.path.lexists(os.path.join(folder, "models/ctr/1")):

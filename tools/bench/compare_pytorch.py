@@ -183,7 +183,8 @@ class Peer:
 
         return gradients
 
-    # Table updates: update(index [n], gradient [n, dim] times the loss scale). `count`: the step, from 1.
+    # Each method returns a function update(index [n], gradient [n, dim] times the loss scale), which updates a table.
+    # `count`: the step, from 1.
 
     def sparse_update(self, table, count):
         """Makes sparse gradient tensors for PyTorch's own optimizers."""

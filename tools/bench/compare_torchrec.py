@@ -22,12 +22,13 @@ model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; also
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
 one version of PyTorch. Without fbgemm_gpu the column shows in brackets the time that was measured on an H200 with
-torch 2.11 and fbgemm-gpu 1.6.0, and a line above the table says why it is missing. TBE has no graph: that line repeats
-its time without a graph. `aim` is our target for `hashed` on an H200. A case that cannot be measured prints "-", with
-the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first. Ratios of the
-lines follow the table: hash keys and row numbers, many tables and one, rows outside the GPU, whole models.
+torch 2.11 and fbgemm-gpu 1.6.0, and a line above the table says why it is missing. TBE cannot run in a CUDA graph, so
+in the case `graph` its column repeats the time without a graph. `aim` is our target for `hashed` on an H200. A case
+that cannot be measured prints "-", with the reason below the table. The vectors of `numbers` are compared with
+torch.nn.functional first. Below the table are ratios of its lines, for hash keys and row numbers, many tables and one,
+rows outside the GPU, and whole models.
 
-Cases with the same tables and optimizer share them, in the order of the table: their rows are made once. A run of all
+Successive cases with equal tables and an equal optimizer share the tables, whose rows are made once. A run of all
 cases takes less than four minutes on an H200; --seconds limits it.
 """
 
@@ -118,8 +119,8 @@ def time_graph(ours, shape, device, clock):
 
 
 def time_model(peer, shape, device, clock, early=False):
-    """Steps of DLRM with the tables of `peer`; None: with constant vectors, which is the dense part alone. `early`: the
-    keys of the next batch are given before the backward pass.
+    """Times steps of DLRM with the tables of `peer`. None: constant vectors replace the tables, so only the dense part
+    is timed. `early`: the keys of the next batch are given before the backward pass.
     """
     torch.manual_seed(2)
     torch.set_float32_matmul_precision("high")
@@ -156,9 +157,9 @@ class Case:
     aim: Optional[float] = None  # milliseconds
     tbe: Optional[float] = None  # TBE's milliseconds on an H200
     kind: Callable = time_steps  # how to measure
-    words: dict = field(default_factory=dict)  # of the EmbeddingBagCollection
+    words: dict = field(default_factory=dict)  # keyword arguments of the EmbeddingBagCollection
     peers: Optional[tuple] = None  # None: all
-    cached: Optional[float] = None  # the part of the rows that TBE caches in GPU memory
+    cached: Optional[float] = None  # the fraction of the rows that TBE caches in GPU memory
 
 
 def cases(device):
@@ -193,7 +194,7 @@ def cases(device):
     mixed = Shape("100 tables, dims 1 to 256", [(size(1 << 18, 1 << 12), dim) for dim in dims], count, power=1.05)
     one = Shape("one table of as many keys", [(size(100 << 18, 100 << 12), 128)], 100 * count, power=1.05)
     made += [Case("mixed", mixed, "sgd"), Case("mixed", one, "sgd")]
-    # The GPU has a sixteenth of the rows. Keys are drawn from half of these rows.
+    # The GPU has a sixteenth of the rows. Keys are drawn from half of the rows on the GPU.
     all_rows = size(1 << 22, 1 << 14)
     tier = lambda name: Shape(name, [(all_rows, 128)], size(65_536, 4096), most=all_rows // 32)  # noqa: E731
     made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers", "tbe")))
@@ -214,7 +215,9 @@ def model_cases(dlrm, samples, most):
 
 
 class Peers:
-    """The tables of the last cases, by name of the peer. A case with the same tables uses them again."""
+    """Makes the tables of a case, by name of the peer. Keeps them for following cases with the same tables and
+    optimizer.
+    """
 
     def __init__(self, device):
         self.device, self.made = device, {}

@@ -107,7 +107,7 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
   StoredTable table(ctx, wanted);
   const std::string where = cat("2^", wanted.log_rows, " rows, dim ", wanted.dim);
   const auto keys = static_cast<double>(table.keys());
-  // The rate of random rows depends on their bytes, so f16 rows are as wide as f32 rows of half the dim.
+  // The rate of random rows depends on their bytes, and an f16 row has the bytes of an f32 row of half the dim.
   const double gather = ceilings.gather_rows.at(wanted.dim);
   const double gather_stored = ceilings.gather_rows.at(wanted.storage == DType::f32 ? wanted.dim : wanted.dim / 2);
   for (const DType dtype : {DType::f32, DType::f16}) {

@@ -32,7 +32,7 @@ using Moment = std::chrono::steady_clock::time_point;
 
 constexpr int64_t kMinute = 60'000'000;   // us
 constexpr int64_t kBodies = 16;           // requests with different values
-constexpr int64_t kMostBytes = 48 << 20;  // of all requests, unless two are larger
+constexpr int64_t kMostBytes = 48 << 20;  // maximum bytes of all requests together, but there are at least two requests
 constexpr const char* kService = "/inference.GRPCInferenceService/";
 
 /// One connection, by gRPC or HTTP.
@@ -118,8 +118,8 @@ NamedTensor Target::output() {
   return output;
 }
 
-/// Sets the unknown sizes of the inputs, and fills the inputs with random values. If an input has counts, each slot has
-/// one key.
+/// Sets the unknown sizes of the inputs, and fills the inputs with random values. If an input has a ".counts" tensor,
+/// each slot has one key.
 void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given, unsigned seed) {
   std::mt19937_64 random(seed);
   const int64_t most = given.slot_keys > 0 ? given.slot_keys : given.most_key;

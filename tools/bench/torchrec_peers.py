@@ -51,7 +51,7 @@ class Ours:
         self.use(shape)
 
     def use(self, shape):
-        """Takes batches of this shape from now on; its tables are those of the first shape."""
+        """Takes batches of `shape` from now on. `shape` must have the same tables as the shape of the constructor."""
         self.shape = shape
         lists = len(shape.tables) * shape.samples
         self.lengths = torch.full((lists,), shape.hotness, dtype=torch.int64, device=self.device)

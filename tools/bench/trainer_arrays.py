@@ -73,7 +73,7 @@ def copied_bytes(trainer, arrays, calls):
 
 
 def measure(given, config, batch, library, files):
-    """The cells of a row behind the name of the library. `files`: milliseconds per step of `huge_ctr --train`."""
+    """The cells of a row after the name of the library. `files`: milliseconds per step of `huge_ctr --train`."""
     config = json.loads(json.dumps(config))
     config["solver"].update(batchsize=batch)
     config["layers"][0].pop("source", None)

@@ -47,8 +47,8 @@ int64_t number(const std::string& text, const char* what) {
   return value;
 }
 
-/// Converts HugeCTR 2.x's words for the power law's exponent. The values are from its later releases, whose power law
-/// favors small keys like this program's.
+/// Returns the exponent of the power law for a word of HugeCTR 2.x. The exponents are those of later HugeCTR releases.
+/// Their power law, like this program's, makes small keys frequent.
 double alpha_of(const std::string& tail) {
   static const std::map<std::string, double> words = {{"long", 0.9}, {"medium", 1.1}, {"short", 1.3}};
   return words.at(tail);

@@ -12,8 +12,9 @@ namespace hctr::gemm_bench {
 /// result [m, n] of one GEMM, and the operands of its epilogue. All matrices are row-major. Rows have row_stride()
 /// elements; the padding is zero.
 ///   forward: result = max(a b + bias, 0)             a [m, k], b [k, n], bias [n]
-///   dgrad:   result = y > 0 ? factor * a b^T : 0     a [m, k], b [n, k], y [m, n]; sums [parts, stride] of rounded
-///   rows wgrad:   result = a^T b, in f32                  a [k, m], b [k, n]
+///   dgrad:   result = y > 0 ? factor * a b^T : 0     a [m, k], b [n, k], y [m, n]; sums [parts, stride]: column sums
+///                                                    over some rows of the rounded result
+///   wgrad:   result = a^T b, in f32                  a [k, m], b [k, n]
 struct Gemm {
   int m = 0, n = 0, k = 0;
   const void *a = nullptr, *b = nullptr, *bias = nullptr, *y = nullptr;

@@ -10,7 +10,7 @@ struct Layer {
 };
 struct Model {
   const char* name;
-  std::vector<Layer> layers;  ///< with ReLU; layers with one output are no GEMMs
+  std::vector<Layer> layers;  ///< layers with ReLU; a layer with one output is not a GEMM, so it is omitted
 };
 
 /// Wide & Deep and the deep part of DCN have the same layers.

@@ -10,7 +10,8 @@
 namespace hctr::gemm_bench {
 
 struct Comparison {
-  double ours = 0, ours_without_sums = 0;  ///< microseconds; without_sums: dgrad without the second kernel
+  /// microseconds; without_sums: dgrad without the kernel that adds column sums
+  double ours = 0, ours_without_sums = 0;
   double cutlass = 0, cutlass_without_sums = 0;
   double library = 0;                ///< cuBLASLt; 0: none
   std::string config;                ///< the configuration of the best CUTLASS kernel; empty: none

@@ -1,5 +1,5 @@
 // CUTLASS: the dgrad GEMM with ReLU's gradient and column sums in its epilogue. The columns are summed per tile; a
-// second kernel adds these partial sums, as with ours. CUTLASS can also add them in the GEMM, but its tile counters
+// second kernel adds these partial sums, as for our GEMM. CUTLASS can also add them in the GEMM, but its tile counters
 // then need a memset before each GEMM, and one block adds all partial sums of a column.
 #pragma once
 

@@ -60,5 +60,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set(CPACK_DEBIAN_PACKAGE_DEPENDS libopenblas0)  # libhuge_ctr.so loads it by name, which packaging tools do not detect
+# libhuge_ctr.so loads OpenBLAS by name, which packaging tools do not detect
+set(CPACK_DEBIAN_PACKAGE_DEPENDS libopenblas0)
 include(CPack)

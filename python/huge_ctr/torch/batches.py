@@ -138,5 +138,5 @@ class Batches:
         return at.astype(np.uint64), int(self.dims[0])
 
     def rows_of(self, given: Given) -> Any:
-        """The number of vectors of each feature, or of every feature."""
+        """The number of vectors of each feature, as an array; a single number if it is the same for all features."""
         return given.samples if self.pooled else given.counts

@@ -206,8 +206,8 @@ class Engine(Batches):
         if len(parts) == given.values.numel() and np.array_equal(layout.starts, layout.row_starts):
             to = parts
         else:
-            # Some list of keys belongs to no feature, or to several features: adds the gradients at the positions of
-            # their keys.
+            # Some list of keys belongs to no feature, or to several features. Add the gradients at the positions of the
+            # list's keys.
             to = torch.zeros(given.values.numel(), device=dy.device)
             for start, count, at_part in zip(layout.starts, layout.counts, layout.row_starts):
                 to[start : start + count] += parts[at_part : at_part + count]

@@ -48,7 +48,7 @@ class _Layout:
 def _layout(
     at: tuple, bounds: Optional[tuple], samples: int, key_bytes: int, offset_bytes: int, *kinds: Any
 ) -> _Layout:
-    """`kinds`: what else is equal in batches of the same layout."""
+    """`kinds`: further properties that all batches of one layout share."""
     return _Layout(at, bounds, samples, key_bytes, offset_bytes)
 
 

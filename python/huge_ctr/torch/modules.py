@@ -21,7 +21,7 @@ def _refuse(max_norm: Any, scale_grad_by_freq: bool) -> None:
 
 @dataclass
 class _Rows:
-    """The rows of a table in the words of torch.nn."""
+    """The properties of a table, named like the attributes of torch.nn.Embedding."""
 
     num_embeddings: Optional[int]
     embedding_dim: int

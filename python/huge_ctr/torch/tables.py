@@ -92,7 +92,7 @@ class Tables(RowsOfTables):
     def _connect(self) -> None:
         me = weakref.ref(self)
         engine = Engine(self._tables, self._features, lambda one: me()._make_set(one))
-        # The autograd graph may outlive the module; its rows are not needed then.
+        # The autograd graph may outlive the module; the module's rows are not needed then.
         engine.anchor = lambda: getattr(me(), "anchor", None)
         engine.rate = lambda: 0.0 if (module := me()) is None else module.rate()
         engine.has_optimizer = lambda: me() is None or bool(me()._group and me()._group[0]())

@@ -11,7 +11,7 @@ from ..errors import UsageError
 
 
 def varies(features: Any) -> bool:
-    """Whether features have other samples than the batch. `features`: a KeyedJaggedTensor of TorchRec or of this
+    """Whether a feature has other samples than the batch. `features`: a KeyedJaggedTensor of TorchRec or of this
     package.
     """
     ask = getattr(features, "variable_stride_per_key", None)

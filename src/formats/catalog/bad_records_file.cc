@@ -29,8 +29,8 @@ File open_to_append(const std::string& path) {
   return file;
 }
 
-/// Waits until no other reader or process writes to the file. The lock ends when the file is closed. Without locks of
-/// the file system, a line may be written twice.
+/// Waits until no other reader or process writes to the file. The lock ends when the file is closed. On a file system
+/// without locks, a line may be written twice.
 void lock_to_append(std::FILE* file) {
   while (::flock(::fileno(file), LOCK_EX) != 0 && errno == EINTR) {
   }

@@ -42,7 +42,7 @@ class VocabularyFile {
     }
   }
   int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
-  /// Hash of the values, dependent on their order.
+  /// A hash of the values and of their order.
   uint64_t hash() const { return hash_; }
   /// The number of a value; size() if the vocabulary lacks it.
   int64_t find(std::string_view value) const {

@@ -77,7 +77,8 @@ struct SlotWalk {
 struct SlotPlaces {
   int32_t* nnz = nullptr;              ///< [slots] keys of each slot
   const std::byte** inputs = nullptr;  ///< [inputs] address of the first slot of each input
-  uint8_t* one_hot = nullptr;          ///< [inputs] set to 0 if some slot does not have exactly one key
+  /// [inputs] set to 0 for an input in which some slot does not have exactly one key
+  uint8_t* one_hot = nullptr;
 };
 
 /// Walks through the slots of a record from the first slot `p`. The record is bad if nnz is negative or exceeds the

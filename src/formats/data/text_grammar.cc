@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
 
 uint64_t repeated(char c) { return kOnes * static_cast<uint8_t>(c); }
-/// Returns the high bit of each zero byte.
+/// Returns a word with byte 0x80 for each zero byte of `word`, and 0 for the other bytes.
 uint64_t zero_bytes(uint64_t word) { return ~(((word & ~kHighs) + ~kHighs) | word | ~kHighs); }
 
 /// Loads eight bytes at `p`, which is below `end`; bytes past `end` are zero.

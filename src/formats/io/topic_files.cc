@@ -64,7 +64,7 @@ TopicOffsets offsets_after(const std::string& topic, const std::vector<std::stri
   return offsets;
 }
 
-/// Locks a folder against other threads and processes that lock it. Does nothing without locks of the file system.
+/// Locks a folder against other threads and processes that lock it. Does nothing on a file system without locks.
 class LockedFolder {
  public:
   explicit LockedFolder(const fs::path& folder)

@@ -42,8 +42,8 @@ struct ModelManifest {
 
   std::string run;           ///< id of the run; empty if another program saved the model
   std::string run_folder{};  ///< name of the run's folder; empty: unknown
-  int64_t iteration = 0;     ///< finished updates, including skipped ones
-  int64_t updates = 0;       ///< number of updates, t in Adam
+  int64_t iteration = 0;     ///< finished steps, including steps whose update was skipped
+  int64_t updates = 0;       ///< updates that were not skipped, t in Adam
   Json config{}, data{};     ///< config with all defaults filled in; fingerprint of the training data
   std::vector<SavedTable> tables{};
   std::vector<ColumnStatistics> statistics{};  ///< statistics of dense columns used in training

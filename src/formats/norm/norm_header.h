@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// What a config requires of each Norm file.
+/// The requirements of a config on each Norm file.
 struct NormDemands {
   RecordShape shape;
   std::optional<Check> check;  ///< if set, every file must have this check
@@ -34,8 +34,8 @@ struct NormInfo {
   NormSizes sizes;
 };
 
-/// Reads and checks the header. Does not set key_bytes and sizes. Errors: Error(data) naming the file and both values
-/// if the header contradicts the demands.
+/// Reads and checks the header. Does not set key_bytes and sizes. Errors: Error(data) naming the file, the header's
+/// value and the demanded value if the two differ.
 NormInfo read_norm_header(const fs::path&, const NormDemands&);
 
 /// Reads the header and detects the key width, 4 or 8. Errors: those of read_norm_header(); Error(data) if the file

@@ -46,7 +46,7 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
                      ", which cannot be copied to the output: expected numbers, text, dates, times or lists of them");
   const char* what = column < labels.size() ? "a label" : column < numbers ? "a dense value" : "a slot";
   const char* wants = column < numbers ? "one number in each row" : "integers, text, or lists of them";
-  // a file part in which the column has no values
+  // the column has no values in this file
   if (field.type == ParquetType::null && (!field.list || column >= numbers)) return "";
   bool right = field.type != ParquetType::other;
   if (column >= numbers && field.list && slots[column - numbers].rule.several_values())

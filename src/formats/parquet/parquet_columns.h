@@ -15,7 +15,8 @@ namespace hctr {
 /// A column that becomes a label or a dense value.
 struct ParquetNumber {
   DenseRule rule;
-  bool text = false;                      ///< true: text columns are parsed as numbers; false: they are errors
+  /// true: text columns are parsed as numbers; false: a text column is an error
+  bool text = false;
   int64_t index = -1;                     ///< column index in _metadata.json; -1: not stated
   LabelColumn label{};                    ///< the rules of a label; a dense value uses only their number notation
   std::optional<float> without_column{};  ///< label value if the column is missing; empty: the column is required

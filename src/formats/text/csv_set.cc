@@ -22,7 +22,7 @@ struct CsvRules {
   // [labels] value if the column is missing; empty: the column is required
   std::vector<std::optional<float>> without_column{};
   std::vector<bool> slots_optional{};
-  std::string weight{};             // column of sample weights, the last label
+  std::string weight{};             // column of sample weights, which are stored as the last label
   std::vector<std::string> keep{};  // columns to keep as text
 };
 

@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// Collects the rows of one block after another. Reuse keeps its memory in the cache.
+/// Collects the rows of one block after another. One object is reused, so its memory stays in the cache.
 class RowMajor {
  public:
   explicit RowMajor(const RecordShape& shape);

@@ -236,7 +236,7 @@ void check_outputs(const std::vector<Part>& parts, const DataSection& section, c
                       part.list.string(), "', or use --force to overwrite"));
 }
 
-/// Removes the files of an older set. If this run is interrupted, they would otherwise describe the new data.
+/// Removes the files of an older set. If they stayed, they would describe the new data after an interrupted run.
 void remove_older(const Part& part, const GenerateOptions& options) {
   remove_older_results({part.list, sidecar(part.list), truth_path(part.list)}, true);
   remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());

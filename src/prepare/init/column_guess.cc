@@ -18,8 +18,8 @@ constexpr int64_t kMostNumberKeys = 10'000;  // numbers with more distinct value
 constexpr int64_t kRowsPerKey = 5;           // numbers with fewer rows per distinct value than this are no categories
 // fraction of distinct values above which a column counts as unique per row
 constexpr double kUnique = 0.9;
-// A column is a row counter if more than this fraction of its numbers equal the preceding number plus one. It is also
-// one if it has nearly no duplicates and contains more than this fraction of the integers in its range.
+// A column is a row counter if more than this fraction of its numbers equal the preceding number plus one. A column is
+// also a row counter if it has nearly no duplicates and contains more than this fraction of the integers in its range.
 constexpr double kCounting = 0.75;
 constexpr double kTextWords = 4;  // words per value above which a column is free text
 
@@ -258,7 +258,7 @@ class Guesser {
     return false;
   }
 
-  /// Whether all values are numbers with the same suffix, such as "30 years".
+  /// Whether at least 95 % of the values are numbers with the same unit, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
   /// A remark for the user if most values are numbers and some are not, because the latter may be mistakes.

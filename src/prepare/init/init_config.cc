@@ -152,7 +152,7 @@ void expect_columns(const InitPlan& plan, const Columns& columns) {
 
 Json solver(const InitPlan& plan, const InitSchedule& schedule) {
   const int64_t steps = schedule.steps_per_epoch * schedule.epochs;
-  const int64_t evaluations = schedule.epochs > 3 ? 1 : 2;  // an epoch
+  const int64_t evaluations = schedule.epochs > 3 ? 1 : 2;  // per epoch
   Json section(Object{{"display", std::max<int64_t>(1, steps / 20)},
                       {"num_epochs", schedule.epochs},
                       {"batchsize", schedule.batch},

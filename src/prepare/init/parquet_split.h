@@ -27,7 +27,7 @@ class ParquetColumnRows {
 
   ParquetField field_;
   int64_t rows_ = 0, items_ = 0;
-  std::vector<uint8_t> valid_rows_, valid_items_;  // bits
+  std::vector<uint8_t> valid_rows_, valid_items_;  // bitmaps: whether a row or an item has a value
   std::vector<int32_t> list_, text_;
   std::vector<uint8_t> values_;  // values; bits for booleans
 };

@@ -201,7 +201,7 @@ class TrainingRows {
       write_record(to, record);
   }
 
-  /// `cells`: those of the record, followed by added ones.
+  /// `cells`: the cells of the record, followed by the added cells.
   void add_row(std::string_view record, std::span<const std::string_view> cells, const AddedCells& added) {
     const std::string_view text = without_blanks(cells[pass_.label_column]);
     pass_.facts[pass_.label_column].padded += text.size() != cells[pass_.label_column].size();

@@ -50,7 +50,7 @@ struct PreprocessOptions {
   int threads = 1;
   ShowProgress progress{};  ///< shows the progress of the passes; null: not shown
 
-  /// In Norm: the number of leading code columns whose keys share slot 0.
+  /// In Norm: the number of code columns whose keys share slot 0. They are the first columns of a record.
   int64_t wide_keys() const {
     return criteo ? criteo->wide_keys() : as_norm() ? static_cast<int64_t>(crosses.size()) : 0;
   }

@@ -16,7 +16,7 @@ struct PreprocessedOptions {
   std::string prefix;  ///< data files are <prefix><n>.data
   fs::path list;
   int64_t wide_keys = 0;       ///< number of keys in slot 0; 0: no wide slot
-  int64_t files_per_list = 0;  ///< 0: one list; otherwise lists <stem>.<n><ending>
+  int64_t files_per_list = 0;  ///< 0: all files are in `list`; otherwise the lists are <stem of list>.<n><ending>
   int64_t rows_per_file = 40960;
   int key_bytes = 4;
   Check check = Check::sum;

@@ -1,7 +1,8 @@
 'use strict';
-// Small drawings in SVG: lines and steps over two linear axes with round ticks, a legend and the values at the pointer.
+// Small SVG drawings: lines and steps over two linear axes. Axes have round ticks; a drawing shows a legend, and the
+// values at the mouse pointer.
 
-/** An element with attributes (or a class name), and children that are elements or texts. */
+/** Creates an element with attributes (or a class name). The children are elements or texts. */
 function make(tag, attributes, ...children) {
   const svg = ['svg', 'path', 'line', 'text', 'g', 'circle', 'rect'].includes(tag);
   const element = svg ? document.createElementNS('http://www.w3.org/2000/svg', tag) : document.createElement(tag);
@@ -13,7 +14,7 @@ function make(tag, attributes, ...children) {
 
 const color = (index) => `var(--c${index % 8})`;
 
-/** A number with `digits` significant digits at most; large ones with k, M, G. */
+/** A number as text, with at most `digits` significant digits. Large numbers end with k, M, G or T. */
 function short(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return 'none';
   const size = Math.abs(value);
@@ -32,7 +33,7 @@ function duration(seconds) {
   return `${Math.floor(seconds / 3600)} h ${String(Math.floor(seconds % 3600 / 60)).padStart(2, '0')} min`;
 }
 
-/** Ticks at 1, 2 or 5 times a power of ten, at most `most` of them, which enclose [low, high] when `enclose`. */
+/** At most `most` ticks, whose distance is 1, 2 or 5 times a power of ten. `enclose`: the ticks enclose [low, high]. */
 function ticks(low, high, most, enclose) {
   if (low === high) {
     const room = Math.abs(low) * 0.1 || 1;
@@ -49,7 +50,7 @@ function ticks(low, high, most, enclose) {
   return {values, step};
 }
 
-/** The text of a tick: as many decimals as the step needs; large ones with one letter for the whole axis. */
+/** The texts of the ticks, with as many decimals as `step` needs. Large numbers of an axis all have the same letter. */
 function tickTexts({values, step}) {
   const largest = Math.max(...values.map(Math.abs));
   if (largest > 0 && largest < 1e-3) return values.map((value) => value === 0 ? '0' : short(value, 3));
@@ -60,14 +61,14 @@ function tickTexts({values, step}) {
                                                    (letter ? '\u2009' + letter : ''));
 }
 
-/** Seconds or bytes in the unit that suits the largest one. */
+/** The unit for seconds or bytes that suits the value `largest`: [factor, name]. */
 function unitOf(kind, largest) {
   const units = {seconds: [[1, 's'], [60, 'min'], [3600, 'h'], [86400, 'days']], bytes: [[1, 'B'], [1e3, 'kB'], [1e6, 'MB'], [1e9, 'GB']]}[kind];
   const least = kind === 'seconds' ? 3 : 1;
   return [...units].reverse().find(([factor]) => largest >= factor * least) || units[0];
 }
 
-/** The index of the x nearest to a value. */
+/** The index of the element of `xs` that is nearest to `x`. */
 function nearest(xs, x) {
   let low = 0, high = xs.length - 1;
   while (high - low > 1) {

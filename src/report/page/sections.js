@@ -15,7 +15,7 @@
     document.getElementById('contents').append(make('a', {href: '#' + id}, title));
     const added = make('section', '', make('h2', {id}, title), lead ? make('p', 'lead', lead) : null, ...content);
     page.append(added);
-    // At once, not in a frame to come: a browser without a window may never have one.
+    // Draws immediately instead of in the next animation frame, because a browser without a window may have no frames.
     for (const plot of added.querySelectorAll('.plot')) plot.draw();
   }
   const grid = (cards, wide) => cards.length ? make('div', wide ? 'grid wide' : 'grid', ...cards) : null;
@@ -41,7 +41,7 @@
   }
   section('runs', several ? 'Runs' : 'Run', '', grid(runs.map(runCard), true));
 
-  // What differs
+  // Differences between configs
   if (several) {
     const rows = data.differences.map(([place, values]) => make('tr', '', make('td', 'code', place),
       ...values.map((value) => make('td', 'code', value === '' ? 'left out' : value))));
@@ -93,7 +93,7 @@
   });
   section('memory', 'Memory by part', 'Weights and activations of rank 0, rows of tables of all ranks. Indices, buffers between ranks, data and libraries come on top.', grid(parts, true));
 
-  /** Rows of [name, ...numbers, share of the bar]. */
+  /** A table with a bar in each row. A row is [name, ...numbers, filled fraction of the bar]. */
   function bars(run, titles, rows) {
     const track = (share) => {
       const fill = make('i', '');
@@ -106,7 +106,7 @@
       make('tbody', '', ...rows.map((row) => make('tr', '', ...row.slice(0, -1).map((cell, i) => make('td', i ? 'number' : 'name', cell)), track(row[row.length - 1]))))));
   }
 
-  // The step
+  // Time of a step
   const profiles = runs.filter((run) => run.profile && Array.isArray(run.profile.parts)).map((run) => {
     const step = run.profile, shown = step.parts.filter((part) => part.share >= 0.001).sort((a, b) => b.share - a.share);
     const small = step.parts.filter((part) => part.share < 0.001);
@@ -121,7 +121,7 @@
   section('step', 'Where the time of a step goes', '', profiles);
 
   // Tables
-  // A count has a line when it has changed: up to the end of the run it stayed.
+  // A count is recorded only when it changes, so its last value holds until the end of the run.
   const toEnd = (run, series) => series.x[series.x.length - 1] < run.last_iteration ?
     {x: [...series.x, run.last_iteration], y: [...series.y, series.y[series.y.length - 1]]} : series;
   const counted = (run, table, count) => (run.tables[table] || {})[count];
@@ -163,7 +163,7 @@
       const {low, high, positives, negatives} = of(run, name).histogram, bins = positives.length;
       const x = Array.from({length: bins + 1}, (_, i) => low + (high - low) * i / bins);
       const shares = (counts) => { const sum = counts.reduce((a, b) => a + b, 0); return sum ? [...counts, counts[bins - 1]].map((count) => count / sum) : []; };
-      // A step at x[i] holds up to x[i + 1]: the value before it ends there.
+      // The value of bin i holds from x[i] to x[i + 1], so inner boundaries occur twice, with both values.
       const step = (ys) => ys.length ? {x: x.flatMap((v, i) => i === 0 || i === bins ? [v] : [v, v]), y: ys.slice(0, bins).flatMap((v) => [v, v])} : {x: [], y: []};
       all.push(chart({title: 'Scores' + suffix + (several ? `: ${run.name}` : ''), lead: 'Share of the rows of each class, by score.', yKind: 'share', fromZero: true, legend: true, square: true, xLabel: 'score',
         lines: [{name: 'label 1', ...step(shares(positives)), color: 'var(--c2)', fill: true}, {name: 'label 0', ...step(shares(negatives)), color: 'var(--muted)', fill: true}]}));
@@ -190,7 +190,7 @@
   });
   section('importance', 'Feature importance', 'How much AUC is lost, and how far scores move on average, when the values of one feature come from other rows.', grid(importance, true));
 
-  // Where they ran
+  // Facts about the machines of the runs
   const facts = runs.map((run) => make('div', 'card', head(run), make('div', 'scroll', make('table', '', make('tbody', '',
     ...run.facts.map(([name, value]) => make('tr', '', make('th', '', name), make('td', 'code', value))))))));
   section('origin', 'Where they come from', '', grid(facts, true));

@@ -19,8 +19,8 @@ TEST(ThreadsOfRank, ShareTheCoresOfTheHostWithOtherProcesses) {
 
 TEST(ThreadsOfRank, AreAllThatTheLauncherHasGivenToTheProcess) {
   EXPECT_EQ(threads_of_rank(4, 8, 2, 1), 4);    // the process is bound to half of the host's cores
-  EXPECT_EQ(threads_of_rank(8, 64, 2, 1), 8);   // a container
-  EXPECT_EQ(threads_of_rank(8, 64, 16, 1), 4);  // overcommitted
+  EXPECT_EQ(threads_of_rank(8, 64, 2, 1), 8);   // a container with 8 of the host's 64 cores
+  EXPECT_EQ(threads_of_rank(8, 64, 16, 1), 4);  // 16 processes that may use the same cores
 }
 
 }  // namespace

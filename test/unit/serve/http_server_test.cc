@@ -68,7 +68,7 @@ TEST(HttpServer, AClientAboveTheMaximumReadsTheRefusalWhateverItSends) {
   }
   EXPECT_EQ(server->connections(), 1) << "refused connections do not count";
   EXPECT_EQ(first.get("/").status, 200);
-  Clients silent;  // more than the server keeps until they have read the refusal
+  Clients silent;  // more refused clients than the server keeps open at a time
   for (int i = 0; i < 700; ++i) silent.push_back(std::make_unique<HttpClient>(server->port()));
   for (const auto& client : silent) ASSERT_EQ(client->receive().status, 503);
   EXPECT_EQ(first.get("/").status, 200);

@@ -36,7 +36,8 @@ TEST(ReadCopies, SetDoesNotWaitForReadersOfTheValueBefore) {
   EXPECT_EQ(***early, 1);
   std::atomic<bool> set{false};
   std::thread writer([&] {
-    copies.set(std::make_shared<int>(3));  // needs the place of the first value
+    // overwrites the copy with the first value, so waits until `early` is destroyed
+    copies.set(std::make_shared<int>(3));
     set = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -201,7 +201,7 @@ TEST(SharedMemory, KilledWritersLeaveWholeUpdatesAndAnotherProcessTakesOver) {
     writer.kill_it();
     EXPECT_EQ(plain.expect_equal(view), seen) << "without a writer, the last state stays";
     writer = start_child(name);
-    ASSERT_TRUE(writer.wait());  // has taken over
+    ASSERT_TRUE(writer.wait());  // the new process has become the writer
     ASSERT_FALSE(testing::Test::HasFailure()) << "after kill " << number;
   }
   EXPECT_GT(checks, kills / 2);

@@ -42,7 +42,7 @@ TEST(StoreLoading, RowsPutByThreadsAreInTheSamePlacesAsRowsPutOneAfterAnother) {
   LoadedRows given{{std::numeric_limits<int64_t>::min(), 0, -1}, {}};
   for (int i = 0; i < 60000; ++i) given.keys.push_back(static_cast<int64_t>(random() % 50000) - 25000);  // many twice
   for (size_t i = 0; i < given.keys.size() * 3; ++i) given.values.push_back(static_cast<uint32_t>(random()));
-  for (const int64_t expected : {0, 1000, 50000}) {  // partitions that grow often, and not at all
+  for (const int64_t expected : {0, 1000, 50000}) {  // with 0, partitions grow often; with 50000, they never grow
     ConcurrentRows plain(3, expected);
     for (size_t i = 0; i < given.keys.size(); ++i) plain.put(given.keys[i], &given.values[i * 3]);
     for (const int count : {1, 3, 7, 40}) {
@@ -58,7 +58,7 @@ TEST(StoreLoading, RowsPutByThreadsAreInTheSamePlacesAsRowsPutOneAfterAnother) {
   }
 }
 
-/// 100 MB, which are in huge pages.
+/// The rows take 100 MB, which are in huge pages.
 TEST(StoreLoading, ALargeMapKeepsItsRowsWhilePartitionsMoveOutOfItsFirstMemory) {
   constexpr int64_t kWords = 32, kExpected = 600'000, kRows = 700'000;
   ThreadPool threads(3);

@@ -291,7 +291,7 @@ TEST(StoreStream, RowsOfHugeCtrsMessagesAreAppliedOnceAndInOrder) {
       rows[key] = std::vector<float>(kDim, static_cast<float>(round * 100 + i));
       send(hps_key_group(key) % 2, write_hps_message({&key, 1}, rows[key], kDim, 8));
     }
-    send(0, "HCTR....");  // a beacon
+    send(0, "HCTR....");  // a heartbeat: a message without rows
     send(0, "else....");
     while (writer->serve(10) > 0) continue;
     Store store(options);

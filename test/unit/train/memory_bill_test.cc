@@ -166,7 +166,8 @@ TEST(MemoryBill, CountsCopiesOfWeights) {
 }
 
 TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
-  const int64_t numbers = 3 * 16 * 4, index = 24;  // the vector and two Adam states
+  // bytes per row. numbers: 16 elements of the vector and of two Adam states; index: key and hash index
+  const int64_t numbers = 3 * 16 * 4, index = 24;
   const Config sized = with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")");
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "rows of table table"), 4000 * numbers);
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "gradients of weights"), 4 * 33);

@@ -267,8 +267,8 @@ TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     EXPECT_EQ(section(type, "").identity_by_slot(), !distributed);
     EXPECT_TRUE(section(type, "slot_and_key").table_spec({.optimizer = adam()}).identity_by_slot);
     EXPECT_FALSE(section(type, "key").table_spec({.optimizer = adam()}).identity_by_slot);
-    // If slots share a row, only its key can determine the owner. Otherwise the type decides whether the key or the
-    // slot determines the owner.
+    // If slots share rows, only the key can determine the owner of a row. Otherwise the type decides whether the key or
+    // the slot determines the owner.
     const bool hybrid = type == "HybridSparseEmbedding";
     EXPECT_EQ(section(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
     EXPECT_EQ(section(type, "slot_and_key").placement_rule(), hybrid        ? PlacementRule::hybrid

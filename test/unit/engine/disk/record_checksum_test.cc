@@ -9,7 +9,7 @@ namespace hctr::test {
 namespace {
 
 /// The checksum detects a changed bit, a changed run of bits, swapped words, and another key or slot. Record sizes are
-/// multiples of the word size, or differ slightly from one.
+/// multiples of the word size, or differ slightly from a multiple.
 TEST(RecordChecksum, DiffersForEveryChangedBitKeyAndSlot) {
   std::mt19937_64 random(1);
   for (const size_t bytes : {size_t{4}, size_t{8}, size_t{23}, size_t{24}, size_t{25}, size_t{49}, size_t{96}}) {

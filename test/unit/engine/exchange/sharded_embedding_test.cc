@@ -134,7 +134,7 @@ TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
 
 TEST(ShardedEmbedding, LongVectorsAreAsOnOneRank) {
   for (const Where where : {Where::by_slot, Where::cut_whole})
-    for (const int64_t slots : {5, 6})  // 6 slots divide evenly among ranks
+    for (const int64_t slots : {5, 6})  // 6 slots divide evenly among 2 and 3 ranks
       compare_placed({.where = where, .slots = slots, .most_keys = 1, .is_long = true}, true,
                      cat("long, ", slots, " slots ", name_of_place(where)));
   compare_placed({.combiner = ops::Combiner::none, .is_long = true}, false, "long sequences");

@@ -63,7 +63,7 @@ class Steps {
       dy.emplace_back(device_, values);
     }
     set_.update(batch, views<const float>(dy), {.learning_rate = 0.1f});
-    gradients_.push_back(std::move(dy));  // until queued work has read them
+    gradients_.push_back(std::move(dy));  // kept until queued work has read them
   }
   /// New keys and bags, equal in all objects.
   void draw() {
@@ -121,7 +121,7 @@ class Steps {
 class RowNumbersTest : public OnDevice {};
 HCTR_ON_EACH_DEVICE(RowNumbersTest);
 
-// Max pooling notes in forward() which keys have the maxima.
+// write_vectors() calls forward(), in which max pooling notes which keys have the maxima.
 TEST_P(RowNumbersTest, AStepWithRowNumbersIsTheStepWithALookUp) {
   for (const int64_t rows : {0, 40})
     for (const Pooling pooling : {Pooling::mean, Pooling::none, Pooling::max}) {

@@ -324,7 +324,7 @@ TEST_P(TableMemoryTest, RowsOfOneTableLeaveTheDeviceForTheIndexOfAnother) {
   TableSpec deep = large_rows();
   deep.name = "deep";
   deep.policy.finds_frequent = true;
-  // On a GPU, device memory at first holds all rows of the other table, and none of this table.
+  // On a GPU, device memory at first holds all rows of `other`, and no row of `split`.
   RowMemoryLimits given = limits(wide, 0);
   given.device = (GetParam().is_cuda() ? 1 : 2) * *given.device + *limits(deep, GetParam().is_cuda() ? 12 : 40).device;
   TableRig plain(GetParam(), wide), split(GetParam(), wide, 1, 2, true, DType::f32, given);

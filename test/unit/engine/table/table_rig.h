@@ -92,8 +92,8 @@ class TableRig {
     prepare(bags, learning_rate);
     return compute(dy);
   }
-  /// First half of a step: looks up and inserts keys. `accepted`: false if another table or rank rejects the batch,
-  /// which ends the run.
+  /// Prepares a step: looks up and inserts keys. `accepted`: false if another table or rank rejects the batch, which
+  /// ends the run.
   void prepare(const Bags& bags, float learning_rate = 0.1f, bool accepted = true) {
     const int i = static_cast<int>(prepared_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
@@ -122,7 +122,7 @@ class TableRig {
     table->confirm_capacity(i);
     table->enforce_limit(i);
   }
-  /// Second half of a step: computes y and updates the rows.
+  /// Completes the oldest prepared step: computes y and updates the rows.
   std::vector<float> compute(const std::vector<float>& dy) {
     const int i = static_cast<int>(computed_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];

@@ -78,7 +78,7 @@ TEST_F(ModelManifestTest, GoesWithASetThatIsMovedAndRenamed) {
 }
 
 TEST_F(ModelManifestTest, APrefixMayEndWithDigits) {
-  save("m1");  // m10_sparse_60.model
+  save("m1");  // writes m10_sparse_60.model, which could also be table 10 of prefix "m"
   save("m", "b");
   EXPECT_EQ(manifest_of(path("m10_sparse_60.model"))->run, "a");
   EXPECT_EQ(manifest_of(path("m1_sparse_60.model"))->run, "b");

@@ -160,7 +160,7 @@ struct OneFile {
 
 TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem) {
   // The second batch begins with the last rows of the first file, which one worker reads. Another worker reads the rows
-  // of the second file. `begins`, the number of rows in the first part, decides which worker finishes first.
+  // of the second file. `begins`, the number of these last rows, decides which worker finishes first.
   for (const int64_t begins : {10000, 40}) {
     OneFile file(20000 + begins), other(20000);
     file.rows.back().slots[1] = {-3};

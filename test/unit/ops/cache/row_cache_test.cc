@@ -366,7 +366,7 @@ class CacheTwin {
     const OnDevice<ops::CacheFound> device_found(ctx_.stream(), found);
     const OnDevice<float> device_values(ctx_.stream(), values);
     const OnDevice<int64_t> device_bags(ctx_.stream(), std::vector<int64_t>(bags.begin(), bags.end()));
-    const auto some = static_cast<int64_t>(random() % found.size());  // two fills
+    const auto some = static_cast<int64_t>(random() % found.size());  // the misses are filled by two calls
     ops::cache_fill(ctx_, lookup,
                     {.found = device_found.data(), .found_count = some, .ends = false, .values = device_values.data()});
     ops::cache_fill(ctx_, lookup,

@@ -12,7 +12,8 @@
 namespace hctr::test {
 namespace {
 
-/// Host to device, then back in two copies of other lengths, which set a word at their end.
+/// Copies from the host to the device, then back in one call with two copies of other lengths, which sets `done` at its
+/// end.
 TEST(HostCopy, CopiesBothWaysAndReportsTheEnd) {
   for (const Device device : devices()) {
     constexpr size_t kBytes = 50000, kFirst = 20001;

@@ -141,7 +141,7 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
     }
 }
 
-/// Gradients of a size for many GPU blocks, for one block, and of size 0. All steps reuse one block counter.
+/// Gradients of three sizes: for many GPU blocks, for one block, and 0. All steps reuse one block counter.
 TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
   const LossScaleRule rule{.dynamic = true, .patience = 2};
   for (const Device device : devices())

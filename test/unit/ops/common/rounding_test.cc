@@ -139,7 +139,7 @@ TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
   // Interprets 16 bits as a number from -1 to 1. If the numbers are independent, products have mean 0 and variance 1/9.
   // The tolerance is 5 standard deviations.
   const uint64_t table = random_key(5, random_stream("rounding:wide"));
-  constexpr int kNumbers = 24, kDraws = 20000;  // 24 numbers need three draws
+  constexpr int kNumbers = 24, kDraws = 20000;  // one draw yields 8 numbers, so 24 numbers need three
   std::vector<double> products(kNumbers * kNumbers), sums(kNumbers);
   for (int64_t row = 0; row < kDraws; ++row) {
     uint32_t bits[kNumbers];

@@ -23,8 +23,8 @@ struct PackedInput {
   std::vector<int32_t> offsets;
 };
 
-/// `many`: number of inputs. It is larger than what one kernel accepts. Every third input has one key per slot, half of
-/// them ordered by sample. Every second input has 64-bit keys. `width`: dense values per row, if not 0. `stride`,
+/// `many`: number of inputs, more than one kernel accepts. Every third input has one key per slot; half of these inputs
+/// are ordered by sample. Every second input has 64-bit keys. `width`: dense values per row, if not 0. `stride`,
 /// `dtype`: row stride and dtype of the unpacked dense values.
 void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0, DType dtype = DType::f32) {
   std::vector<std::byte> batch(256);

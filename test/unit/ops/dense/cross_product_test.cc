@@ -100,8 +100,9 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
   }
 };
 
-/// Runs the operator as in training on a GPU, and compares with separate operators. These add in another order, so
-/// rounded values may be adjacent. The gate must be equal bit for bit, and so must all results of a second run.
+/// Runs the operator as in training on a GPU, and compares with separate operators. The separate operators add in
+/// another order, so rounded values may be adjacent. The gate must be equal bit for bit, and so must all results of a
+/// second run.
 TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const auto [c, dtype] = GetParam();

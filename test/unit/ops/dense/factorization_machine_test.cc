@@ -56,15 +56,15 @@ void machine_cases(auto& test, int64_t slots, int64_t others, int64_t more, int6
 }
 
 OP_TEST(FactorizationMachine) { machine_cases(*this, 26, 13, 13, 10, {21, 1, 0}); }
-/// With an odd number of slots, some samples do not begin at a word boundary.
+/// With an odd number of slots, some samples of two-byte elements do not begin at a multiple of 4 bytes.
 OP_TEST(FactorizationMachineOfOddSlots) { machine_cases(*this, 25, 13, 13, 10, {21, 1}); }
-/// Vectors read by the maximum number of lanes of a warp, and vectors read by one lane.
+/// OfWords: each vector is read by the maximum number of lanes of a warp. OfPairs: each vector is read by one lane.
 OP_TEST(FactorizationMachineOfWords) { machine_cases(*this, 6, 2, 40, 32, {9}); }
 OP_TEST(FactorizationMachineOfPairs) { machine_cases(*this, 40, 7, 1, 2, {19}); }
 /// Rows of every tensor are a multiple of the pack size.
 OP_TEST(FactorizationMachineOfPacks) { machine_cases(*this, 8, 3, 8, 16, {37, 8}); }
 OP_TEST(FactorizationMachineOfOneSlot) { machine_cases(*this, 1, 1, 1, 3, {9}); }
-/// The largest supported total width, once with the shortest and once with the longest vectors.
+/// The largest supported total width, first with the shortest vectors, then with the longest vectors.
 OP_TEST(FactorizationMachineOfManySlots) { machine_cases(*this, 1000, 24, 5, 1, {5}); }
 OP_TEST(FactorizationMachineOfLongVectors) { machine_cases(*this, 3, 1, 300, 256, {11}); }
 

@@ -35,7 +35,8 @@ Numbers downloaded(const Buffer& buffer, int64_t count) {
   return numbers;
 }
 
-/// The output of group_by_row() on the host. Long runs are sorted, and their segments follow in the same order.
+/// The output of group_by_row() on the host. `long_runs` is sorted, and `pieces` has the pieces of these runs in the
+/// same order.
 struct Grouped {
   Numbers rows, bags, run_begin, long_runs, pieces;
   bool operator==(const Grouped&) const = default;

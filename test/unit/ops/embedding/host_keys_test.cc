@@ -262,7 +262,7 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
   }
   EXPECT_EQ(owner.vector_offsets.back(), owner.listed);
 
-  // Gradients: each bag has a distinct value. Each key of a column receives the sum over its bags.
+  // Gradients: each bag has a distinct value. Each key of a column receives the sum over the bags with this key.
   std::map<std::pair<size_t, int64_t>, int64_t> expected_of_key, of_key;
   std::vector<int64_t> received;
   int64_t first_vector = 0;

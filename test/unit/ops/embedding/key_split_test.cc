@@ -368,8 +368,8 @@ TEST(ListedVectors, AreCopiedToTheirPlaces) {
 }
 
 TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
-  // The same memory can be read as slots, or as twice as many slots of half the size: the two pieces of each vector.
-  // Both pieces have the weight of the whole slot.
+  // The same memory can be read as slots, or as twice as many slots of half the size. The two slots of half the size
+  // are the pieces of one vector, and each piece has the weight of the whole slot.
   const Split split(GetParam());
   const int64_t elements = kSplitSamples * kSplitSlots * kSplitDim,
                 part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples * kSplitDim;

@@ -145,7 +145,7 @@ TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
     std::map<int32_t, ops::RowOwner> owners;
     std::vector<int32_t> free;
     for (int32_t row = kGoRows; row > 0; --row) free.push_back(row);
-    int64_t used = 0, next = 0;  // entries
+    int64_t used = 0, next = 0;  // used: index entries with a row or a mark; next: the number of the next new key
     uint32_t reused = 0;
     for (int round = 0; round < 12; ++round) {
       std::vector<int32_t> coming;

@@ -40,7 +40,7 @@ void PrintTo(const F32Param& p, std::ostream* out) { *out << std::get<0>(p).name
 
 bool has_hopper() { return devices().size() > 1 && gpu_traits(kGpu)->is_hopper(); }
 
-/// `a` is [m, k], or [k, m] if transposed; `b` likewise.
+/// `a` is [m, k], or [k, m] if transposed; `b` is [k, n], or [n, k] if transposed.
 std::vector<Input> f32_inputs(const F32Case& c, Transpose of_a, Transpose of_b) {
   const auto shape = [](int64_t rows, int64_t columns, Transpose how) {
     return how == Transpose::no ? Shape{rows, columns} : Shape{columns, rows};

@@ -56,12 +56,13 @@ TEST(FewRows, EveryRowOfTheWeightsBelongsToOnePassOfOneBlock) {
   }
 }
 
-/// Follows one element per row of the weights and column through the exchanges of few_rows_sm90a.cu.
+/// Simulates how the lanes of a warp exchange sums in few_rows_sm90a.cu. Each sum is a list of the weights whose
+/// products it contains.
 template <class T>
 void expect_warps_sum_every_row() {
   using Threads = ops::FewRowsThreads<T>;
   for (int warp = 0; warp < Threads::kWarps; ++warp) {
-    // [lane][column of the thread]: the weights whose products the sum contains
+    // [lane][column of the thread]: (row, column) of each weight in the sum
     std::array<std::array<std::vector<std::array<int, 2>>, Threads::kEach>, 32> sums;
     for (int lane = 0; lane < 32; ++lane)
       for (int c = 0; c < Threads::kEach; ++c)
@@ -99,7 +100,7 @@ TEST(FewRows, AWarpSumsEveryRowOfItsColumns) {
   expect_warps_sum_every_row<BFloat16>();
 }
 
-/// Every prefix of a batch has the bits of the batch.
+/// The result of the first rows of a batch equals, bit for bit, the first rows of the batch's result.
 TEST(FewRows, ARowHasTheSameBitsInEveryBatch) {
   HCTR_SKIP_WITHOUT_GPU();
   if (!gpu_traits(kGpu)->is_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0";

@@ -14,7 +14,7 @@ namespace {
 TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
   for (const Device device : devices())
     for (const int64_t n : {1, 2, 7, 8, 29, 4096, 70001})
-      // elements before the array, so that some arrays do not start at a word boundary
+      // elements before the array, so that some arrays do not start at a multiple of four floats
       for (const int64_t skipped : {0, 1, 4}) {
         SCOPED_TRACE(cat(n, " elements after ", skipped, " on ", to_string(device)));
         Context ctx(runtime_of(device), runtime_of(device).compute_stream());
@@ -41,7 +41,7 @@ TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
       }
 }
 
-/// Each rank checks the sums of its half for overflow, not the summands.
+/// Each rank checks its half of the sums for overflow. It does not check the summands.
 TEST(PeerSum, SumsThatDoNotFitAreFound) {
   constexpr int64_t kElements = 4099;
   constexpr float kMost = 100;
