@@ -27,7 +27,7 @@ if [ -z "$bin" ]; then
   if nvidia-smi -L >/dev/null 2>&1 && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null; then
     preset=cuda options=(-DCMAKE_CUDA_ARCHITECTURES=native)
   fi
-  [ -e "build/$preset/CMakeCache.txt" ] || options+=(-DHCTR_UNITY=ON)
+  [ -e "build/$preset/CMakeCache.txt" ] || options+=(-DHCTR_UNITY=ON -DHCTR_WARNINGS=OFF)
   echo "== Building ($preset)"
   cmake --preset "$preset" ${options[@]+"${options[@]}"} >"$out/configure.log" 2>&1 || { cat "$out/configure.log"; exit 1; }
   cmake --build --preset "$preset" --target huge_ctr data_generator ${programs:-} ${targets:-}

@@ -16,6 +16,7 @@ option(HCTR_TESTS "Build the tests" ON)
 option(HCTR_FUZZ "Build the fuzzers of the parsers; needs clang" OFF)
 option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
 option(HCTR_UNITY "Compile the sources of a folder together: a whole build takes less time, a small change more" OFF)
+option(HCTR_WARNINGS "Compile with warnings, and treat them as errors" ON)
 set(HCTR_SANITIZE "" CACHE STRING "Sanitizers for all our code: \"address;undefined\" or \"thread\"")
 
 # ccache caches objects compiled with a precompiled header only with this setting.

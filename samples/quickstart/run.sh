@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained model: sets up, builds, makes data, trains Wide & Deep, prints the result.
 # Uses a GPU if there is one. Options are passed to huge_ctr (for example: --device cpu). With HCTR_BIN_DIR the programs
-# in that folder are used, and nothing is built. SAMPLES sets the number of training rows.
+# in that folder are used, and nothing is built. SAMPLES sets the number of training rows (default: 1.2 million).
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
+SAMPLES=${SAMPLES:-1200000}
 make_data --vocabulary 100 --interactions 0.03
 train "$@"
 echo "Done in $SECONDS s, everything included."

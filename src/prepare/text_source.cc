@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBlock = 1 << 20;  // number of bytes read at a time, and maximum line length
+constexpr size_t kReadBytes = 1 << 20;  // number of bytes read at a time, and maximum line length
 
 /// Appends up to `count` bytes. Returns false at the end of the file.
 bool append(ByteStream& stream, std::string& to, size_t count) {
@@ -19,7 +19,7 @@ bool append(ByteStream& stream, std::string& to, size_t count) {
   return got > 0;
 }
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
 /// The position after the first non-blank record of `text` and its line end.
 size_t end_of_first_record(std::string_view text, const TextGrammar& grammar) {
@@ -62,9 +62,9 @@ bool TextSource::open_next() {
 void TextSource::look_at_start(std::string& text) {
   if (const std::string why = why_no_rows(text); !why.empty())
     throw Error(Kind::data, cat("'", stream_name(files_[next_file_ - 1]), "': ", why));
-  if (!text.starts_with(kByteOrderMark)) return;
-  byte_ = static_cast<int64_t>(kByteOrderMark.size());
-  text.erase(0, kByteOrderMark.size());
+  if (!text.starts_with(kMark)) return;
+  byte_ = static_cast<int64_t>(kMark.size());
+  text.erase(0, kMark.size());
 }
 
 void TextSource::remove_header(std::string& text) {
@@ -80,7 +80,7 @@ void TextSource::remove_header(std::string& text) {
 }
 
 void TextSource::fail_long() const {
-  throw Error(Kind::data, cat("'", stream_name(files_[next_file_ - 1]), "' line ", line_, ": longer than ", kBlock,
+  throw Error(Kind::data, cat("'", stream_name(files_[next_file_ - 1]), "' line ", line_, ": longer than ", kReadBytes,
                               " bytes", grammar_.quote ? "; is a quote never closed?" : ""));
 }
 
@@ -89,7 +89,7 @@ bool TextSource::next(TextBlock& block) {
     if (!stream_ && !open_next()) return false;
     block.text = std::move(partial_);
     partial_.clear();
-    const bool more = append(*stream_, block.text, kBlock);
+    const bool more = append(*stream_, block.text, kReadBytes);
     block.file = stream_name(files_[next_file_ - 1]);
     block.bytes_done = bytes_before_ + stream_->consumed();
     if (byte_ == 0) look_at_start(block.text);
@@ -97,7 +97,7 @@ bool TextSource::next(TextBlock& block) {
       const size_t end = end_of_last_record(block.text, grammar_);  // 0 if the block contains no complete record
       partial_ = block.text.substr(end);
       block.text.resize(end);
-      if (partial_.size() > kBlock) fail_long();
+      if (partial_.size() > kReadBytes) fail_long();
     } else {
       stream_.reset();
       if (!block.text.empty()) block.text += '\n';  // adds a newline that the last line lacks

@@ -73,7 +73,12 @@ class NcclComm : public Communicator {
   }
   ~NcclComm() override {
     end_watch();
-    for (Channel& channel : channels_) disconnect(channel);
+    for (Channel& channel : channels_) finalize(channel);
+    // NCCL frees the communicators of all ranks of a process in the call of the last rank. Such calls must not overlap
+    // each other or finalize(): one of 41 runs then ended with "double free or corruption" below cuMemUnmap().
+    static std::mutex freeing;
+    const std::lock_guard lock(freeing);
+    for (Channel& channel : channels_) destroy(channel);
   }
 
   int rank() const override { return host_.rank(); }
@@ -205,19 +210,21 @@ class NcclComm : public Communicator {
     settle(status, "connecting", channel.comm);
   }
 
-  /// Finalizes the communicator. NCCL frees a non-blocking communicator in a thread that cannot be joined (see
-  /// threads_outlive_main()).
-  void disconnect(Channel& channel) noexcept {
+  /// Completes the communicator's calls, and aborts it after an error.
+  void finalize(Channel& channel) noexcept {
     if (!channel.comm || channel.aborted) return;
     ncclResult_t state = ncclCommFinalize(channel.comm);
     for (int tries = 0; state == ncclInProgress && tries < 10000; ++tries) {
       std::this_thread::sleep_for(milliseconds(1));
       if (ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) break;
     }
-    if (state == ncclSuccess)
-      ncclCommDestroy(channel.comm);
-    else
-      ncclCommAbort(channel.comm);
+    if (state == ncclSuccess) return;
+    ncclCommAbort(channel.comm);
+    channel.aborted = true;
+  }
+  /// Frees a finalized communicator. NCCL may do so in a thread that cannot be joined (see threads_outlive_main()).
+  static void destroy(Channel& channel) noexcept {
+    if (channel.comm && !channel.aborted) ncclCommDestroy(channel.comm);
   }
 
   /// Makes every kind of call once. NCCL connects peers at the first use, and cannot connect while a step is being

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\n\r";
 
-bool is_blank(char c) { return kBlanks.find(c) != kBlanks.npos; }
+bool is_list_blank(char c) { return kBlanks.find(c) != kBlanks.npos; }
 bool is_quote(char c) { return c == '\'' || c == '"'; }
 bool is_letter(char c) { return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_'; }
 
@@ -70,7 +70,7 @@ bool is_between_blanks(std::string_view text) {
     size_t end = std::min(text.find_first_of(kBlanks), text.size());
     if (is_quote(text.front())) {
       end = end_of_quoted(text);
-      if (end == text.npos || (end < text.size() && !is_blank(text[end]))) return false;
+      if (end == text.npos || (end < text.size() && !is_list_blank(text[end]))) return false;
     } else if (double number = 0; !read_number(text.substr(0, end), number)) {
       const std::string_view word = text.substr(0, end);
       if (word != "None" && word != "nan" && word != "NaN" && word != "null" && word != "...") return false;
@@ -165,7 +165,7 @@ bool BracketedList::read(std::string_view cell, char separator) {
 }
 
 bool BracketedList::read_values(std::string_view text, char separator) {
-  const auto ends_value = [&](char c) { return c == separator || (separator == ' ' && is_blank(c)); };
+  const auto ends_value = [&](char c) { return c == separator || (separator == ' ' && is_list_blank(c)); };
   while (!text.empty()) {
     const bool prefixed = text.size() > 2 && is_quote(text[1]) && std::string_view("bBuUrR").find(text[0]) != text.npos;
     const size_t type = type_of_scalar(text);

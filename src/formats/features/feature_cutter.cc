@@ -11,14 +11,14 @@ namespace hctr {
 namespace {
 
 constexpr size_t kPiece = 256 << 10, kLongestLine = 1 << 20;
-constexpr int64_t kChunkBytes = 512 << 10, kMostRows = 16384, kFewestRows = 64;
+constexpr int64_t kFeatureChunkBytes = 512 << 10, kMostRows = 16384, kFewestRows = 64;
 
 /// Rows per chunk, chosen so that a chunk fits the L2 cache but reads of narrow columns stay large.
 int64_t rows_of_a_chunk(const FeaturePlan& plan) {
   int64_t bytes = 0;
   for (const FeatureGroup& group : plan.groups)
     bytes += static_cast<int64_t>(group.binary() ? group.width : 8 * group.width);
-  return std::clamp(kChunkBytes / bytes, kFewestRows, kMostRows);
+  return std::clamp(kFeatureChunkBytes / bytes, kFewestRows, kMostRows);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kTile = 512;  // rows per tile; a tile is converted column by column in the L1 cache
+constexpr int64_t kFeatureTileRows = 512;  // rows per tile; a tile is converted column by column in the L1 cache
 
 float most_of_number(const FeatureColumn& feature) {
   return feature.type == FeatureType::boolean ? 1.0f : std::numeric_limits<float>::max();
@@ -142,8 +142,8 @@ void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& par
     grow(bytes_, rows * static_cast<int64_t>(width));
     part.open->read_at(offset, bytes_.data(), static_cast<size_t>(rows) * width);
   }
-  for (int64_t begin = 0; begin < rows; begin += kTile) {
-    const int64_t end = std::min(begin + kTile, rows);
+  for (int64_t begin = 0; begin < rows; begin += kFeatureTileRows) {
+    const int64_t end = std::min(begin + kFeatureTileRows, rows);
     for (const FeatureField& field : group.fields) {
       const std::byte* from = bytes_.data() + static_cast<size_t>(begin) * width + field.place;
       const bool right = with_stored_type(field.feature.type, [&]<class T>(T) {

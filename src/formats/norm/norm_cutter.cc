@@ -14,7 +14,7 @@ namespace {
 // Bytes to read past a range for the record that crosses its end. If the record is longer, more() reads the rest.
 constexpr size_t kTail = 4 << 10;
 constexpr size_t kMostBytes = 1 << 30;  // maximum bytes of a range and its tail, because offsets within it have 32 bits
-constexpr size_t kPage = 4096;
+constexpr size_t kNormPage = 4096;
 
 /// A byte range for one parser. Destroying the promise `after` without a value makes all later ranges fail.
 struct ByteRange {
@@ -54,8 +54,8 @@ class RangeBytes {
   RangeBytes(const NormInfo& info, const ByteRange& range, std::vector<std::byte>& buffer)
       : range_(range), buffer_(buffer), most_(std::min(static_cast<size_t>(info.bytes - range.begin), kMostBytes)) {
     const size_t size = std::min(static_cast<size_t>(range.end - range.begin) + kTail, most_);
-    if (buffer_.size() < kPage + size + kPatternSlack) buffer_.resize(kPage + size + kPatternSlack);
-    lead_ = (static_cast<size_t>(range.begin) - reinterpret_cast<uintptr_t>(buffer_.data())) % kPage;
+    if (buffer_.size() < kNormPage + size + kPatternSlack) buffer_.resize(kNormPage + size + kPatternSlack);
+    lead_ = (static_cast<size_t>(range.begin) - reinterpret_cast<uintptr_t>(buffer_.data())) % kNormPage;
     read_up_to(size);
   }
   /// Number of buffer bytes before the range.

@@ -88,7 +88,7 @@ std::string problem_of(const RawShape& shape, const std::byte* record) {
   return "is not usable";
 }
 
-constexpr int64_t kTile = 64;  // records per tile; their keys stay in the L1 cache while they are transposed
+constexpr int64_t kTileRecords = 64;  // records per tile; their keys stay in the L1 cache while they are transposed
 
 /// The largest offset that is added to keys.
 int64_t most_added(const RawShape& shape) { return shape.offsets.empty() ? 0 : shape.offsets.back(); }
@@ -124,7 +124,7 @@ bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, 
   bool finite = true;
   for (int64_t begin = 0, count = 0; begin < records; begin += count) {
     const int64_t row = to.row + begin;
-    count = std::min(kTile - row % kTile, records - begin);
+    count = std::min(kTileRecords - row % kTileRecords, records - begin);
     const std::byte* from = bytes + begin * shape.record();
     for (int64_t r = 0; r < count; ++r)
       finite &= read_numbers<kStream>(shape, from + r * shape.record(), to.label + (row + r) * shape.label_dim,

@@ -13,8 +13,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kPage = 4096;
-constexpr int64_t kChunkBytes = 256 << 10;  // bytes and samples of a chunk fit the L2 cache together
+constexpr int64_t kRawPage = 4096;
+constexpr int64_t kRawChunkBytes = 256 << 10;  // bytes and samples of a chunk fit the L2 cache together
 
 /// Checks `float_label_dense` against the first labels. An integer read as float is tiny, and a float read as integer
 /// is huge.
@@ -144,15 +144,15 @@ class RawSet : public SampleSet, public RowMap {
   std::unique_ptr<RowParser> row_parser() const override {
     struct RawRowParser : RowParser {
       explicit RawRowParser(const RawSet& of)
-          : set(of), memory(static_cast<size_t>(of.chunk_records() * of.shape_.record()) + 2 * kPage) {}
+          : set(of), memory(static_cast<size_t>(of.chunk_records() * of.shape_.record()) + 2 * kRawPage) {}
       void parse(size_t in, int64_t first, int64_t count, const OneHotRows& to) override {
         const fs::path& path = set.files_[in];
         if (!file || file->path() != path) file.emplace(path);
         const int64_t offset = first * set.shape_.record();
-        const auto page = reinterpret_cast<uintptr_t>(memory.data() + kPage - 1) / kPage * kPage;
+        const auto page = reinterpret_cast<uintptr_t>(memory.data() + kRawPage - 1) / kRawPage * kRawPage;
         auto* bytes =
             // same page offset as in the page cache, which makes the copy a quarter faster
-            reinterpret_cast<std::byte*>(page) + offset % kPage;
+            reinterpret_cast<std::byte*>(page) + offset % kRawPage;
         file->read_at(offset, bytes, static_cast<size_t>(count * set.shape_.record()));
         parse_raw_rows(set.shape_, {bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }}, to);
       }
@@ -164,7 +164,7 @@ class RawSet : public SampleSet, public RowMap {
   }
 
  private:
-  int64_t chunk_records() const { return std::max<int64_t>(kChunkBytes / shape_.record(), 1); }
+  int64_t chunk_records() const { return std::max<int64_t>(kRawChunkBytes / shape_.record(), 1); }
   std::string name_of(size_t file, int64_t record) const {
     return cat("'", files_[file].string(), "': record ", record + 1, " of ", records_[file], ", at byte ",
                record * shape_.record());

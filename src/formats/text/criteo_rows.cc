@@ -1,6 +1,5 @@
 #include "formats/text/criteo_rows.h"
 
-#include <charconv>
 #include <cmath>
 
 #include "core/base/expect.h"
@@ -10,12 +9,6 @@ namespace hctr {
 namespace {
 
 constexpr int kFields = 1 + kCriteoIntegers + kCriteoCategories;
-
-template <class T>
-bool read_whole(std::string_view text, T& value, int base) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 /// Parses up to 18 decimal digits, which cannot overflow. Returns false for other texts.
 bool read_digits(std::string_view text, int64_t& value) {
@@ -37,7 +30,10 @@ bool read_category(std::string_view text, uint32_t& value) {
     value = static_cast<uint32_t>(digits);
     return digits >= 0;
   }
-  return text.size() < 8 && read_whole(text, value, 16);
+  uint64_t bits = 0;
+  if (text.size() >= 8 || !read_hex(text, bits)) return false;
+  value = static_cast<uint32_t>(bits);
+  return true;
 }
 
 std::string unexpected_field(const std::string& column, const char* expected, std::string_view found) {

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kChunkBytes = 256 << 10;  // text and samples of a chunk fit the L2 cache together
+constexpr int64_t kTextChunkBytes = 256 << 10;  // text and samples of a chunk fit the L2 cache together
 
 [[noreturn]] void fail_long(const fs::path& path, int64_t at, const char* why) {
   throw Error(Kind::data,
@@ -19,7 +19,7 @@ constexpr int64_t kChunkBytes = 256 << 10;  // text and samples of a chunk fit t
 
 bool RangeCutter::next(Chunk& chunk) {
   if (at_ >= file_.size()) return false;
-  int64_t end = at_ + kChunkBytes;
+  int64_t end = at_ + kTextChunkBytes;
   for (std::byte piece[1024]; end < file_.size();) {
     const auto count = static_cast<size_t>(std::min<int64_t>(sizeof piece, file_.size() - end));
     file_.read_at(end, piece, count);
@@ -47,7 +47,7 @@ bool StreamCutter::next(Chunk& chunk) {
   size_t used = rest_.size();
   // Only the first `room` bytes decide where the chunk ends, even if more were read ahead. A reader that resumes here
   // cuts the same chunks.
-  for (size_t room = kChunkBytes;; room *= 2) {
+  for (size_t room = kTextChunkBytes;; room *= 2) {
     if (chunk.buffer.size() < std::max(room, used)) chunk.buffer.resize(std::max(room, used));
     if (!rest_.empty()) std::copy(rest_.begin(), rest_.end(), chunk.buffer.begin());
     rest_.clear();

@@ -26,10 +26,10 @@ int code_with_limits(rlim_t soft, rlim_t hard, const std::function<bool()>& body
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-constexpr rlim_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr rlim_t kKiB = 1024, kStackMiB = 1024 * kKiB;
 
 TEST(StackLimit, IsRaisedForAllThreads) {
-  EXPECT_EQ(code_with_limits(64 * kKiB, 4 * kMiB,
+  EXPECT_EQ(code_with_limits(64 * kKiB, 4 * kStackMiB,
                              [] {
                                raise_stack_limit();
                                rlimit now{};
@@ -38,15 +38,15 @@ TEST(StackLimit, IsRaisedForAllThreads) {
                                size_t bytes = 0;
                                ::pthread_getattr_default_np(&threads);
                                ::pthread_attr_getstacksize(&threads, &bytes);
-                               return now.rlim_cur == 4 * kMiB && bytes == 4 * kMiB;
+                               return now.rlim_cur == 4 * kStackMiB && bytes == 4 * kStackMiB;
                              }),
             0);
-  EXPECT_EQ(code_with_limits(2 * kMiB, 4 * kMiB,
+  EXPECT_EQ(code_with_limits(2 * kStackMiB, 4 * kStackMiB,
                              [] {
                                raise_stack_limit();
                                rlimit now{};
                                ::getrlimit(RLIMIT_STACK, &now);
-                               return now.rlim_cur == 2 * kMiB;
+                               return now.rlim_cur == 2 * kStackMiB;
                              }),
             0);
 }

@@ -9,15 +9,15 @@
 namespace hctr::test {
 namespace {
 
-const std::vector<SlotMatches> kSlots = {
+const std::vector<SlotMatches> kMatches = {
     {"city", 400, 0}, {"user", 400, 90}, {"item", 99, 99}, {"page", 400, 202}, {"none", 0, 0}};
 
 TEST(UnmatchedKeys, SharesAreNamedFromTheLargestOn) {
-  EXPECT_EQ(describe(kSlots), "item 100 %, page 50.5 %, user 22.5 %");
-  EXPECT_EQ(describe(kSlots, 1), "item 100 %, and 2 more slots");
+  EXPECT_EQ(describe(kMatches), "item 100 %, page 50.5 %, user 22.5 %");
+  EXPECT_EQ(describe(kMatches, 1), "item 100 %, and 2 more slots");
   EXPECT_EQ(describe({{"city", 400, 0}}), "none");
   Json json(Json::Object{});
-  add_matches(kSlots, json);
+  add_matches(kMatches, json);
   EXPECT_EQ(json.find("unmatched_keys")->find("user")->number(), 0.225);
   EXPECT_EQ(json.find("unmatched_keys")->find("none")->number(), 0) << "no key, no share";
   EXPECT_FALSE(json.find("unlisted_values"));
@@ -30,14 +30,14 @@ TEST(UnmatchedKeys, MoreThanHalfIsAWarning) {
   });
   warn_of_unmatched({{"user", 400, 200}}, "'a.csv'", log);
   EXPECT_EQ(said, "");
-  warn_of_unmatched(kSlots, "'a.csv'", log);
+  warn_of_unmatched(kMatches, "'a.csv'", log);
   EXPECT_NE(said.find("most keys of some slots of 'a.csv' did not occur in training"), std::string::npos) << said;
   EXPECT_NE(said.find("item 100 %, page 50.5 %"), std::string::npos) << said;
   EXPECT_EQ(said.find("user"), said.npos);
 }
 
 TEST(UnmatchedKeys, ASlotWithManyKeysThatMatchesNothingIsAnError) {
-  EXPECT_NO_THROW(expect_matches(kSlots, "a.csv")) << "99 keys prove little";
+  EXPECT_NO_THROW(expect_matches(kMatches, "a.csv")) << "99 keys prove little";
   EXPECT_NO_THROW(expect_matches({{"user", 5000, 4999}}, "a.csv"));
   const std::string message =
       message_of(Kind::data, [] { expect_matches({{"user", 100, 100}, {"page", 9, 0}, {"tags", 300, 300}}, "a.csv"); });

@@ -32,8 +32,8 @@ std::unique_ptr<serve::HttpServer> start(const serve::HttpLimits& limits, int th
   return std::make_unique<serve::HttpServer>("127.0.0.1", 0, threads, limits, answer);
 }
 
-bool comes_true(const std::function<bool()>& condition, int seconds = 20) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+bool comes_true(const std::function<bool()>& condition, int limit = 20) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(limit);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(milliseconds(20));

@@ -10,8 +10,8 @@ namespace {
 
 /// A batch of 6 rows, 5 of which are samples. It has two dense values, and an input of three slots with 0 to 2 keys
 /// each.
-struct Batch {
-  Batch() : layout(shape()), bytes(layout.bytes) {
+struct PermutedBatch {
+  PermutedBatch() : layout(shape()), bytes(layout.bytes) {
     const BatchView view(layout, bytes.data());
     view.state->valid_samples = 5;
     for (int r = 0; r < 5; ++r)
@@ -40,7 +40,7 @@ struct Batch {
 };
 
 TEST(PermutedBatch, OneFeatureHasTheValuesOfOtherRowsAndTheRestStays) {
-  Batch batch, permuted;
+  PermutedBatch batch, permuted;
   const std::vector<int64_t> order = {3, 0, 4, 1, 2};
   permute_feature(batch.layout, batch.bytes.data(), {"slot", false, 0, 1}, order, permuted.bytes.data());
   for (int64_t r = 0; r < 6; ++r) {

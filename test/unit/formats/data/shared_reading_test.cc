@@ -12,6 +12,7 @@
 #include "formats/parquet/parquet_set.h"
 #include "formats/raw/raw_set.h"
 #include "formats/text/csv_set.h"
+#include "unit/formats/data/csv_section.h"
 #include "unit/formats/data/packed_files.h"
 #include "unit/formats/data/parquet_test_files.h"
 #include "unit/formats/data/reader_rig.h"
@@ -19,7 +20,6 @@
 namespace hctr::data_test {
 namespace {
 
-CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<ParquetOptions>(); }
 
 constexpr int64_t kRows = 20000;  // several chunks in every format

@@ -23,7 +23,7 @@ namespace hctr::data_test {
 namespace {
 
 /// A data set as columns, which are written to files as the chunks of its specification require.
-struct Table {
+struct FeatureTable {
   FeatureSpec spec;
   std::vector<std::vector<double>> values;  // [features][rows]
   size_t rows = 0;
@@ -129,15 +129,15 @@ DataSection section_for(const Folder& folder, int64_t labels, int64_t dense, std
   return section;
 }
 
-struct Draws {
+struct FeatureDraws {
   uint64_t state;
   uint64_t below(uint64_t limit) { return (state = mix64(state)) % limit; }
 };
 
 /// A table with a random number of columns. Slots have all integer types, numbers have all types. `rows_of` receives
 /// its samples.
-Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector<Row>& rows_of, DataSection& shape) {
-  Table table;
+FeatureTable random_table(const fs::path& folder, FeatureDraws& draw, size_t rows, std::vector<Row>& rows_of, DataSection& shape) {
+  FeatureTable table;
   table.spec.folder = folder;
   rows_of.assign(rows, {});
   const auto column = [&](auto&& value) {
@@ -191,7 +191,7 @@ Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector
 TEST(FeatureSet, RowsOfAnyShapeComeBackHoweverTheirColumnsAreSpread) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Folder folder;
-    Draws draw{mix64(seed)};
+    FeatureDraws draw{mix64(seed)};
     std::vector<Row> rows;
     DataSection shape;
     const size_t count = seed % 20 == 0 ? 40000 : 1 + draw.below(900);  // 40000 rows are several chunks
@@ -206,7 +206,7 @@ TEST(FeatureSet, RowsOfAnyShapeComeBackHoweverTheirColumnsAreSpread) {
 /// 30000 rows with a label, two dense values and five slots, as columns and as rows.
 struct Samples : ::testing::Test {
   Samples() {
-    Draws draw{5};
+    FeatureDraws draw{5};
     const auto column = [&](uint64_t limit, double scale) {
       std::vector<double> all(kRows);
       for (double& one : all)
@@ -230,8 +230,8 @@ struct Samples : ::testing::Test {
       rows.push_back(std::move(row));
     }
   }
-  Table with(const std::function<void(Table&)>& chunks) {
-    Table copy = table;
+  FeatureTable with(const std::function<void(FeatureTable&)>& chunks) {
+    FeatureTable copy = table;
     chunks(copy);
     copy.finish();
     return copy;
@@ -245,19 +245,19 @@ struct Samples : ::testing::Test {
   const std::vector<int64_t> sizes = {3, 100, 2655, 70000, 7};
   const std::vector<SparseInput> inputs = {input_of("a", 2, 1, 2), input_of("b", 3, 1, 3)};
   Folder folder;
-  Table table;
+  FeatureTable table;
   std::vector<Row> rows;
 };
 
-void two_texts(Table& table) {
+void two_texts(FeatureTable& table) {
   table.chunk(FeatureChunk::Kind::csv, {7, 0, 3}, {10000});
   table.chunk(FeatureChunk::Kind::csv, {1, 2, 4, 5, 6}, {1, 0, 25000});
 }
-void binary_columns(Table& table) {
+void binary_columns(FeatureTable& table) {
   table.chunk(FeatureChunk::Kind::split_binary, {1, 2}, {100});
   for (const size_t feature : {0, 3, 4, 5, 6, 7}) table.chunk(FeatureChunk::Kind::split_binary, {feature}, {20000});
 }
-void one_of_each(Table& table) {
+void one_of_each(FeatureTable& table) {
   table.chunk(FeatureChunk::Kind::csv, {0, 2, 5}, {12345});
   table.chunk(FeatureChunk::Kind::split_binary, {1, 7, 6, 4, 3}, {5000});
 }

@@ -214,10 +214,10 @@ TEST_F(ParquetRowGroupTest, WhatCannotBeDecodedIsNamedByThePieceThatMeetsIt) {
 TEST_F(ParquetRowGroupTest, ColumnsOfAFileComeRightThroughManyThreadsOneOfThemTwice) {
   const Folder folder;
   const fs::path path = folder / "rows.parquet";
-  constexpr int64_t kRows = 6 * kParquetPieceRows + 100;
-  std::vector<int64_t> many(kRows), few(kRows);
-  std::vector<std::vector<int64_t>> bags(kRows);
-  for (size_t i = 0; i < kRows; ++i) {
+  constexpr int64_t kGroupRows = 6 * kParquetPieceRows + 100;
+  std::vector<int64_t> many(kGroupRows), few(kGroupRows);
+  std::vector<std::vector<int64_t>> bags(kGroupRows);
+  for (size_t i = 0; i < kGroupRows; ++i) {
     many[i] = static_cast<int64_t>(mix64(i) >> 1);
     few[i] = static_cast<int64_t>(mix64(i) % 1000);  // few distinct values are dictionary-encoded
     bags[i].assign(i % 4, few[i]);
@@ -225,11 +225,11 @@ TEST_F(ParquetRowGroupTest, ColumnsOfAFileComeRightThroughManyThreadsOneOfThemTw
   write_parquet(path,
                 {numbers("many", ParquetType::i64, many), numbers("few", ParquetType::i64, few),
                  lists("bags", ParquetType::i64, bags)},
-                kRows / 2);
+                kGroupRows / 2);
   const auto file = open_parquet(path);
   for (const int64_t first : {0, 2})
     for (int64_t at = 0; at < 2; ++at) {
-      const int64_t rows = kRows / 2, before = at * rows;
+      const int64_t rows = kGroupRows / 2, before = at * rows;
       ParquetRowGroup group(file, path, at, {{2}, {1}, {0}, {1}}, first);
       on_threads(16, first, (rows + kParquetPieceRows - 1) / kParquetPieceRows, [&](int64_t piece) {
         const int64_t row = before + piece * kParquetPieceRows,

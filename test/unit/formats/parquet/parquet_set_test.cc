@@ -15,13 +15,12 @@
 #include "prepare/inspect/inspect.h"
 #include "prepare/write/parquet_writer.h"
 #include "support/paths.h"
+#include "unit/formats/data/csv_section.h"
 #include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/parquet_rig.h"
 
 namespace hctr::data_test {
 namespace {
-
-CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 
 struct Parquet : ParquetRig {};
 

@@ -15,7 +15,7 @@
 namespace hctr::data_test {
 namespace {
 
-constexpr int64_t kRows = 3000;
+constexpr int64_t kSampledRows = 3000;
 constexpr double kShare = 0.2;
 
 /// Tests two formats: Norm, with any number of keys per slot, which is read by chunks; and Raw, which is read by rows
@@ -27,13 +27,13 @@ class SampledSet : public testing::TestWithParam<DataFormat> {
     section_ = raw ? section_of(1, 2, {input_of("wide", 1, 1, 1), input_of("deep", 5, 1, 5)}) : wide_and_deep_section();
     section_.format = GetParam();
     section_.float_label_dense = true;
-    rows_ = random_rows(section_, kRows, 5, 1 << 20, !raw);
+    rows_ = random_rows(section_, kSampledRows, 5, 1 << 20, !raw);
     for (size_t r = 0; r < rows_.size(); ++r) {
       rows_[r].label[0] = r % 10 == 3 ? 1.0f : 0.0f;
       rows_[r].dense[0] = static_cast<float>(r);
     }
     std::vector<fs::path> files;
-    for (const auto& [begin, end] : {std::pair{0, 1100}, {1100, 1101}, {1101, static_cast<int>(kRows)}}) {
+    for (const auto& [begin, end] : {std::pair{0, 1100}, {1100, 1101}, {1101, static_cast<int>(kSampledRows)}}) {
       const std::vector<Row> part(rows_.begin() + begin, rows_.begin() + end);
       files.push_back(folder_ / cat("part", begin, ".data"));
       if (raw)
@@ -90,7 +90,7 @@ TEST_P(SampledSet, KeepsEveryPositiveAndTheShareOfTheOthersInOrder) {
   const std::vector<int64_t> kept = rows_of(batches);
   EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
   const auto positives = std::count_if(kept.begin(), kept.end(), [](int64_t r) { return r % 10 == 3; });
-  EXPECT_EQ(positives, kRows / 10);
+  EXPECT_EQ(positives, kSampledRows / 10);
   // 2700 negatives with probability 1/5: 540 expected, standard deviation 21.
   EXPECT_NEAR(static_cast<double>(kept.size()) - 300, 540, 4 * 21);
   EXPECT_EQ(rig.reader->samples(), 840);

@@ -142,7 +142,7 @@ TEST(ReaderOfRows, DeliversTheBatchesOfReadingByChunksAndEachResumesFromTheOther
   }
 }
 
-DataSection one_hot() {
+DataSection one_hot_section() {
   DataSection section = section_of(1, 2, {input_of("keys", 3, 1, 3)});
   section.format = kRawFormat;
   section.float_label_dense = true;
@@ -153,7 +153,7 @@ struct OneFile {
   explicit OneFile(int64_t count) : rows(random_rows(section, count, 5, 1 << 30, false)) { write(); }
   void write() { put_bytes(path, raw_bytes(rows, true)); }
   Folder folder;
-  DataSection section = one_hot();
+  DataSection section = one_hot_section();
   fs::path path = folder / "rows";
   std::vector<Row> rows;
 };

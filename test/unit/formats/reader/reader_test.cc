@@ -16,7 +16,7 @@
 namespace hctr::data_test {
 namespace {
 
-DataSection two_inputs() { return section_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
+DataSection two_norm_inputs() { return section_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
 
 /// A set of several files with different sizes, checks and key widths.
 struct DataSet {
@@ -44,7 +44,7 @@ struct DataSet {
 class EachReader : public testing::TestWithParam<DataFormat> {
  protected:
   static DataSection two_inputs() {
-    if (GetParam() == kNormFormat) return data_test::two_inputs();
+    if (GetParam() == kNormFormat) return two_norm_inputs();
     DataSection section = section_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 5, 1, 5)});
     section.format = kRawFormat;
     section.float_label_dense = true;

@@ -11,14 +11,13 @@
 #include "formats/data/column_rules.h"
 #include "formats/data/text_values.h"
 #include "formats/text/text_cutters.h"
+#include "unit/formats/data/csv_section.h"
 #include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/packed_files.h"
 #include "unit/formats/data/reader_rig.h"
 
 namespace hctr::data_test {
 namespace {
-
-CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 
 /// A section with label columns L<i>, dense columns D<i> and slot columns S<i>. Keys are numbers, separated by '|'.
 DataSection csv_section(int64_t labels, int64_t dense, std::vector<SparseInput> sparse) {
