@@ -78,7 +78,7 @@ class Inputs:
                 matrix = _matrix(name, _host(value), role, columns)
                 one.data, rows = self._struct(matrix), len(matrix)
             if self.samples is not None and rows != self.samples:
-                raise UsageError(f"input '{name}' has {rows} samples, and an earlier one {self.samples}")
+                raise UsageError(f"input '{name}' has {rows} samples, but an earlier input has {self.samples}")
             self.samples, self.count = rows, self.count + 1
 
     def _on_gpu(self, name: str, values: Any, role: int, columns: int) -> tuple[s.Array, int]:
@@ -166,7 +166,9 @@ class Outputs:
 
     def _given(self, name: str, values: Any, rows: int, columns: int) -> s.Array:
         if not hasattr(values, "__dlpack__"):
-            raise UsageError(f"out '{name}' is of {type(values).__name__}, expected a NumPy array or a DLPack tensor")
+            raise UsageError(
+                f"out '{name}' has type {type(values).__name__}, expected a NumPy array or a DLPack tensor"
+            )
         tensor = Borrowed(values, f"out '{name}'", written=True)
         self._keep.append(tensor)
         matrix = tensor.matrix()

@@ -109,4 +109,4 @@ def _capsule_of(values: Any, what: str) -> Any:
         except TypeError:  # the tensor's library has DLPack 0.x
             return values.__dlpack__(**options)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(f"{what} cannot be taken by DLPack: {error}") from error
+        raise UsageError(f"{what} cannot be read through DLPack: {error}") from error

@@ -133,7 +133,9 @@ class CTREstimator(BaseEstimator):
     def _stated(self, categorical: Any, names: Sequence[str]) -> dict:
         if isinstance(categorical, str):
             if categorical != "auto":
-                raise ValueError(f'categorical_feature {categorical!r}: "auto", or a list of names or indices')
+                raise ValueError(
+                    f'categorical_feature is {categorical!r}, expected "auto" or a list of names or indices'
+                )
             return {}
         found = []
         for one in categorical:

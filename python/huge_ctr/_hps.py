@@ -177,7 +177,9 @@ class ParameterServerConfig:
                 if own is None:
                     continue
                 if databases[name] is not None and databases[name].section() != own.section():
-                    raise ConfigError(f"{name} differs between models: all models have the same databases")
+                    raise ConfigError(
+                        f"{name} differs between models, which share their databases: set the same value for all models"
+                    )
                 databases[name] = own
         for name, section in databases.items():
             if section is not None:

@@ -37,7 +37,9 @@ class Cache:
         elif isinstance(gpu, int) and gpu >= 0:
             number = gpu
         else:
-            raise UsageError(f"gpu is {gpu!r}: the index of a GPU, \"none\", or None for the first GPU if there is one")
+            raise UsageError(
+                f'gpu is {gpu!r}, expected the index of a GPU, "none", or None for the first GPU if one exists'
+            )
         self._view_of = view_of
         self._handle = _library.make(
             "hctr_store_cache_create",
@@ -162,7 +164,7 @@ def _floats(out: Any, what: str, keep: list) -> s.Array:
         keep.append(tensor)
         return tensor.array
     if out.dtype != np.float32:
-        raise UsageError(f"{what} is of {out.dtype}, and rows are float32")
+        raise UsageError(f"{what} has dtype {out.dtype}, expected float32")
     made, pointed_to = array_of(out)
     keep.append(pointed_to)
     return made

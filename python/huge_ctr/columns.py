@@ -58,7 +58,7 @@ class Columns:
             if name in (label, weight):
                 continue
             if name in out:
-                found.left_out[name] = "as stated"
+                found.left_out[name] = "by leave_out"
                 continue
             found._take(name, values_of(name), stated, rows)
         if not (found.numbers or found.skewed or found.categories or found.lists):

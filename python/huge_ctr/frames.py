@@ -108,11 +108,12 @@ def _vectors(data: Any) -> Iterable[tuple[str, Any]]:
 def _equal_lengths(columns: dict) -> int:
     lengths = {name: column.length for name, column in columns.items()}
     if not lengths:
-        raise UsageError("a table without columns")
+        raise UsageError("the table has no columns")
     if len(set(lengths.values())) > 1:
         name, other = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
         raise UsageError(
-            f"column '{name}' has {lengths[name]} rows, but '{other}' has {lengths[other]}: expected equally many"
+            f"column '{name}' has {lengths[name]} rows, but '{other}' has {lengths[other]}: "
+            "expected the same number in all columns"
         )
     return next(iter(lengths.values()))
 
@@ -155,7 +156,9 @@ def host_array(values: Any) -> np.ndarray:
     try:
         return np.from_dlpack(values)
     except (BufferError, RuntimeError, TypeError) as error:
-        raise UsageError(f"a {type(values).__name__} cannot be taken by DLPack ({error}): convert it first") from error
+        raise UsageError(
+            f"a {type(values).__name__} cannot be read through DLPack ({error}): convert it first"
+        ) from error
 
 
 def _array_of(values: Any) -> np.ndarray:

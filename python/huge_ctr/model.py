@@ -298,7 +298,8 @@ class Model:
     def _expect_own_tables(self) -> None:
         if self._from_store:
             raise UsageError(
-                "this model has its tables in a store, and this needs those of its files: load it without tables="
+                "this call needs the tables of the model's files, but this model reads its tables from a store: "
+                "load the model without tables="
             )
 
     def own(self, folder: str) -> None:

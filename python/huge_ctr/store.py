@@ -100,7 +100,7 @@ class View:
         if out is None:
             out = np.empty((len(keys), dim), np.float32)
         elif out.dtype != np.float32:
-            raise UsageError(f"out is of {out.dtype}, expected float32")
+            raise UsageError(f"out has dtype {out.dtype}, expected float32")
         there = np.zeros(len(keys), np.uint8)
         (wanted, keep), (rows, keep_rows) = array_of(keys), array_of(out)
         self.get_into(number, wanted, rows, slot, there.ctypes.data)

@@ -91,10 +91,10 @@ def write_set(folder, name, samples):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sequences", help="folder with sequences.txt.gz and item2attributes.json.gz")
-    parser.add_argument("out", help="folder for train.txt, val.txt and their data")
-    parser.add_argument("--users", type=int, default=0, help="take so many users, evenly spread; 0: all")
+    parser.add_argument("out", help="folder for train.txt, val.txt and the data files that they list")
+    parser.add_argument("--users", type=int, default=0, help="number of users, taken at equal distances; 0: all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--inner", action="store_true", help="hold out the last training event instead")
+    parser.add_argument("--inner", action="store_true", help="hold out the event before the last one, and omit the last one")
     arguments = parser.parse_args()
 
     users = list(read_users(arguments.sequences))

@@ -54,7 +54,7 @@ int CheckCommand::run(const JobOptions& job) {
     print_json(json.text(2) + "\n");
   } else {
     print(found + data.text);
-    if (data.problems == 0) print(config_ + " is right.\n");
+    if (data.problems == 0) print(config_ + ": OK\n");
   }
   if (data.problems > 0)
     throw Error(Kind::data, cat("the data do not fit '", config_, "': ", data.problems,

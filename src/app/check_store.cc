@@ -37,7 +37,7 @@ void check_store(const std::string& file, bool as_json, const Surroundings& arou
                 cat(file, ": the GPU cache takes ", bill.on_gpu(), " bytes of GPU memory, but ", bill.free_gpu_memory,
                     " are free: set lower \"bytes\", \"most_rows\" or \"share\" of "
                     "\"gpu_cache\""));
-  if (!as_json) print(file + " is right.\n");
+  if (!as_json) print(file + ": OK\n");
 }
 
 }  // namespace hctr

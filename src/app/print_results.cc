@@ -49,8 +49,8 @@ void print_tiers(const std::map<std::string, std::map<std::string, int64_t>>& ta
   if (host == 0 && disk == 0) return;
   std::string line = cat("  rows of tables: ", host, " in host memory, ", disk, " on disk");
   if (sums["rows_to_disk"] > 0)
-    line += cat(" (", sums["rows_to_disk"], " rows went there, ", sums["rows_from_disk"], " came back, ",
-                readable_time(1e-3 * static_cast<double>(sums["disk_wait_ms"])), " of waiting)");
+    line += cat(" (", sums["rows_to_disk"], " rows written to disk, ", sums["rows_from_disk"], " rows read back, ",
+                readable_time(1e-3 * static_cast<double>(sums["disk_wait_ms"])), " of waiting for the disk)");
   print(line + "\n");
 }
 

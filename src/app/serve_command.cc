@@ -26,7 +26,7 @@ ServeCommand::ServeCommand(CommandLine& app) {
       .show_default();
   app.add_option("--address", address_, "Address to listen at; 0.0.0.0: all interfaces, for other machines")
       .show_default();
-  app.add_option("--http-port", http_port_, "0: any free port").range(0, 65535).show_default();
+  app.add_option("--http-port", http_port_, "Port for HTTP; 0: any free port").range(0, 65535).show_default();
   app.add_option("--grpc-port", grpc_port_, "Port for gRPC; 0: any free port; -1: no gRPC")
       .range(-1, 65535)
       .show_default();
@@ -59,7 +59,7 @@ ServeCommand::ServeCommand(CommandLine& app) {
       .range(1, 2047)
       .show_default();
   app.add_option("--max-connections", max_connections_,
-                 "Maximum number of open connections by HTTP, and as many by gRPC")
+                 "Maximum number of open HTTP connections, and of open gRPC connections")
       .positive()
       .show_default();
   app.add_option("--exit-timeout", exit_timeout_, "Seconds that running requests may take when the service ends")

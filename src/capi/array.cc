@@ -110,7 +110,7 @@ RowsOf<void> rows_in(const hctr_array& array, const std::string& what) {
 
 Matrix matrix_of(const hctr_array& array, const std::string& what) {
   check_shape(array, what);
-  if (array.dtype != HCTR_F32) throw Error(Kind::usage, cat(what, " is not of f32"));
+  if (array.dtype != HCTR_F32) throw Error(Kind::usage, cat(what, " is not f32"));
   const RowsOf<void> rows = rows_in(array, what);
   return {static_cast<float*>(rows.data), rows.rows, rows.columns, rows.stride};
 }

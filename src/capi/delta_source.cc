@@ -28,7 +28,7 @@ const StreamedDelta& delta_at(const hctr_delta* delta) {
 }
 
 void expect_below(size_t index, size_t count, const char* what) {
-  if (index >= count) throw Error(Kind::usage, cat(what, " ", index, " of a delta with ", count));
+  if (index >= count) throw Error(Kind::usage, cat("there is no ", what, " ", index, ": the delta has ", count));
 }
 
 template <class T>

@@ -86,7 +86,8 @@ hctr_status hctr_array_from_dlpack_versioned(const DLManagedTensorVersioned* ten
     hctr::capi::expect_given(tensor, "hctr_array_from_dlpack_versioned(): the tensor");
     hctr::capi::expect_given(array, "hctr_array_from_dlpack_versioned(): the array");
     if (tensor->major != 1)
-      throw hctr::Error(hctr::Kind::usage, hctr::cat("a DLPack tensor of version ", tensor->major, ": 1 is taken"));
+      throw hctr::Error(hctr::Kind::usage,
+                        hctr::cat("a DLPack tensor has version ", tensor->major, ", expected version 1"));
     *array = hctr::capi::array_of(tensor->tensor);
   });
 }

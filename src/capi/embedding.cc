@@ -110,7 +110,7 @@ hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t b
     for (size_t f = 0; f < set.options().features.size(); ++f) {
       const std::string what = hctr::cat("weight gradients of feature '", set.options().features[f].name, "'");
       const hctr_array& array = weights[f];
-      if (array.data && array.dtype != HCTR_F32) throw hctr::Error(hctr::Kind::usage, what + " are not of f32");
+      if (array.data && array.dtype != HCTR_F32) throw hctr::Error(hctr::Kind::usage, what + " are not f32");
       hctr::capi::check_device(set, array, what);
       to.push_back(array.data ? static_cast<float*>(const_cast<void*>(hctr::capi::contiguous(array, 1, what)))
                               : nullptr);

@@ -68,15 +68,15 @@ std::vector<FeatureKeys> keys_of(const hctr_embedding& embedding, int64_t sample
       to.offsets = contiguous(from.offsets, 1, offsets);
       to.offsets_type = element_type(from.offsets, offsets);
       if (from.offsets.shape[0] != samples + 1)
-        throw Error(Kind::usage,
-                    cat(offsets, " are ", from.offsets.shape[0], ", and ", samples, " samples need ", samples + 1));
+        throw Error(Kind::usage, cat(offsets, " have ", from.offsets.shape[0], " elements, expected ", samples + 1,
+                                     " for ", samples, " samples"));
       check_device(set, from.offsets, offsets);
     }
     if (from.weights.data) {
       to.weights = static_cast<const float*>(contiguous(from.weights, 1, weights));
       if (from.weights.dtype != HCTR_F32 || from.weights.shape[0] != to.count)
-        throw Error(Kind::usage, cat(weights, ": ", from.weights.shape[0], " of type ", from.weights.dtype, ", and ",
-                                     to.count, " of f32 are needed"));
+        throw Error(Kind::usage, cat(weights, " have ", from.weights.shape[0], " elements of type ", from.weights.dtype,
+                                     ", expected ", to.count, " elements of f32"));
       check_device(set, from.weights, weights);
     }
     all.push_back(to);

@@ -50,7 +50,7 @@ hctr_status hctr_embedding_import(hctr_embedding* embedding, const char* table, 
     hctr::EmbeddingSet& set = set_of(embedding);
     expect_given(keys, "hctr_embedding_import(): the keys");
     const std::string what = "imported keys";
-    if (keys->dtype != HCTR_I64) throw hctr::Error(hctr::Kind::usage, what + " are not of i64");
+    if (keys->dtype != HCTR_I64) throw hctr::Error(hctr::Kind::usage, what + " are not i64");
     hctr::TableRows rows;
     rows.keys = {static_cast<const int64_t*>(hctr::capi::contiguous(*keys, 1, what)),
                  static_cast<size_t>(keys->shape[0])};

@@ -103,8 +103,8 @@ hctr_status hctr_model_tensor(hctr_model* model, size_t index, hctr_tensor* tens
     hctr::capi::expect_given(tensor, "hctr_model_tensor(): the tensor");
     const size_t inputs = of.inputs.size();
     if (index >= inputs + of.outputs.size())
-      throw hctr::Error(hctr::Kind::usage,
-                        hctr::cat("tensor ", index, " of a model with ", inputs + of.outputs.size()));
+      throw hctr::Error(hctr::Kind::usage, hctr::cat("there is no tensor ", index, ": the model has ",
+                                                     inputs + of.outputs.size(), " tensors"));
     const hctr::ModelTensor& found = index < inputs ? of.inputs[index] : of.outputs[index - inputs];
     *tensor = {sizeof *tensor, static_cast<int32_t>(found.role), found.name.c_str(), hctr::capi::columns_of(found)};
   });

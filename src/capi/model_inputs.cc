@@ -52,14 +52,14 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   to.offsets_type = element_type(from.offsets, offsets);
   const int64_t bags = samples * columns_of(*tensor);
   if (from.offsets.shape[0] != bags + 1)
-    throw Error(Kind::usage, cat(offsets, " are ", from.offsets.shape[0], ", and ", samples, " samples of ",
-                                 columns_of(*tensor), " slots need ", bags + 1));
+    throw Error(Kind::usage, cat(offsets, " have ", from.offsets.shape[0], " elements, expected ", bags + 1, " for ",
+                                 samples, " samples of ", columns_of(*tensor), " slots"));
   const auto at = [&](int64_t i) {
     return to.offsets_type == ElementType::i32 ? static_cast<const int32_t*>(to.offsets)[i]
                                                : static_cast<const int64_t*>(to.offsets)[i];
   };
   if (at(bags) > from.data.shape[0])
-    throw Error(Kind::usage, cat(offsets, " end at ", at(bags), ", and there are ", from.data.shape[0], " keys"));
+    throw Error(Kind::usage, cat(offsets, " end at ", at(bags), ", but there are only ", from.data.shape[0], " keys"));
   return to;
 }
 

@@ -41,7 +41,7 @@ class Request {
 
   void add(const hctr_store_lookup& from) {
     if (from.table >= tables_.size())
-      throw Error(Kind::usage, cat("table ", from.table, " of a version with ", tables_.size()));
+      throw Error(Kind::usage, cat("there is no table ", from.table, ": the version has ", tables_.size(), " tables"));
     const StoreView::Table& table = tables_[from.table];
     const std::string name = cat("of table '", table.name, "'");
     StoreCache::Part part{.table = from.table, .slot = from.slot, .keys_on_gpu = from.keys.gpu >= 0};
@@ -82,7 +82,7 @@ class Request {
     if (from.gpu < 0) return host_.emplace_back(keys_of_array(from, what));
     const auto* const data = static_cast<const int64_t*>(contiguous(from, 1, what));
     if (from.dtype != HCTR_I64 && from.dtype != HCTR_U64)
-      throw Error(Kind::usage, cat(what, " are on a GPU, and must have 64 bits there: convert them to int64"));
+      throw Error(Kind::usage, cat(what, " on a GPU must have 64 bits: convert them to int64"));
     return {data, static_cast<size_t>(from.shape[0])};
   }
 

@@ -16,7 +16,7 @@ const hctr_store_view& view_at(const hctr_store_view* view) {
 
 const StoreView::Table& table_at(const hctr_store_view& view, size_t table) {
   if (table >= view.tables.size())
-    throw Error(Kind::usage, cat("table ", table, " of a version with ", view.tables.size()));
+    throw Error(Kind::usage, cat("there is no table ", table, ": the version has ", view.tables.size(), " tables"));
   return view.tables[table];
 }
 

@@ -26,7 +26,7 @@ namespace {
 TrainerOptions trainer_options(const hctr_trainer_options* given) {
   const hctr_trainer_options from = read_struct(given, "hctr_trainer_options");
   TrainerOptions to;
-  if (!from.config_text) expect_given(from.config, "hctr_trainer_options: config and config_text");
+  if (!from.config_text) expect_given(from.config, "hctr_trainer_options: config_text is NULL, and config");
   if (from.config) to.config = from.config;
   if (from.config_text) to.config_text = from.config_text;
   to.run_folder = from.run_folder != nullptr;
@@ -198,7 +198,8 @@ hctr_status hctr_trainer_tensor(hctr_trainer* trainer, size_t index, hctr_tensor
     if (count) *count = of.inputs.size();
     hctr::capi::expect_given(tensor, "hctr_trainer_tensor(): the tensor");
     if (index >= of.inputs.size())
-      throw hctr::Error(hctr::Kind::usage, hctr::cat("input ", index, " of a trainer with ", of.inputs.size()));
+      throw hctr::Error(hctr::Kind::usage,
+                        hctr::cat("there is no input ", index, ": the trainer has ", of.inputs.size(), " inputs"));
     const hctr::ModelTensor& found = of.inputs[index];
     *tensor = {sizeof *tensor, static_cast<int32_t>(found.role), found.name.c_str(), hctr::capi::columns_of(found)};
   });

@@ -87,7 +87,7 @@ void BatchCheck::expect(const BatchView& batch, int64_t samples_in_set) const {
     for (int64_t r = 0; r < rows; ++r) all_fit &= fits(labels[r * label_dim_]);
     for (int64_t r = 0; !all_fit && r < rows; ++r)
       if (const float y = labels[r * label_dim_]; !fits(y))
-        throw Error(Kind::data, cat(sample(r), " has ", y, " as label ", column.index, ", and ", column.takes));
+        throw Error(Kind::data, cat(sample(r), " has ", y, " as label ", column.index, ", but ", column.takes));
   }
   for (size_t t = 0; narrow_keys_ && t < batch.tables.size(); ++t) {
     const BatchView::Table& table = batch.tables[t];

@@ -48,8 +48,8 @@ std::shared_ptr<SharedRegion> open_cuda_region(const std::string& name, const st
   try {
     auto region = std::make_shared<CudaRegion>(Device{DeviceKind::cuda, static_cast<int>(device)}, handle, bytes);
     if (region->bytes_of_allocation() < static_cast<size_t>(bytes))
-      throw Refusal::invalid("region '", name, "': the GPU memory has ", region->bytes_of_allocation(), " bytes, and ",
-                             bytes, " are expected");
+      throw Refusal::invalid("region '", name, "': the GPU memory has ", region->bytes_of_allocation(),
+                             " bytes, but the region needs ", bytes);
     return region;
   } catch (const Error& error) {
     throw Refusal::invalid("region '", name, "': ", error.what());

@@ -63,7 +63,8 @@ std::string read_contents(std::string_view contents, const NamedTensor& tensor) 
                        static_cast<int64_t>(kind == 2 ? static_cast<int32_t>(bits) : static_cast<int64_t>(bits));
                    const int64_t high = int64_t{1} << (8 * width - (kind == 2 ? 1 : 0)), low = kind == 2 ? -high : 0;
                    if (value < low || value >= high)
-                     throw Refusal::invalid("input '", tensor.name, "': ", value, " is no ", word_of(tensor.type));
+                     throw Refusal::invalid("input '", tensor.name, "': ", value, " is not a value of type ",
+                                            word_of(tensor.type));
                  }
                  append_value_bits(bytes, bits, width);
                });

@@ -14,7 +14,7 @@ void append_number(std::string& to, T value) {
 }
 
 [[noreturn]] void refuse_value(size_t index, Datatype type, const std::string& value) {
-  throw Refusal::invalid("element ", index, " is ", value, ", which is no ", word_of(type));
+  throw Refusal::invalid("element ", index, " is ", value, ", which is not a value of type ", word_of(type));
 }
 
 std::string text_of_value(const JsonValues::Value& value) {

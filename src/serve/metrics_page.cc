@@ -140,7 +140,8 @@ std::string slot_metrics(const std::vector<VersionView>& views) {
       for (const UnseenKeys::Slot& slot : one.slots)
         page += cat(name, "{", one.labels, ",slot=\"", escaped_label(slot.name), "\"} ", slot.*value, "\n");
   };
-  of_slots("hctr_sampled_keys", "Keys of one request in 16, by slot", &UnseenKeys::Slot::keys);
+  of_slots("hctr_sampled_keys", "Keys in the sampled requests, by slot; one request in 16 is sampled",
+           &UnseenKeys::Slot::keys);
   of_slots("hctr_unseen_keys", "Sampled keys that have no row in the tables", &UnseenKeys::Slot::unseen);
   return page;
 }
@@ -160,8 +161,9 @@ std::string cache_metrics(const std::vector<VersionView>& views) {
   of_caches("hctr_gpu_cache_rows", "gauge", "Rows in the cache", &StoreCacheStatistics::keys);
   of_caches("hctr_gpu_cache_keys", "counter", "Keys looked up in the cache", &StoreCacheStatistics::asked);
   of_caches("hctr_gpu_cache_misses", "counter", "Keys that the cache lacked", &StoreCacheStatistics::misses);
-  of_caches("hctr_gpu_cache_defaults", "counter", "Keys with the default row", &StoreCacheStatistics::defaults);
-  of_caches("hctr_gpu_cache_updated_rows", "counter", "Changed rows that updates brought to the cache",
+  of_caches("hctr_gpu_cache_defaults", "counter", "Keys that received the default row",
+            &StoreCacheStatistics::defaults);
+  of_caches("hctr_gpu_cache_updated_rows", "counter", "Rows that updates changed in the cache",
             &StoreCacheStatistics::updated);
   return page;
 }
@@ -176,7 +178,7 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
                        version->statistics().view(), version->waiting(), version->unseen_keys(),
                        version->model().cache_statistics()});
   std::string page = request_metrics(views) + slot_metrics(views) + cache_metrics(views);
-  page += cat("# HELP hctr_http_connections Connections of HTTP that are open\n# TYPE hctr_http_connections gauge\n",
+  page += cat("# HELP hctr_http_connections Open HTTP connections\n# TYPE hctr_http_connections gauge\n",
               "hctr_http_connections ", connections, "\n");
   if (core.store()) page += store_metrics(*core.store());
   return page;

@@ -26,7 +26,7 @@ class MessageFields {
     const std::optional<int64_t> number = integer_of(*value);
     if (!number) fail(field, "an integer", *value);
     if (*number < low || *number > high)
-      throw Error(Kind::config, cat(where_, ": '", field, "' is ", *number, "; it is from ", low, " to ", high));
+      throw Error(Kind::config, cat(where_, ": '", field, "' is ", *number, "; expected ", low, " to ", high));
     return number;
   }
   std::optional<std::string> text(const std::string& field) const {
@@ -221,7 +221,7 @@ void complete_model_config(ModelConfig& config, const RequestSamples& reader, Mo
 
 NamedTensor raw_input(const ModelConfig& config, std::string_view bytes) {
   if (config.inputs.size() != 1)
-    throw Refusal::invalid("raw binary data needs a model with one input, and model '", config.name, "' has ",
+    throw Refusal::invalid("raw binary data needs a model with one input, but model '", config.name, "' has ",
                            config.inputs.size());
   const TensorDescription& input = config.inputs[0];
   NamedTensor tensor{.name = input.name, .type = input.type, .shape = input.shape, .data = bytes};

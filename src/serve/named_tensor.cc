@@ -120,7 +120,7 @@ std::vector<int64_t> integers_of(const NamedTensor& tensor, bool as_bits) {
       for (size_t i = 0; i < values.size() && !as_bits; ++i)
         if (values[i] < 0)
           throw Refusal::invalid("input '", tensor.name, "': element ", i, " is ", element<uint64_t>(tensor.data, i),
-                                 "; at most ", std::numeric_limits<int64_t>::max(), " is taken");
+                                 "; expected at most ", std::numeric_limits<int64_t>::max());
       return values;
     }
     case Datatype::i64:

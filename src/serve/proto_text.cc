@@ -124,10 +124,10 @@ class ProtoText {
     if ((token[0] >= '0' && token[0] <= '9') || token[0] == '.') return number(token, minus);
     if (token == "inf" || token == "infinity") return Json(minus ? -HUGE_VAL : HUGE_VAL);
     if (token == "nan") return Json(std::numeric_limits<double>::quiet_NaN());
-    if (minus) fail(cat("'-", token, "' is no number"));
+    if (minus) fail(cat("'-", token, "' is not a number"));
     if (token == "true" || token == "True" || token == "t") return Json(true);
     if (token == "false" || token == "False" || token == "f") return Json(false);
-    if (!std::all_of(token.begin(), token.end(), is_word)) fail(cat("'", token, "' is no value"));
+    if (!std::all_of(token.begin(), token.end(), is_word)) fail(cat("'", token, "' is not a value"));
     return Json(std::move(token));
   }
   bool hex_at(size_t begin) const { return begin + 1 < text_.size() && (text_[begin + 1] | 32) == 'x'; }
@@ -148,7 +148,7 @@ class ProtoText {
     double value = 0;
     const auto fraction = std::from_chars(token.c_str(), token.c_str() + token.size(), value);
     if (hex || fraction.ec != std::errc() || fraction.ptr != token.c_str() + token.size())
-      fail(cat("'", token, "' is no number"));
+      fail(cat("'", token, "' is not a number"));
     return Json(minus ? -value : value);
   }
 

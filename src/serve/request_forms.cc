@@ -40,7 +40,7 @@ std::vector<int32_t> list_ends(const NamedTensor& values, const NamedTensor* cou
     ends.push_back(static_cast<int32_t>(sum));
   }
   if (sum != all)
-    throw Refusal::invalid("input '", values.name, "' has ", all, " values, and '", counts->name, "' counts ", sum);
+    throw Refusal::invalid("input '", values.name, "' has ", all, " values, but '", counts->name, "' counts ", sum);
   return ends;
 }
 
@@ -73,7 +73,7 @@ SampleArrays RequestSamples::read_columns(const InferRequest& request) const {
     }
     const int64_t own = rows_of_column(*values, counts);
     if (rows >= 0 && own != rows)
-      throw Refusal::invalid("input '", column.name, "' has ", own, " samples and input '", said_by, "' ", rows);
+      throw Refusal::invalid("input '", column.name, "' has ", own, " samples, but input '", said_by, "' has ", rows);
     expect_few_samples(*values, own);
     rows = own;
     said_by = column.name;

@@ -26,7 +26,7 @@ void agree_on_samples(int64_t samples, const NamedTensor& of, int64_t& all, std:
     all = samples;
     said_by = of.name;
   } else if (all != samples) {
-    throw Refusal::invalid("input '", of.name, "' has ", samples, " samples and input '", said_by, "' ", all);
+    throw Refusal::invalid("input '", of.name, "' has ", samples, " samples, but input '", said_by, "' has ", all);
   }
 }
 
@@ -41,7 +41,7 @@ std::vector<int64_t> ends_of(const NamedTensor& counts, int64_t values) {
     ends[i] = sum += ends[i];
   }
   if (sum != values)
-    throw Refusal::invalid("input '", without_counts(counts.name), "' has ", values, " values, and '", counts.name,
+    throw Refusal::invalid("input '", without_counts(counts.name), "' has ", values, " values, but '", counts.name,
                            "' counts ", sum);
   return ends;
 }

@@ -19,8 +19,9 @@ void ServedStore::expect_same_run(const std::string& model, const SavedModel& de
   const std::string rows = opened_.store.run(model);
   const auto manifest = manifest_of(dense.dense);
   if (!rows.empty() && manifest && !manifest->run.empty() && manifest->run != rows)
-    throw Error(Kind::config, cat("the dense part of model '", model, "' is of run ", manifest->run,
-                                  ", and its rows in the store are of run ", rows, ": load both from one run"));
+    throw Error(Kind::config,
+                cat("the dense part of model '", model, "' is of run ", manifest->run,
+                    ", but the rows of the model in the store are of run ", rows, ": load both from one run"));
 }
 
 }  // namespace hctr::serve

@@ -74,8 +74,8 @@ std::shared_ptr<SharedRegion> open_system_region(const std::string& name, const 
                            " on: expected a size above 0 and below 2^48");
   auto region = std::make_shared<SystemRegion>(key, offset, bytes);
   if (const int64_t now = region->size_now(); now < offset + bytes)
-    throw Refusal::invalid("region '", name, "': shared memory '", key, "' has ", now, " bytes, and ", bytes,
-                           " from byte ", offset, " on are expected");
+    throw Refusal::invalid("region '", name, "': shared memory '", key, "' has ", now, " bytes, but the region needs ",
+                           bytes, " bytes from byte ", offset, " on");
   return region;
 }
 

@@ -160,14 +160,14 @@ void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
   const Content content(version_->content);
   for (const StoreCache::Part& part : parts) {
     if (part.table >= content->tables.size())
-      throw Error(Kind::usage,
-                  cat("model '", version_->model, "' has ", content->tables.size(), " tables, not ", part.table));
+      throw Error(Kind::usage, cat("there is no table ", part.table, ": model '", version_->model, "' has ",
+                                   content->tables.size(), " tables"));
     const StoreTable& table = *content->tables[part.table];
     const auto fail = [&](const std::string& why) {
       throw Error(Kind::usage, cat("table '", table.name(), "': ", why));
     };
     if (part.stride != 0 && part.stride < table.dim())
-      fail(cat("vectors of ", table.dim(), " elements, ", part.stride, " apart"));
+      fail(cat("vectors are ", part.stride, " elements apart, less than the vector length ", table.dim()));
     if (part.slot != 0 && !table.about().by_slot)
       fail(cat("its rows are identified by key alone, but slot ", part.slot, " was given"));
     if (!part.vectors && !part.keys.empty()) fail("the memory for its vectors is missing");
@@ -177,7 +177,8 @@ void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
       if (part.offsets[b] > part.offsets[b + 1]) fail(cat("offset ", b + 1, " is less than the previous offset"));
     if (!part.offsets.empty() &&
         (part.offsets.front() < 0 || part.offsets.back() > static_cast<int64_t>(part.keys.size())))
-      fail(cat("offsets up to ", part.offsets.back(), " of ", part.keys.size(), " keys"));
+      fail(cat("offsets go from ", part.offsets.front(), " to ", part.offsets.back(), ", expected 0 to at most ",
+               part.keys.size(), ", the number of keys"));
   }
 }
 

@@ -296,7 +296,7 @@ void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> req
     if (updates_of_source() == updates) return;
     session.finish();  // the next answer reuses the session's memory
   }
-  throw Error(Kind::data, "a look-up found no time between two updates of the tables: update less often");
+  throw Error(Kind::data, "a look-up could not run between two updates of the tables: update less often");
 }
 
 }  // namespace hctr

@@ -76,7 +76,7 @@ class StoreLevel {
   /// Like table(), for rows that another program has written. drop() does not remove these rows. Errors: Error(config)
   /// if the level does not support this, or if the namespace has no rows.
   virtual std::shared_ptr<LevelTable> adopt(const std::string& space, int64_t /*dim*/) {
-    throw Error(Kind::config, "rows of '" + space + "' are not in the level '" + name() + "' already");
+    throw Error(Kind::config, "the level '" + name() + "' cannot use existing rows of '" + space + "'");
   }
   /// Removes a table. Readers that hold the table can still use it.
   virtual void drop(const std::string& space) = 0;

@@ -62,7 +62,7 @@ Schema<StoreCacheSection> cache_schema() {
            "the CPU; false: without a GPU, the levels of the store answer")
       .together([](C& c, const std::string& pointer, Problems& problems) {
         if ((c.bytes > 0) + (c.most_rows > 0) + (c.share > 0) > 1)
-          problems.error(pointer, "the size is one of \"bytes\", \"most_rows\" and \"share\"");
+          problems.error(pointer, "set only one of \"bytes\", \"most_rows\" and \"share\"");
       })
       .closed();
 }
@@ -87,8 +87,7 @@ Schema<StoreRocksSection> rocks_schema() {
            "how the database is opened. update: read and write, by one process at a time; read_only: read the "
            "current state; follow: read, and see what the updating process commits")
       .opt("own_folder", &R::own_folder,
-           "with \"open\": \"follow\": a folder for the log of this reader, which no "
-           "other process uses")
+           "a folder for the log of this reader, which no other process uses; only with \"open\": \"follow\"")
       .opt("names", &R::names,
            "naming of column families. own: with versions; hugectr: as HugeCTR's parameter "
            "server names them, so both can use the database")
@@ -144,7 +143,8 @@ Schema<StoreRedisSection> redis_schema() {
       .opt("timeout_ms", &R::timeout_ms, "time limit of a request, retries included", between(1, 3600000))
       .opt("read_replicas", &R::read_replicas,
            "read from replicas while a master does not answer; replicas may have older rows")
-      .opt("keep_rows", &R::keep_rows, "with \"names\": \"hugectr\": keep the rows that exist when the store opens")
+      .opt("keep_rows", &R::keep_rows,
+           "keep the rows that exist when the store opens; only with \"names\": \"hugectr\"")
       .opt("most_rows", &R::most_rows,
            "maximum number of rows in a partition if a level is below; further rows "
            "are evicted; 0: no limit",

@@ -62,22 +62,23 @@ void ignore(Schema<P>& schema, std::initializer_list<const char*> keys, const ch
 Schema<PsVolatile> volatile_schema() {
   Schema<PsVolatile> schema("volatile_db");
   schema.opt("type", &PsVolatile::type, "the database")
-      .opt("num_partitions", &PsVolatile::num_partitions, "of each table")
+      .opt("num_partitions", &PsVolatile::num_partitions, "number of partitions of each table")
       .opt("overflow_margin", &PsVolatile::overflow_margin,
            "number of rows in a partition above which rows are "
            "evicted");
   schema.opt("address", &PsVolatile::address, "host:port of Redis nodes, separated by commas")
-      .opt("user_name", &PsVolatile::user_name, "of Redis")
-      .opt("password", &PsVolatile::password, "of Redis")
+      .opt("user_name", &PsVolatile::user_name, "user name for Redis")
+      .opt("password", &PsVolatile::password, "password for Redis")
       .opt("num_node_connections", &PsVolatile::num_node_connections, "connections to each Redis node",
            between(1, 1024))
-      .opt("enable_tls", &PsVolatile::enable_tls, "of Redis")
+      .opt("enable_tls", &PsVolatile::enable_tls, "use TLS for connections to Redis")
       .opt("tls_ca_certificate", &PsVolatile::tls_ca_certificate,
            "file or folder of certificates that are trusted "
            "for Redis")
-      .opt("tls_client_certificate", &PsVolatile::tls_client_certificate, "of Redis")
-      .opt("tls_client_key", &PsVolatile::tls_client_key, "of Redis")
-      .opt("tls_server_name_identification", &PsVolatile::tls_server_name_identification, "of Redis")
+      .opt("tls_client_certificate", &PsVolatile::tls_client_certificate, "the client certificate for Redis")
+      .opt("tls_client_key", &PsVolatile::tls_client_key, "the private key of the client certificate")
+      .opt("tls_server_name_identification", &PsVolatile::tls_server_name_identification,
+           "the name that certificates of Redis servers must contain")
       .opt("overflow_policy", &PsVolatile::overflow_policy, "which rows are evicted")
       .opt("overflow_resolution_target", &PsVolatile::overflow_resolution_target,
            "fraction of overflow_margin "
@@ -101,8 +102,8 @@ Schema<PsVolatile> volatile_schema() {
 Schema<PsPersistent> persistent_schema() {
   Schema<PsPersistent> schema("persistent_db");
   schema.opt("type", &PsPersistent::type, "the database")
-      .opt("path", &PsPersistent::path, "its folder")
-      .opt("num_threads", &PsPersistent::num_threads, "that compact", between(1, 1024))
+      .opt("path", &PsPersistent::path, "folder of the database")
+      .opt("num_threads", &PsPersistent::num_threads, "threads that compact files", between(1, 1024))
       .opt("read_only", &PsPersistent::read_only, "serve the rows of the database without changing them")
       .opt("initialize_after_startup", &PsPersistent::initialize_after_startup,
            "true: write the rows at the start; false: serve the rows that the database already has");
@@ -120,8 +121,10 @@ Schema<PsUpdates> updates_schema() {
            "milliseconds between searches "
            "for new topics",
            at_least(10))
-      .opt("receive_buffer_size", &PsUpdates::receive_buffer_size, "the largest message", at_least(1024));
-  ignore(schema, {"poll_timeout_ms", "max_batch_size"}, "received rows are applied at once, in groups of up to 8192");
+      .opt("receive_buffer_size", &PsUpdates::receive_buffer_size, "maximum size of a message in bytes",
+           at_least(1024));
+  ignore(schema, {"poll_timeout_ms", "max_batch_size"},
+         "rows are applied without delay; an update ends with the message that reaches 8192 rows");
   ignore(schema, {"failure_backoff_ms"}, "a failed write is an error and is not retried");
   ignore(schema, {"max_commit_interval"}, "offsets are stored with each commit of the store");
   schema.closed();
@@ -130,16 +133,18 @@ Schema<PsUpdates> updates_schema() {
 
 Schema<PsModel> ps_model_schema() {
   Schema<PsModel> schema("models");
-  schema.opt("model", &PsModel::model, "its name")
+  schema.opt("model", &PsModel::model, "name of the model")
       .need("sparse_files", &PsModel::sparse_files, "a folder for each table")
       .need("embedding_vecsize_per_table", &PsModel::embedding_vecsize_per_table, "elements of a row")
-      .opt("default_value_for_each_table", &PsModel::default_value_for_each_table, "for unknown keys")
-      .opt("embedding_table_names", &PsModel::embedding_table_names, "default: sparse_embedding0, ...")
-      .opt("gpucache", &PsModel::gpucache, "whether there is a GPU cache")
+      .opt("default_value_for_each_table", &PsModel::default_value_for_each_table,
+           "for each table the value of every element of the row of an unknown key")
+      .opt("embedding_table_names", &PsModel::embedding_table_names,
+           "names of the tables; default: sparse_embedding0, sparse_embedding1 and so on")
+      .opt("gpucache", &PsModel::gpucache, "whether the model has a GPU cache")
       .opt("gpucacheper", &PsModel::gpucacheper, "fraction of each table's rows in the GPU cache", between(0, 1))
       .opt("embedding_cache_type", &PsModel::embedding_cache_type, "dynamic, static or uvm")
       .opt("use_static_table", &PsModel::use_static_table, "all rows are in the GPU cache")
-      .opt("fp8_quant", &PsModel::fp8_quant, "with a static cache: rows of 8-bit elements");
+      .opt("fp8_quant", &PsModel::fp8_quant, "whether a static cache has 8-bit elements");
   ignore(schema, {"dense_file", "network_file", "label_dim", "slot_num", "maxnum_des_feature_per_sample"},
          "a store serves only tables; a Model reads its dense part from its own files");
   ignore(schema,
@@ -147,7 +152,7 @@ Schema<PsModel> ps_model_schema() {
           "maxnum_catfeature_query_per_table_per_sample", "thread_pool_size", "use_context_stream"},
          "requests may have any size, and need no fixed number of buffers");
   ignore(schema, {"cache_refresh_percentage_per_iteration", "refresh_delay", "refresh_interval"},
-         "updates change rows of the GPU cache at once");
+         "updates change rows of the GPU cache immediately");
   ignore(schema, {"deployed_device_list"}, "a Model or a cache names its GPU");
   ignore(schema, {"use_hctr_cache_implementation", "init_ec", "enable_pagelock"}, "there is one kind of GPU cache");
   ignore(schema, {"hit_rate_threshold"}, "misses are always answered correctly, never with default rows");
@@ -206,7 +211,7 @@ void read_redis(const PsVolatile& db, bool longlong, StoreConfig& config, Proble
     redis.eviction = Eviction::oldest;
   else if (!is_word(db.overflow_policy, {"evict_random", "random"}))
     problems.error("/volatile_db/overflow_policy",
-                   cat("\"", db.overflow_policy, "\" is no policy",
+                   cat("\"", db.overflow_policy, "\" is not a policy",
                        did_you_mean(db.overflow_policy, {"evict_random", "evict_least_used", "evict_oldest"}, 4)));
 }
 
@@ -223,7 +228,7 @@ void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) 
     return read_redis(db, ps.supportlonglong, config, problems);
   } else if (!is_word(db.type, {"hash_map", "hashmap", "hash", "map", "parallel_hash_map", "parallel_hashmap",
                                 "parallel_hash", "parallel_map"})) {
-    problems.error(at, cat("\"", db.type, "\" is no database",
+    problems.error(at, cat("\"", db.type, "\" is not a database",
                            did_you_mean(db.type, {"disabled", "hash_map", "parallel_hash_map", "redis_cluster"}, 4)));
   }
   if (db.overflow_margin && *db.overflow_margin > 0) config.most_rows = *db.overflow_margin * db.num_partitions;
@@ -263,8 +268,8 @@ void read_updates(const PsConfig& ps, StoreConfig& config, Problems& problems) {
   const PsUpdates& from = *ps.update_source;
   if (is_word(from.type, {"null", "none"})) return;
   if (!is_word(from.type, {"kafka_message_queue", "kafka_mq", "kafka"}))
-    return problems.error("/update_source/type",
-                          cat("\"", from.type, "\" is no source", did_you_mean(from.type, {"null", "kafka"}, 4)));
+    return problems.error("/update_source/type", cat("\"", from.type, "\" is not a source of updates",
+                                                     did_you_mean(from.type, {"null", "kafka"}, 4)));
   for (StoreModelSection& model : config.models) {
     ConsumeSection& stream = model.stream;
     stream.given = true;
@@ -313,7 +318,7 @@ void read_cache(const PsConfig& ps, StoreConfig& config, Problems& problems) {
     const PsModel& model = ps.models[m];
     if (!is_word(model.embedding_cache_type, {"dynamic", "static", "uvm", "stochastic"}))
       problems.error(cat("/models/", m, "/embedding_cache_type"),
-                     cat("\"", model.embedding_cache_type, "\" is no type",
+                     cat("\"", model.embedding_cache_type, "\" is not a type of cache",
                          did_you_mean(model.embedding_cache_type, {"dynamic", "static", "uvm", "stochastic"}, 4)));
     if (!model.gpucache) continue;
     const double share = model.in_gpu_whole() ? 1 : model.gpucacheper;
@@ -324,8 +329,9 @@ void read_cache(const PsConfig& ps, StoreConfig& config, Problems& problems) {
   }
   if (cached == 0) return;
   if (config.changes_elsewhere())
-    return problems.note("/models",
-                         "no GPU cache: other programs may change the rows in Redis, and it would keep old rows");
+    return problems.note(
+        "/models",
+        "models get no GPU cache: other programs may change the rows in Redis, and a cache would keep old rows");
   if (differ) problems.note("/models", cat("the GPU cache of every model has the largest gpucacheper, ", cache.share));
   if (fp8 == cached)
     cache.row_type = StoreCacheOptions::Rows::fp8;

@@ -273,7 +273,8 @@ void RedisTable::each(const RowSink& sink) {
         if (static_cast<int32_t>(field.size()) != shared_.options.key_bytes ||
             static_cast<int64_t>(value.size()) != row_bytes_)
           throw Error(Kind::data, cat("table '", name_, "' in Redis: the row of key ", key, " has ", value.size(),
-                                      " bytes and a key of ", field.size(), ", not ", row_bytes_));
+                                      " bytes, and its key has ", field.size(), " bytes; expected ", row_bytes_,
+                                      " and ", shared_.options.key_bytes));
         if (!seen.insert(key).second) continue;
         keys.push_back(key);
         rows.resize(rows.size() + static_cast<size_t>(dim_));

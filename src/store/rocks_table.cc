@@ -36,8 +36,9 @@ struct PiecesOfColumn {
   static bool take(void* self, const void* key, int64_t key_bytes, const void* value, int64_t value_bytes) {
     auto& to = *static_cast<PiecesOfColumn*>(self);
     if ((key_bytes != 8 && key_bytes != 4) || value_bytes != to.dim * static_cast<int64_t>(sizeof(float))) {
-      to.problem = cat("Corruption: a row has a key of ", key_bytes, " bytes and ", value_bytes, " bytes, not ",
-                       to.dim * static_cast<int64_t>(sizeof(float)));
+      to.problem =
+          cat("Corruption: a row has ", value_bytes, " bytes, and its key has ", key_bytes,
+              " bytes; expected a key of 8 or 4 bytes and a row of ", to.dim * static_cast<int64_t>(sizeof(float)));
       return false;
     }
     int64_t number = 0;

@@ -57,7 +57,7 @@ RowFile::RowFile(fs::path path, int64_t dim, int64_t expected, uint64_t committe
       scan();
     }
     if (rows && size() != *rows)
-      throw Error(Kind::data, cat("'", path_.string(), "' has ", size(), " whole rows of ", *rows,
+      throw Error(Kind::data, cat("'", path_.string(), "' has ", size(), " complete rows, expected ", *rows,
                                   ": the file is damaged; load its table again"));
   } catch (...) {
     ::close(descriptor_);

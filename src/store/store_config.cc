@@ -71,8 +71,8 @@ Schema<StoreModelSection> model_schema() {
 void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems) {
   if (!c.shared_memory.empty() && (!c.memory || c.most_rows > 0 || c.redis || c.lasts()))
     problems.error(pointer + "/shared_memory",
-                   "is the only level of a store: it excludes \"memory\": false, \"most_rows\", \"redis\", "
-                   "\"folder\" and \"rocksdb\"");
+                   "must be the only level of a store: remove \"memory\": false, \"most_rows\", \"redis\", \"folder\" "
+                   "and \"rocksdb\"");
   if (c.rocksdb && !c.folder.empty())
     problems.error(pointer + "/folder", "is a level of files, but \"rocksdb\" is also set: keep one of them");
   if (!c.memory && !c.redis && !c.lasts())

@@ -14,8 +14,8 @@ struct StoreReading::State {
 
   StoreTable& table(size_t number) const {
     if (number >= content->tables.size())
-      throw Error(Kind::usage,
-                  cat("model '", version->model, "' has ", content->tables.size(), " tables, not ", number));
+      throw Error(Kind::usage, cat("there is no table ", number, ": model '", version->model, "' has ",
+                                   content->tables.size(), " tables"));
     return *content->tables[number];
   }
   const PendingRows* pending(size_t table) const { return content->pending ? &content->pending->rows[table] : nullptr; }
@@ -79,7 +79,8 @@ int64_t StoreReading::get(size_t number, std::span<const int64_t> keys, float* r
   thread_local std::vector<uint8_t> own;
   StoreTable& from = state_->table(number);
   if (stride == 0) stride = from.dim();
-  if (stride < from.dim()) throw Error(Kind::usage, cat("rows of ", from.dim(), " elements, ", stride, " apart"));
+  if (stride < from.dim())
+    throw Error(Kind::usage, cat("rows are ", stride, " elements apart, less than the row length ", from.dim()));
   if (!found) {
     own.resize(keys.size());
     found = own.data();
@@ -109,11 +110,13 @@ int64_t StoreReading::get_pooled(size_t table, std::span<const int64_t> keys, st
                                    " is less than the previous "
                                    "offset"));
   if (offsets.front() < 0 || offsets.back() > static_cast<int64_t>(keys.size()))
-    throw Error(Kind::usage, cat("offsets up to ", offsets.back(), " of ", keys.size(), " keys"));
+    throw Error(Kind::usage, cat("offsets go from ", offsets.front(), " to ", offsets.back(),
+                                 ", expected 0 to at most ", keys.size(), ", the number of keys"));
   const StoreTable& from = state_->table(table);
   const int64_t dim = from.dim();
   if (stride == 0) stride = dim;
-  if (stride < dim) throw Error(Kind::usage, cat("vectors of ", dim, " elements, ", stride, " apart"));
+  if (stride < dim)
+    throw Error(Kind::usage, cat("vectors are ", stride, " elements apart, less than the vector length ", dim));
   std::vector<float> rows(static_cast<size_t>(dim), from.default_value());
   std::vector<int32_t> row_of(keys.size());
   const int64_t missing = get_rows(table, keys, rows, row_of.data(), slot);

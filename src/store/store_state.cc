@@ -44,7 +44,7 @@ void check_cache_options(const StoreCacheOptions& options) {
                 "a GPU cache needs bytes, most_rows and wait_ms of at least 0, a share from 0 to 1, and admit_after of "
                 "at least 1");
   if ((options.bytes > 0) + (options.most_rows > 0) + (options.share > 0) > 1)
-    throw Error(Kind::usage, "the size of a GPU cache is one of bytes, most_rows and share");
+    throw Error(Kind::usage, "set only one of bytes, most_rows and share as the size of a GPU cache");
 }
 
 Store::State::State(const StoreOptions& options) : rate_(options.update_rows_per_second) {
@@ -114,7 +114,8 @@ void Store::State::fill(StoreTable& table, const StoreTableSource& from, const S
   progress.update(rows);
   progress.finish();
   if (different != rows)
-    throw Error(Kind::data, cat("table '", from.name, "' has ", rows, " rows of ", different, " different keys"));
+    throw Error(Kind::data,
+                cat("table '", from.name, "' has ", rows, " rows, but only ", different, " different keys"));
 }
 
 std::shared_ptr<StoreTable> Store::State::same_table(const Model* model, const StoreTableSource& from,
@@ -135,8 +136,8 @@ void Store::State::load(const StoreModel& from) {
     throw Error(Kind::usage, "a model in a store needs a name and a version");
   if (levels.back()->tables_are_snapshots()) check_writable("loading a version");
   if (version(from.name, from.version))
-    throw Error(Kind::usage, cat("the store has version '", from.version, "' of model '", from.name,
-                                 "' already; unload the existing version, or use another version name"));
+    throw Error(Kind::usage, cat("the store already has version '", from.version, "' of model '", from.name,
+                                 "'; unload the existing version, or use another version name"));
   const auto next = std::make_shared<Version>(shared);
   next->model = from.name;
   next->name = from.version;

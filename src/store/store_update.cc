@@ -89,8 +89,8 @@ std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
 void Store::State::check_change(const StoreTable& table, const ChangesOfTable& changes, int64_t rows_after) const {
   for (const auto& [slot, change] : changes)
     if (slot != 0 && !table.about().by_slot)
-      throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
-                                  "', whose rows are identified by key alone"));
+      throw Error(Kind::data, cat("an update names slot ", slot, " of table '", table.about().name,
+                                  "', but rows of this table are identified by key alone"));
   if (rows_after < 0) return;
   int64_t rows = table.rows();
   for (const auto& [slot, change] : changes)

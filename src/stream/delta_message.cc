@@ -79,8 +79,8 @@ void add_file(std::string_view body, uint32_t count, StreamedDelta& delta) {
   if (delta.files.empty() || delta.files.back().first != name) delta.files.emplace_back(name, "");
   std::string& content = delta.files.back().second;
   if (content.size() != offset || size < offset || size - offset < bytes.size())
-    not_a_delta(
-        cat("file '", name, "' has ", bytes.size(), " bytes at ", offset, " of ", size, ", after ", content.size()));
+    not_a_delta(cat("file '", name, "' of ", size, " bytes: a message has ", bytes.size(), " bytes from byte ", offset,
+                    " on, expected byte ", content.size()));
   content += bytes;
 }
 
@@ -200,7 +200,8 @@ void add_message(const DeltaMessageHead& head, std::string_view body, StreamedDe
   if (head.kind == DeltaMessageKind::file) return add_file(body, head.count, delta);
   if (head.kind != DeltaMessageKind::rows && head.kind != DeltaMessageKind::removed) return;
   if (head.table >= delta.about.tables.size())
-    not_a_delta(cat("a message of table ", head.table, ", and there are ", delta.about.tables.size()));
+    not_a_delta(
+        cat("a message names table ", head.table, ", but the delta has ", delta.about.tables.size(), " tables"));
   const StreamedAbout::Table& table = delta.about.tables[head.table];
   const bool has_rows = head.kind == DeltaMessageKind::rows;
   const size_t count = head.count, row_bytes = has_rows ? static_cast<size_t>(table.dim) * sizeof(float) : 0;

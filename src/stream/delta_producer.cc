@@ -102,19 +102,19 @@ void DeltaProducer::State::flush() {
 const StreamedAbout::Table& DeltaProducer::State::checked(size_t table, size_t keys, size_t slots) const {
   if (!begun) throw Error(Kind::usage, "call rows() and removed() of a delta between begin() and end()");
   if (table >= about.tables.size())
-    throw Error(Kind::usage, cat("table ", table, " of a delta with ", about.tables.size(), " tables"));
+    throw Error(Kind::usage, cat("there is no table ", table, ": the delta has ", about.tables.size(), " tables"));
   const StreamedAbout::Table& of = about.tables[table];
   if (slots != (of.by_slot ? keys : 0))
-    throw Error(Kind::usage, cat("table '", of.name, "' needs a slot ", of.by_slot ? "for each key" : "for no key",
-                                 ", and ", slots, " came with ", keys, " keys"));
+    throw Error(Kind::usage, cat("table '", of.name, "' needs ", of.by_slot ? "one slot for each key" : "no slots",
+                                 ", but ", slots, " slots were passed for ", keys, " keys"));
   return of;
 }
 
 DeltaProducer::DeltaProducer(StreamOptions options) : state_(std::make_unique<State>()) {
   if (options.topic.empty()) throw Error(Kind::config, "a stream needs a \"topic\"");
   if (options.message_bytes < kLeastMessage || options.message_bytes > kMostMessage)
-    throw Error(Kind::config, cat("messages of ", options.message_bytes, " bytes: from ", kLeastMessage, " to ",
-                                  kMostMessage, " are possible"));
+    throw Error(Kind::config, cat("the maximum size of a message is ", options.message_bytes, " bytes; expected ",
+                                  kLeastMessage, " to ", kMostMessage));
   state_->options = std::move(options);
   state_->writer = open_kafka_writer(state_->options);
   state_->head.stream = random_stream_id();
@@ -133,7 +133,8 @@ void DeltaProducer::begin(const StreamedAbout& about) {
   for (const StreamedAbout::Table& table : about.tables)
     if (table.dim < 1) throw Error(Kind::usage, cat("table '", table.name, "' needs a dim of at least 1"));
   if (about.base >= about.iteration)
-    throw Error(Kind::usage, cat("a delta of iteration ", about.iteration, " that builds on ", about.base));
+    throw Error(Kind::usage, cat("a delta of iteration ", about.iteration, " cannot build on iteration ", about.base,
+                                 ": expected an earlier iteration"));
   s.open();
   s.about = about;
   if (s.about.written == 0) s.about.written = unix_time();
@@ -148,8 +149,8 @@ void DeltaProducer::rows(size_t table, std::span<const int64_t> keys, std::span<
   const StreamedAbout::Table& of = state_->checked(table, keys.size(), slots.size());
   const auto dim = static_cast<size_t>(of.dim);
   if (rows.size() != keys.size() * dim)
-    throw Error(Kind::usage,
-                cat(rows.size(), " numbers for ", keys.size(), " rows of table '", of.name, "' with ", dim, " each"));
+    throw Error(Kind::usage, cat("rows of table '", of.name, "': ", keys.size(), " keys have ", rows.size(),
+                                 " numbers, expected ", dim, " for each key"));
   if (const int64_t at = find_not_finite(rows); at >= 0)
     throw Error(Kind::data, cat("table '", of.name, "': a number in the row of key ",
                                 keys[static_cast<size_t>(at) / dim], " is not finite"));
@@ -175,7 +176,8 @@ void DeltaProducer::removed(size_t table, std::span<const int64_t> keys, std::sp
 
 void DeltaProducer::file(std::string_view name, std::string_view bytes) {
   if (!state_->begun) throw Error(Kind::usage, "call file() of a delta between begin() and end()");
-  if (name.size() > 1000) throw Error(Kind::usage, cat("a name of ", name.size(), " bytes"));
+  if (name.size() > 1000)
+    throw Error(Kind::usage, cat("the name of a file has ", name.size(), " bytes, expected at most 1000"));
   const auto most = static_cast<size_t>(state_->options.message_bytes) - kDeltaHeadBytes - 18 - name.size();
   for (size_t first = 0, count; first == 0 || first < bytes.size(); first += count) {
     count = std::min(most, bytes.size() - first);

@@ -75,7 +75,7 @@ TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& bud
   const bool little_disk = has_disk && budget.most_on_disk && left > static_cast<double>(*budget.most_on_disk),
              little_memory = !has_disk && share < 1;
   if (little_disk)
-    text += cat(", but \"disk_limit\" allows only ", gib(*budget.most_on_disk), " GiB: too little, about ", gib(left),
+    text += cat(", but \"disk_limit\" allows only ", gib(*budget.most_on_disk), " GiB, and about ", gib(left),
                 " GiB per rank are needed");
   if (little_memory)
     text += cat("; ", gib(left), " GiB of rows do not fit: \"host\" needs about ",
@@ -200,9 +200,9 @@ std::string exchange_text(const CheckReport& report) {
   if (!report.exchange) return "";
   const ExchangeForecast& exchange = *report.exchange;
   return cat("  Between ", exchange.gpus, " GPUs of one host, at ", formatted("%.0f", exchange.link_bytes / 1e9),
-             " GB/s, about: vectors ", ms(exchange.vectors), ", their gradients ", ms(exchange.gradients),
-             ", sums of gradients ", ms(exchange.sums), "; ", ms(exchange.in_step),
-             " more per step than on one GPU, because gradients and sums overlap the layers' backward pass.\n");
+             " GB/s: vectors about ", ms(exchange.vectors), " ms, gradients of vectors ", ms(exchange.gradients),
+             " ms, all-reduces of gradients ", ms(exchange.sums), " ms. A step takes ", ms(exchange.in_step),
+             " ms longer than on one GPU; the rest overlaps the layers' backward pass.\n");
 }
 
 std::string step_text(const CheckReport& report) {
@@ -217,9 +217,9 @@ std::string step_text(const CheckReport& report) {
           report.gpu, ": ", ms(seconds), " ms, ",
           with_unit_prefix(static_cast<double>(report.samples * gpus) / seconds), " samples/s; without reading",
           gpus > 1 && !report.exchange ? " and without the exchange between GPUs, whose links are unknown" : "", ".\n",
-          "  dense layers ", ms(step.layers), ", tables ", ms(step.tables), ", starts of ", step.parts.size(),
-          " kernels ", ms(step.starts), "; copies of ", formatted("%.2f", report.ceilings.copy_bytes / 1e12),
-          " TB/s, products of ", formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
+          "  dense layers ", ms(step.layers), " ms, tables ", ms(step.tables), " ms, launches of ", step.parts.size(),
+          " kernels ", ms(step.starts), " ms; copies at ", formatted("%.2f", report.ceilings.copy_bytes / 1e12),
+          " TB/s, GEMMs at ", formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
           report.measured ? "measured" : "according to its data sheet", "\n", exchange_text(report),
           report.keys_counted ? ""
                               : "  Keys are assumed to follow a power law: use --check-data to count the keys of "

@@ -218,7 +218,7 @@ class Search {
       if (const Scan bad = look_at_samples(*io.d_in[i]); bad.count > 0)
         report_samples(*io.d_in[i], bad,
                        cat("the gradient of '", step_.graph.edges[node.in[i]].name, "' that ", layer(node),
-                           " gives is ", text_of(bad.value)),
+                           " computes is ", text_of(bad.value)),
                        limit_of(io.d_in[i]->dtype()));
     }
     for (size_t w = 0; w < io.d_weights.size() && !found_; ++w)

@@ -36,7 +36,7 @@ void Run::expect_same_followed_file() const {
   const std::string& name = now_.followed.at(static_cast<size_t>(now_.reader.file));
   const fs::path path = path_of_arrived(config_.data.source, name);
   if (const auto bytes = static_cast<int64_t>(fs::file_size(path)); bytes != now_.followed_bytes)
-    throw Error(Kind::data, cat("'", path.string(), "' has ", bytes, " bytes and had ", now_.followed_bytes,
+    throw Error(Kind::data, cat("'", path.string(), "' has ", bytes, " bytes, but had ", now_.followed_bytes,
                                 " when the checkpoint '", from_->folder.string(),
                                 "' was saved in the middle of "
                                 "the file"));
@@ -69,7 +69,7 @@ void Run::exchange_new_files(bool waits) {
       if (starved && idle && report_->seconds() - *waiting_since_ >= 60 * *idle) {
         news.end = true;
         report_->event(cat("No file has arrived in '", config_.data.source, "' for ",
-                           readable_time(report_->seconds() - *waiting_since_), ": the data end."));
+                           readable_time(report_->seconds() - *waiting_since_), ": training ends."));
       }
     } catch (...) {
       failed = current_error();
@@ -87,7 +87,7 @@ void Run::say_waiting() {
   report_->waiting(now_.samples, cat("waiting for files, ", readable_time(waited)));
   if (waited < kSecondsToSay || std::exchange(said_waiting_, true)) return;
   report_->event(cat("Waiting for files in '", config_.data.source, "' after iteration ", now_.iterations, "; ",
-                     feed_->size(), feed_->size() == 1 ? " has" : " have", " come so far."));
+                     feed_->size(), feed_->size() == 1 ? " file has" : " files have", " arrived so far."));
 }
 
 }  // namespace hctr

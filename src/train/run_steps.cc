@@ -146,7 +146,7 @@ bool Run::fetch() {
     }
     if (!comm_.any(waits || found == Fetched::stopped)) return found == Fetched::batch;
     if (stopping_) {
-      report_->event("Data arrived after");
+      report_->event("Training was stopped while it waited for data.");
       return false;
     }
     if (rounds == kRoundsUntilSaid) say_who_waits(waits);
@@ -165,8 +165,9 @@ void Run::say_who_waits(bool waits) {
   for (size_t r = 0; r < waiting.size(); ++r)
     if (!waiting[r].empty()) ranks.insert(static_cast<int>(r));
   if (comm_.rank() == 0)
-    report_->event(cat("Waiting for data", comm_.size() > 1 ? cat(" by ", rank_list(ranks)) : "", ", for ",
-                       kUntilSaid.count(), " s; training continues when data arrive."));
+    report_->event(cat("Training has waited ", kUntilSaid.count(), " s for data",
+                       comm_.size() > 1 ? cat(" of ", rank_list(ranks)) : "",
+                       "; training continues when data arrive."));
 }
 
 bool Run::waits_after(int64_t iteration) const {

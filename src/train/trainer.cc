@@ -173,8 +173,8 @@ TrainEnd Trainer::fit(const FitOptions& options) {
   const Config& config = state_->job->config();
   if (options.passes && config.solver.max_iter)
     throw Error(Kind::usage,
-                "passes need num_epochs in the config: with max_iter batches span the end of the source; set "
-                "iterations instead");
+                "`passes` needs num_epochs in the config, but the config sets max_iter. With max_iter, a batch can "
+                "contain the end of one pass and the start of the next; limit the iterations instead");
   if (config.data.source.empty())
     throw Error(Kind::usage, "the config has no source for fit(); pass samples to step(), or call set_source()");
   if (options.snapshot.value_or(0) > 0 && !state_->job->has_run_folder() && config.solver.snapshot_prefix.empty())
@@ -229,7 +229,7 @@ int64_t Trainer::batchsize() const { return state_->job->config().solver.batchsi
 void Trainer::set_learning_rate(std::optional<double> rate) {
   state_->expect_open();
   if (rate && !(*rate >= 0 && *rate <= std::numeric_limits<float>::max()))
-    throw Error(Kind::usage, cat("a learning rate of ", *rate));
+    throw Error(Kind::usage, cat("the learning rate is ", *rate, "; expected a finite number of at least 0"));
   state_->on_ranks<bool>([&](Run& run) {
     run.set_learning_rate(rate);
     return true;

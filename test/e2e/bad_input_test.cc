@@ -124,7 +124,7 @@ TEST_F(BadInput, WrongArity) {
 
 TEST_F(BadInput, CyclesDoubledNamesAndLooseEnds) {
   check("\"bottom\": \"concat1\"", "\"bottom\": \"dropout1\"", {"a cycle"});
-  check("\"top\": \"relu1\"", "\"top\": \"fc1\"", {"\"fc1\" is made by /layers/6/top already"});
+  check("\"top\": \"relu1\"", "\"top\": \"fc1\"", {"a tensor named \"fc1\" already exists, from /layers/6/top"});
   const std::string unread =
       with_change(small_config(), "\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"fc2\", \"fc2\"]");
   write_file(folder_ / "unread.json", unread);

@@ -76,7 +76,7 @@ TEST_F(CheckCommandLine, LooksIntoTheData) {
   EXPECT_EQ(sets[1].find("unmatched_keys")->object()->size(), 4u);
   const Outcome text = check({"--check-data", "--device", "cpu"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_NE(text.out.find("model.json is right."), std::string::npos);
+  EXPECT_NE(text.out.find("model.json: OK"), std::string::npos);
   EXPECT_NE(text.out.find("keys that the 3000 training samples lack: "), std::string::npos) << text.out;
 
   // A sample with more keys than the config allows is reported as a problem of the data, with its position.
@@ -84,7 +84,7 @@ TEST_F(CheckCommandLine, LooksIntoTheData) {
                                "layers.Data.sparse.1.max_feature_num_per_sample=3"});
   EXPECT_EQ(wrong.exit_code, 4) << wrong.out;
   EXPECT_NE(wrong.out.find("problem: "), std::string::npos) << wrong.out;
-  EXPECT_EQ(wrong.out.find("is right"), std::string::npos);
+  EXPECT_EQ(wrong.out.find(": OK"), std::string::npos);
   EXPECT_EQ(run_program("huge_ctr", {"--check", "model.json", "--check-data", "--set", "layers.Data.source=gone.txt"},
                         folder_.path())
                 .exit_code,

@@ -318,7 +318,7 @@ TEST_F(Ends, ABatchThatMakesGradientsInfiniteIsSkippedOnRequest) {
 TEST_F(Ends, ValuesThatTheLossCannotTakeAreNamedWithTheirPlace) {
   set_float("train.txt", 0, 2.0f);
   const std::string not_taken =
-      "'train.txt': sample 1 has 2 as label 0, and 'loss' (BinaryCrossEntropyLoss) takes 0 to 1";
+      "'train.txt': sample 1 has 2 as label 0, but 'loss' (BinaryCrossEntropyLoss) takes 0 to 1";
   expect_said(train(small_config()), 4, {not_taken});
   expect_said(train(two_ranks(small_config())), 4, {not_taken, "rank 0 of 2"});
   set_float("train.txt", 0, 1.0f);

@@ -208,7 +208,8 @@ TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
     EXPECT_EQ(files("out").size(), 5u);
   };
   for (const char* gpu : {"[0]", "[0, 1]"})
-    expect_saved(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)), "train.0.data", "Data arrived after");
+    expect_saved(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)), "train.0.data",
+                 "Training was stopped while it waited for data.");
   expect_saved(with_change(endless(), "\"eval_interval\": 0", "\"eval_interval\": 30"), "eval.0.data",
                "The evaluation is not finished");
 }

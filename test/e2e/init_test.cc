@@ -327,8 +327,9 @@ TEST_F(InitTable, TakesColumnsForWhatIsStated) {
   const Outcome done =
       init({"--label", "3", "--positive", "4", "--category", "1,2", "--number", "1", "--out", "c.json"}, "data.dat");
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("  1: number and category, as stated: 0 to 299"), std::string::npos) << done.err;
-  EXPECT_NE(done.err.find("  2: category, as stated: "), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("  1: number and category, by --number and --category: 0 to 299"), std::string::npos)
+      << done.err;
+  EXPECT_NE(done.err.find("  2: category, by --category: "), std::string::npos) << done.err;
   const Outcome trained = huge_ctr({"--train", "c.json", "--max-iter", "3", "--device", "cpu", "--strict"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
 }

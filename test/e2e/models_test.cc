@@ -158,7 +158,7 @@ TEST_F(Models, RecurrentUnits) {
 TEST_F(Models, TopsMustBeAsManyAsALayerMakes) {
   refuses(kWideLayer + R"({"type": "Slice", "bottom": "dense", "top": "part", "ranges": [[0, 1], [1, 2]]},
   {"type": "Add", "bottom": ["part", "wide"], "top": "logits"})",
-          {"/layers/4/top", "Slice makes 2 tensors with these fields, and 1 is named"});
+          {"/layers/4/top", "Slice has 2 outputs with these fields, but 1 top is named"});
 }
 
 }  // namespace

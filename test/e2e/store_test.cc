@@ -35,7 +35,7 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
   };
   const Outcome checked = run_program("huge_ctr", {"check", "store.json"}, folder.path());
   EXPECT_NE(checked.out.find("m/1    t         2    1"), std::string::npos) << checked.out << checked.err;
-  EXPECT_NE(checked.out.find("store.json is right."), std::string::npos) << checked.out;
+  EXPECT_NE(checked.out.find("store.json: OK"), std::string::npos) << checked.out;
   EXPECT_FALSE(fs::exists(folder / "rows")) << "a check loads nothing";
   const Outcome loaded = store({"load", "store.json"});
   ASSERT_EQ(loaded.exit_code, 0) << loaded.err;

@@ -124,7 +124,7 @@ TEST_F(WeightsAndClipping, AColumnOfTheDataLayerIsTheSliceBitByBit) {
   expect_says(with_change(config, R"("label": {"top": "click"})", R"("label": {"top": "click", "label_dim": 2})"),
               "is 2, but \"labels\" of \"csv\" names 1 column");
   write_file(folder_ / "sliced.csv", with_change(rows, "1,2,2,Paris", "1,-2,2,Paris"));
-  expect_says(config, "has -2 as label 1, and 'loss' needs a sample weight of 0 or more", 4);
+  expect_says(config, "has -2 as label 1, but 'loss' needs a sample weight of 0 or more", 4);
 }
 
 TEST_F(WeightsAndClipping, RefusesWhatCannotBe) {

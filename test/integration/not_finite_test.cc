@@ -69,7 +69,7 @@ TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
       with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 128, \"mixed_precision\": 1e9");
   expect_said(with_change(scaled, "\"max_iter\": 60", "\"max_iter\": 400"),
               {"a gradient is infinite or NaN at iteration 10",
-               "the gradient of 'add1' that layer 'loss' (BinaryCrossEntropyLoss) gives is ",
+               "the gradient of 'add1' that layer 'loss' (BinaryCrossEntropyLoss) computes is ",
                "inf for sample 1 of the batch", "and 127 others; f16 represents numbers up to 65504"});
 }
 

@@ -44,7 +44,7 @@ TEST_F(HostileClients, AreRefusedOrClosedAndOthersAreServed) {
       {dense("[1,3]", "[1,2,3]"), "input 'dense' has shape [1,3]; expected [-1,4]"},
       {dense("[2,4]", "[1,2,3,4,5,6,7,8]"), "samples"},
       {with_change(right, "\"wide_data\"", "\"other\""), "unexpected inference input 'other'"},
-      {with_change(right, "FP32", "INT32"), "which is no INT32"},
+      {with_change(right, "FP32", "INT32"), "which is not a value of type INT32"},
       {"{", "not valid JSON"},
       {"", "not valid JSON"},
       {R"({"inputs":[]})", "expected"},

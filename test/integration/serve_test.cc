@@ -191,7 +191,7 @@ TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
             "unexpected inference input 'cyti' for model 'one-run'; did you mean \"city\"?; inputs are dense, keys, "
             "keys.counts, price, city, tags or click");
   EXPECT_EQ(error_in(client.post(path, request(cat(text(3, 0, 2), ",", text(2, 0, 1))))),
-            "input 'tags' has 2 samples and input 'city' 1");
+            "input 'tags' has 2 samples, but input 'city' has 1");
   const HttpAnswer number =
       client.post(path, request(cat(tensor("price", "BYTES", "[1]", "[\"abc\"]"), ",", text(3, 0, 1))));
   EXPECT_EQ(number.status, 400);

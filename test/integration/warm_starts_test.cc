@@ -128,7 +128,7 @@ TEST_F(WarmStarts, TablesStartFromPretrainedVectors) {
   const std::string of_npy = R"("keys": "keys.npy", "vectors": "vectors.npy")";
   for (const char* gpus : {"[0]", "[0, 1]"}) expect_vectors(of_npy, gpus);
   expect_vectors(R"("keys": "keys.npy", "vectors": "doubles.npy")", "[0]");
-  expect_contains(said(config(of_npy), 0), {"Table 'deep_emb': 5 pretrained vectors of 'vectors.npy'"});
+  expect_contains(said(config(of_npy), 0), {"Table 'deep_emb': 5 pretrained vectors from 'vectors.npy'"});
 
   const auto refused = [&](const std::string& name, const std::string& bytes, const std::string& piece) {
     const std::string whole = read_file(folder_ / name);
@@ -136,7 +136,8 @@ TEST_F(WarmStarts, TablesStartFromPretrainedVectors) {
     expect_contains(said(config(of_npy), 4), {piece});
     write_file(folder_ / name, whole);
   };
-  refused("vectors.npy", npy("<f4", "(4, 5)", bytes_of(vectors).substr(20)), "has 5 keys, and 'vectors.npy' 4 vectors");
+  refused("vectors.npy", npy("<f4", "(4, 5)", bytes_of(vectors).substr(20)),
+          "has 5 keys, but 'vectors.npy' has 4 vectors");
   refused("vectors.npy", npy("<f4", "(5, 4)", bytes_of(vectors).substr(20)), "has embedding_vec_size 5");
   refused("vectors.npy", npy("<f4", "(5, 5)", bytes_of(vectors).substr(1)), "the file is incomplete");
   refused("vectors.npy", npy("<c8", "(5, 5)", bytes_of(doubles)), "holds \"<c8\"");

@@ -176,7 +176,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("bin", help="the folder of the programs")
     parser.add_argument("--connections", type=int, default=500)
-    parser.add_argument("--a-job", type=int, default=100, help="connections to each job")
+    parser.add_argument("--a-job", type=int, default=100, help="hostile connections to each job")
     parser.add_argument("--first", type=int, default=0, help="the random seed")
     options = parser.parse_args()
     trials, chance = Trials(options), random.Random(options.first)

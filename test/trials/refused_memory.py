@@ -322,7 +322,7 @@ def main():
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--first", type=int, default=0, help="the number, and random seed, of the first trial")
-    parser.add_argument("--show", action="store_true", help="the output of runs that failed")
+    parser.add_argument("--show", action="store_true", help="print the output of runs that failed")
     parser.add_argument("--gpu", action="store_true", help="one rank on a GPU whose memory another process takes")
     options = parser.parse_args()
     trials = Trials(options)

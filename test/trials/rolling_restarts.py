@@ -412,7 +412,7 @@ def main():
     parser.add_argument("--pause", type=float, default=3, help="seconds between two deltas")
     parser.add_argument("--quiet", type=float, default=8, help="mean seconds between two restarts")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", help="a folder for all files, which remains")
+    parser.add_argument("--keep", help="a folder for all files, which is kept")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         work = Path(options.keep or name).resolve()

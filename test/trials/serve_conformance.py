@@ -53,8 +53,8 @@ def print_differences(name, ours, theirs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--program", required=True, help="huge_ctr")
-    parser.add_argument("--triton", help="pytriton/tritonserver of the unpacked wheel")
+    parser.add_argument("--program", required=True, help="path of huge_ctr")
+    parser.add_argument("--triton", help="the folder pytriton/tritonserver of the unpacked wheel")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         train(os.path.abspath(options.program), folder)

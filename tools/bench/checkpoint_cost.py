@@ -131,14 +131,14 @@ def measure(given, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=lambda path: pathlib.Path(path).resolve(), help="folder of the programs")
-    parser.add_argument("--gigabytes", type=float, default=0.2, help="of rows and their optimizer states")
+    parser.add_argument("--gigabytes", type=float, default=0.2, help="GB of rows and their optimizer states")
     parser.add_argument("--optimizer", choices=["SGD", "Adam"], default="Adam")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--batch", type=int, default=2048)
-    parser.add_argument("--samples", type=int, default=100000, help="generated; read again and again")
-    parser.add_argument("--at", type=int, default=200, help="the step that is checkpointed; as many follow")
+    parser.add_argument("--samples", type=int, default=100000, help="generated samples, which are read repeatedly")
+    parser.add_argument("--at", type=int, default=200, help="the step after which the checkpoint is written; the run has 2 AT - 1 steps")
     parser.add_argument("--display", type=int, default=5, help="steps that are timed together")
-    parser.add_argument("--folder", help="on the disk to be measured; default: the temporary folder")
+    parser.add_argument("--folder", help="folder on the disk to be measured; default: the temporary folder")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         measure(given, pathlib.Path(folder))

@@ -147,11 +147,11 @@ def compare(name, given):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", type=pathlib.Path, help="the folder of huge_ctr")
-    parser.add_argument("data", type=pathlib.Path, help="the folder of the sets")
+    parser.add_argument("data", type=pathlib.Path, help="the folder of the data sets")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--templates", nargs="+", default=["wdl"], choices=["wdl", "deepfm", "dcn", "dlrm", "din"])
-    parser.add_argument("--threads", type=int, default=2, help="of LightGBM")
-    parser.add_argument("--show", action="store_true", help="print what huge_ctr says")
+    parser.add_argument("--threads", type=int, default=2, help="threads of LightGBM")
+    parser.add_argument("--show", action="store_true", help="print the output of huge_ctr")
     given = parser.parse_args()
     for name in given.sets:
         compare(name, given)

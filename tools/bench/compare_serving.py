@@ -127,10 +127,10 @@ def measure(bench, targets, folder, clients, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("bin", type=pathlib.Path, help="folder of huge_ctr, bench, data_generator and bare_grpc_server")
-    parser.add_argument("--bare", type=pathlib.Path, help="bare_grpc_server, if it is not in that folder")
-    parser.add_argument("--triton", help="pytriton/tritonserver of the unpacked wheel")
+    parser.add_argument("--bare", type=pathlib.Path, help="path of bare_grpc_server, if it is not in the folder `bin`")
+    parser.add_argument("--triton", help="the folder pytriton/tritonserver of the unpacked wheel")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
-    parser.add_argument("--seconds", type=float, default=3, help="of one measurement")
+    parser.add_argument("--seconds", type=float, default=3, help="seconds of one measurement")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     programs = options.bin.resolve()

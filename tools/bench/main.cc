@@ -164,15 +164,17 @@ void add_score_options(CommandLine score, Arguments& given) {
   score.add_option("model", given.scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
   score.add_option("--config", given.scoring.config, "the model's config; default: the one saved with it")
       .existing_file();
-  score.add_option("--batches", given.scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
+  score.add_option("--batches", given.scoring.batches, "numbers of samples per call, measured one after the other")
+      .range(1, 1 << 30)
+      .show_default();
   score.add_option("--change", given.scoring.changes, "changes of config fields, such as solver.mixed_precision=bf16");
-  score.add_option("--seconds", given.scoring.seconds, "to measure each batch size for")
+  score.add_option("--seconds", given.scoring.seconds, "seconds to measure each batch size")
       .positive_number()
       .show_default();
-  score.add_option("--without", given.scoring_without, "ways to score faster that are switched off")
+  score.add_option("--without", given.scoring_without, "optimizations of scoring to switch off")
       .one_of({"few_rows", "kernel_copies", "polling", "pieces", "predictions_only", "packed_weights"});
   score.add_option("--few-rows", given.scoring.few_rows,
-                   "the largest batch for the GEMM for few samples; -1: as in a Model");
+                   "largest batch that uses the GEMM for small batches; -1: as in a Model");
   score.add_option("--least-piece", given.scoring.rules.least_piece, "fewest samples of a piece of a batch")
       .show_default();
 }
@@ -180,7 +182,7 @@ void add_score_options(CommandLine score, Arguments& given) {
 void add_store_options(CommandLine store, Arguments& given) {
   store.add_option("--redis", given.stored.redis, "HOST:PORT of a server, or of cluster nodes separated by commas");
   store.add_option("--rocksdb", given.stored.rocksdb, "a new folder for databases, which are removed at the end");
-  store.add_option("--rows", given.stored.rows, "of the table").range(1, 1 << 30).show_default();
+  store.add_option("--rows", given.stored.rows, "rows of the table").range(1, 1 << 30).show_default();
   store.add_option("--dim", given.stored.dim, "elements of a row").range(1, 1 << 20).show_default();
   store.add_option("--batch", given.stored.batch, "keys of a request").range(1, 1 << 24).show_default();
 }
@@ -188,7 +190,7 @@ void add_store_options(CommandLine store, Arguments& given) {
 void add_serve_options(CommandLine serving, Arguments& given) {
   serving.add_option("model", given.served.model, "name of the model in the service").required();
   serving.add_option("--address", given.served.address, "HOST:PORT").show_default();
-  serving.add_flag("--grpc", given.served.grpc, "the port is that of gRPC");
+  serving.add_flag("--grpc", given.served.grpc, "send requests by gRPC; the address then has the gRPC port");
   serving.add_option("--samples", given.served.samples, "samples of a request").range(1, 1 << 20).show_default();
   serving.add_option("--clients", given.served.clients, "number of connections, each with one request at a time")
       .range(1, 10000)
@@ -198,7 +200,7 @@ void add_serve_options(CommandLine serving, Arguments& given) {
                   "requests per second at random times; omitted: each connection sends a "
                   "request after each answer")
       .positive_number();
-  serving.add_option("--seconds", given.served.seconds, "to measure for").positive_number().show_default();
+  serving.add_option("--seconds", given.served.seconds, "seconds to measure").positive_number().show_default();
   serving.add_option("--most-key", given.served.most_key, "upper bound (exclusive) of integers in inputs")
       .positive()
       .show_default();

@@ -34,7 +34,7 @@ def arguments():
     parser.add_argument("--lines", type=int, default=1000000)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/cpu/bin"))
     parser.add_argument("--browser", default="chromium")
-    parser.add_argument("--most", type=float, default=2, help="seconds in which the page must open")
+    parser.add_argument("--most", type=float, default=2, help="maximum seconds until the page is open")
     return parser.parse_args()
 
 

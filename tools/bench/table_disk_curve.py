@@ -29,13 +29,13 @@ KEY_BYTES = 72  # maximum bytes per row besides the vector: key, index, statisti
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--gb", type=float, default=2, help="of all rows, in 10^9 bytes")
-    parser.add_argument("--shares", default="100,50,20,10,5", help="per cent of the rows that fit in memory")
+    parser.add_argument("--gb", type=float, default=2, help="size of all rows in GB (10^9 bytes)")
+    parser.add_argument("--shares", default="100,50,20,10,5", help="percentages of the rows that fit in memory")
     parser.add_argument("--alpha", type=float, default=1.05, help="exponent of the power law of keys")
-    parser.add_argument("--steps", type=int, default=200, help="after all rows exist")
+    parser.add_argument("--steps", type=int, default=200, help="steps after all rows exist")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--batch", type=int, default=2048)
-    parser.add_argument("--beyond", type=float, help="GB of a memory cgroup beyond the rows in memory")
+    parser.add_argument("--beyond", type=float, help="limit of a memory cgroup, in GB above the rows in memory")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/cpu/bin"))
     return parser.parse_args()
 

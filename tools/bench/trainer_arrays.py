@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--batches", nargs="+", type=int, default=[2048, 16384])
     parser.add_argument("--arrays", nargs="+", choices=("torch", "cupy", "jax"), default=["torch"])
     parser.add_argument("--precision", default="half")
-    parser.add_argument("--steps", type=int, default=600, help="of `huge_ctr --train`")
+    parser.add_argument("--steps", type=int, default=600, help="steps of `huge_ctr --train`")
     parser.add_argument("--batches-per-call", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=9)
     given = parser.parse_args()

@@ -103,8 +103,8 @@ int main_of(int argc, char** argv) {
                   kExamples);
   app.add_option("old_form", given.old_form, "in.txt dir/prefix file_list.txt [wide keys] [files per list]");
   app.add_option("--tsv", tsv.inputs,
-                 "click logs in order: plain, gzip or Zstandard files, folders or patterns; - is the standard "
-                 "input, plain or gzip");
+                 "click logs: plain, gzip or Zstandard files, folders or patterns, read in the given order; - is the "
+                 "standard input, plain or gzip");
   app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
   app.add_word<Wide>(
       "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
@@ -120,7 +120,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]").one_of({32, 64});
   app.add_word<Check>("--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}},
                       "whether records have check sums: sum or none [sum]");
-  app.add_option("--rows-per-file", tsv.rows_per_file, "[500000; preprocessed text 40960]").positive();
+  app.add_option("--rows-per-file", tsv.rows_per_file, "rows of each data file [500000; preprocessed text 40960]")
+      .positive();
   app.add_option("--holdout", tsv.holdout, "fraction of the rows for evaluation, taken from the end").show_default();
   app.add_option("--min-count", tsv.min_count,
                  "minimum number of occurrences in the training rows; rarer values share one key per column; 0: off")
@@ -130,7 +131,9 @@ int main_of(int argc, char** argv) {
                      "what to do with bad rows: stop with an error [error], or skip and count");
   app.add_option("--max-bad-rows", tsv.bad_rows.most, "with --bad-rows skip: maximum number of bad rows [no limit]")
       .non_negative();
-  app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys next to each list");
+  app.add_flag("--keyset", given.keyset,
+               "only for preprocessed text: for each file list, also write its distinct keys to a .keyset file next to "
+               "the list");
   app.add_option("--threads", tsv.threads, "number of threads; the result does not depend on it")
       .range(1, 1024)
       .show_default();

@@ -23,8 +23,9 @@ Examples:
   data_inspect --config dlrm_raw.json
   data_inspect --config dlrm_raw.json raw/val.bin
 
-With a config every record is held against its Data layer: keys per slot, slot_size_array, labels, numbers that are not finite, check sums.
-The exit code is 0 when all is right and 4 when not.)";
+With a config every record is checked against the Data layer of the config: keys per slot, slot_size_array,
+labels, numbers that are not finite, check sums.
+The exit code is 0 if no problem is found, else 4.)";
 
 struct Arguments {
   std::vector<std::string> paths;

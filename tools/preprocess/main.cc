@@ -48,7 +48,7 @@ void read_saved(Arguments& given, const CommandLine& app) {
   for (const char* option : {"--label", "--dense", "--categories", "--lists", "--passes", "--range", "--min-count",
                              "--modulo", "--cross", "--fill", "--log", "--normalize", "--number-format", "--unit"})
     if (app.count(option) > 0)
-      throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "': --apply sets this option; remove it"));
+      throw Error(Kind::usage, cat("--apply takes ", option, " from '", given.apply, "'; remove ", option));
   given.saved = read_columns(given.apply, log_to_stderr());
   if (given.saved->criteo != given.csv.empty())
     throw Error(Kind::usage, cat("'", given.apply, "' was made of ", given.saved->criteo ? "--criteo" : "--csv",
@@ -163,7 +163,8 @@ void read_rest(Arguments& given, const CommandLine& app) {
   if (given.integers && make.format != kRawFormat)
     throw Error(Kind::usage, "--integers requires --format Raw; other data are always float");
   if (make.passes == 2 && app.count("--range") > 0)
-    throw Error(Kind::usage, "--range requires --passes 1: with two passes the number of values decides");
+    throw Error(Kind::usage,
+                "--range requires --passes 1: with two passes, the number of distinct values sets the number of keys");
   make.key_bytes = given.key_bits / 8;
   make.folder = given.folder;
 }
@@ -286,7 +287,7 @@ void add_holdout_options(CommandLine& app, Arguments& given) {
   PreprocessOptions& make = given.make;
   app.add_option("--holdout", given.holdout, "fraction of the rows for evaluation, taken from the end").show_default();
   app.add_flag("--random", given.random, "--holdout selects rows at random");
-  app.add_option("--seed", make.holdout.seed, "of these draws").show_default();
+  app.add_option("--seed", make.holdout.seed, "seed of the random selection").show_default();
   app.add_option("--split", given.split,
                  "COLUMN=VALUE: rows with this value or more are for evaluation; a number, or a date as 2017-04-01");
 }
@@ -297,14 +298,15 @@ void add_output_options(CommandLine& app, Arguments& given) {
                            {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
                            "output format [Norm]");
   app.add_flag("--integers", given.integers,
-               "Raw: write label and dense values as int32, not scaled; negative "
-               "values become 0");
+               "only for Raw: write label and dense values as int32, not scaled; negative values become 0");
   app.add_option("--key-bits", given.key_bits, "bits of a key in Norm and Parquet: 32 or 64")
       .one_of({32, 64})
       .show_default();
   app.add_word<Check>("--check", make.check, {{"sum", Check::sum}, {"none", Check::none}},
-                      "Norm: whether records have check sums: sum or none [sum]");
-  app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet").positive().show_default();
+                      "whether Norm records have check sums: sum or none [sum]");
+  app.add_option("--rows-per-file", make.rows_per_file, "rows of each file of Norm and Parquet data")
+      .positive()
+      .show_default();
   app.add_word<bool>("--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}},
                      "what to do with bad rows: stop with an error [error], or skip and count");
   app.add_option("--max-bad-rows", make.bad_rows.most, "with --bad-rows skip: maximum number of bad rows [no limit]")

@@ -38,8 +38,8 @@ def largest_difference(session, rows, batch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("folder", type=Path, help="what huge_ctr --export onnx --rows N has written")
-    parser.add_argument("--batch", type=int, action="append", help="rows at a time; several times; default: 1 and 4096")
+    parser.add_argument("folder", type=Path, help="the folder that huge_ctr --export onnx --rows N has written")
+    parser.add_argument("--batch", type=int, action="append", help="rows per call; repeatable; default: 1 and 4096")
     parser.add_argument("--tolerance", type=float, default=1e-5)
     options = parser.parse_args()
     for name in ("model.onnx", "rows.npz"):

@@ -122,15 +122,15 @@ def write_set(spark, rows, folder, scaled, vocabularies, files):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], formatter_class=argparse.RawDescriptionHelpFormatter, epilog=__doc__)
-    parser.add_argument("--train", nargs="+", required=True, help="click logs, plain or packed as Spark can read it")
+    parser.add_argument("--train", nargs="+", required=True, help="click logs, plain or compressed in a format that Spark reads")
     parser.add_argument("--eval", nargs="*", default=[], help="click logs for evaluation")
-    parser.add_argument("--out", required=True, help="folder of any file system Spark writes to")
-    parser.add_argument("--min-count", type=int, default=1, help="values seen less often in the training rows share the id 1")
-    parser.add_argument("--modulo", type=int, default=0, help="take values modulo this first; 0: as they are")
+    parser.add_argument("--out", required=True, help="folder on any file system that Spark writes to")
+    parser.add_argument("--min-count", type=int, default=1, help="values that occur less often in the training rows share the id 1")
+    parser.add_argument("--modulo", type=int, default=0, help="first take values modulo this number; 0: values as they are")
     parser.add_argument("--fill", default="0", help="value of missing dense values")
     parser.add_argument("--log", action="store_true", help="dense values become ln(1 + max(v, 0))")
     parser.add_argument("--normalize", choices=["none", "minmax", "standard"], default="none")
-    parser.add_argument("--files", type=int, default=16, help="Parquet files of each set; at least one for each device that trains")
+    parser.add_argument("--files", type=int, default=16, help="number of Parquet files of each set; at least one for each device that trains")
     options = parser.parse_args()
     if not math.isfinite(float(options.fill)) or options.files < 1 or options.min_count < 1 or options.modulo < 0:
         parser.error("--fill must be a number, --files and --min-count at least 1, --modulo not negative")

@@ -51,9 +51,9 @@ class _Collection(Tables):
     def _make(self, tables: Sequence[Any], weighted: bool, device: Any, words: dict) -> None:
         of_set, of_table, of_optimizer = split_words(words)
         if of_table:
-            raise UsageError(f"'{next(iter(of_table))}' is a word of a table: give it to its config")
+            raise UsageError(f"'{next(iter(of_table))}' is an option of a table: pass it to the config of the table")
         if not tables:
-            raise UsageError("a collection without tables")
+            raise UsageError("the collection has no tables")
         names = [one.name for one in tables]
         if len(set(names)) < len(names):
             raise ValueError(f"Duplicate table name {next(n for n in names if names.count(n) > 1)}")
@@ -157,7 +157,10 @@ class EmbeddingBagCollection(_Collection):
     def _pooling(self, config: Any) -> str:
         pooling = pooling_of(config)
         if pooling not in ("sum", "mean", "sqrtn", "max"):
-            raise UsageError(f"table '{config.name}': pooling {pooling}: an EmbeddingCollection has vectors of keys")
+            raise UsageError(
+                f"table '{config.name}' has pooling {pooling}, expected sum, mean, sqrtn or max; "
+                "an EmbeddingCollection returns the vector of each key"
+            )
         return pooling
 
     @property

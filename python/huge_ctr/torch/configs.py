@@ -81,7 +81,9 @@ def table_of(config: Any) -> TableOptions:
     """Converts a config, of this module or of TorchRec, to table options. Raises UsageError."""
     name, dim, rows = config.name, config.embedding_dim, config.num_embeddings
     if not name or dim is None or dim < 1:
-        raise UsageError(f"a table needs a name and embedding_dim: '{name}', {dim}")
+        raise UsageError(
+            f"a table needs a name and an embedding_dim of at least 1, found name '{name}' and embedding_dim {dim}"
+        )
     if not config.feature_names:
         raise UsageError(f"table '{name}' has no feature_names")
     kind = plain(getattr(config, "data_type", "FP32"))

@@ -28,7 +28,8 @@ def engine_of(number: int) -> "Engine":
     found = _engines.get(number)
     if found is None:
         raise UsageError(
-            f"the module with tables {number} is gone: an exported or pickled graph needs it in its process"
+            f"the module that created tables {number} does not exist any more: an exported or pickled graph "
+            "needs this module in its process"
         )
     return found
 
@@ -74,7 +75,7 @@ class Engine(Batches):
     def _given(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> Given:
         anchor = self.anchor()
         if anchor is not None and anchor.device != values.device:
-            raise UsageError(f"keys are on {values.device}, and the tables on {anchor.device}")
+            raise UsageError(f"keys are on {values.device}, but the tables are on {anchor.device}")
         keep = None
         if self.padding is not None:
             values, offsets, weights, keep = without(self.padding, values, offsets, weights)

@@ -61,7 +61,7 @@ def read_safetensors(path: Any) -> tuple[torch.Tensor, torch.Tensor]:
     for name in ("key", "vector"):
         about = header.get(name, {})
         if about.get("dtype") not in _TYPES:
-            raise DataError(f"'{path}' has no array '{name}' of I64 and F32")
+            raise DataError(f"'{path}' has no array '{name}' of type I64 or F32")
         first, last = about["data_offsets"]
         array = np.frombuffer(data[8 + size + first : 8 + size + last], _TYPES[about["dtype"]])
         found.append(torch.from_numpy(array.reshape(about["shape"]).copy()))
@@ -96,7 +96,9 @@ def load_dynamicemb(module: Tables, table: str, folder: Any) -> int:
         keys = np.fromfile(path, np.int64)
         values = np.fromfile(path.with_name(path.name.replace("_emb_keys.", "_emb_values.")), np.float32)
         if values.size != keys.size * option.dim:
-            raise DataError(f"'{path}' has {keys.size} keys, and its values are {values.size}, not {option.dim} each")
+            raise DataError(
+                f"'{path}' has {keys.size} keys, but {values.size} values, expected {option.dim} for each key"
+            )
         module._engine.set()
         module.set_rows(table, keys, values.reshape(-1, option.dim))
         count += keys.size
@@ -125,7 +127,7 @@ def to_torch(module: Tables, table: Optional[str] = None) -> tuple[torch.nn.Modu
         raise UsageError(f"table '{table}' has no rows")
     poolings = {feature.pooling for feature in module._features if feature.table == table}
     if len(poolings) > 1 or poolings - {"none", "sum", "mean", "max"}:
-        raise UsageError(f"table '{table}' is pooled by {', '.join(sorted(poolings))}, which torch.nn does not have")
+        raise UsageError(f"table '{table}' is pooled by {', '.join(sorted(poolings))}, which torch.nn does not support")
     padding, vectors = getattr(module, "padding_idx", None), vectors.to(module.anchor.device)
     if poolings == {"none"}:
         return torch.nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=padding), keys

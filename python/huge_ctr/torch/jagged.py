@@ -131,7 +131,9 @@ class KeyedJaggedTensor:
         self._stride, self._inverse, self._varies = stride, inverse_indices, strides is not None
         self._strides: list[int] = [stride] * len(self._keys) if strides is None else strides
         if sum(self._strides) != lists or len(self._strides) != len(self._keys):
-            raise ValueError(f"{lists} lists of {len(self._keys)} features: as many for each are needed")
+            raise ValueError(
+                f"{lists} lists for {len(self._keys)} features: expected the same number of lists for each feature"
+            )
         self._length_per_key: Optional[list[int]] = None
 
     @staticmethod

@@ -109,7 +109,7 @@ class EmbeddingBag(_OneTable):
     ):
         _refuse(max_norm, scale_grad_by_freq)
         if mode not in ("sum", "mean", "max", "sqrtn"):
-            raise UsageError(f"mode '{mode}': 'sum', 'mean', 'max' and 'sqrtn' are there")
+            raise UsageError(f"mode is '{mode}', expected 'sum', 'mean', 'max' or 'sqrtn'")
         rows = _Rows(num_embeddings, embedding_dim, padding_idx, _weight)
         self._make(rows, mode, mode == "sum", device, dtype, dict(words))
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
@@ -136,9 +136,11 @@ class EmbeddingBag(_OneTable):
     def _bags(self, input: torch.Tensor, offsets: Any, weights: Any) -> tuple:
         if weights is not None:
             if self.mode != "sum":
-                raise NotImplementedError(f"per_sample_weights with mode '{self.mode}': mode 'sum' has them")
+                raise NotImplementedError(f"per_sample_weights need mode 'sum', but mode is '{self.mode}'")
             if weights.shape != input.shape:
-                raise ValueError(f"per_sample_weights have shape {tuple(weights.shape)}, input {tuple(input.shape)}")
+                raise ValueError(
+                    f"per_sample_weights have shape {tuple(weights.shape)}, but input has shape {tuple(input.shape)}"
+                )
             weights = weights.reshape(-1)
         if input.dim() == 2:
             if offsets is not None:

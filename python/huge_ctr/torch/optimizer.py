@@ -27,7 +27,7 @@ class Optimizer(torch.optim.Optimizer):
         for module in self._modules:
             if update is not None:
                 if update not in ("backward", "step"):
-                    raise UsageError(f"update='{update}': 'backward' or 'step'")
+                    raise UsageError(f"update is '{update}', expected 'backward' or 'step'")
                 module._set_update(update)
             if kind is not None:
                 module.use_optimizer(kind, lr, words)
@@ -50,8 +50,9 @@ class Optimizer(torch.optim.Optimizer):
         for module in self._modules:
             if (scale is not None or found is not None) and not module._engine.in_step and module.scaler is None:
                 raise UsageError(
-                    'a GradScaler with tables of update="backward": rows have had gradients of a multiplied loss: '
-                    'use update="step", or say module.scaler = scaler before the first step'
+                    'a GradScaler multiplies the loss, but tables with update="backward" have already updated rows '
+                    "with gradients of the multiplied loss: "
+                    'use update="step", or set module.scaler = scaler before the first step'
                 )
         in_step = [module for module in self._modules if module._engine.in_step]
         if in_step and found is not None and float(found) != 0:
@@ -84,7 +85,7 @@ class Optimizer(torch.optim.Optimizer):
         state = dict(state_dict)
         saved = state.pop("tables", [])
         if len(saved) != len(self._modules):
-            raise ValueError(f"states of {len(saved)} modules with tables; the model has {len(self._modules)}")
+            raise ValueError(f"the state has {len(saved)} modules with tables, but the model has {len(self._modules)}")
         super().load_state_dict(state)
         for module, one in zip(self._modules, saved):
             for name, rows in one["tables"].items():

@@ -142,7 +142,9 @@ class RowsOfTables(torch.nn.Module):
                 weight = shards[0].tensor
             keys = state_dict.get(keys_name, range(len(weight)))
             if table.rows > 0 and tuple(weight.shape) != (table.rows, table.dim):
-                error_msgs.append(f"{name} has shape {tuple(weight.shape)}, and the table {(table.rows, table.dim)}")
+                error_msgs.append(
+                    f"{name} has shape {tuple(weight.shape)}, but the table has shape {(table.rows, table.dim)}"
+                )
                 continue
             try:
                 self.set_rows(table.name, torch.as_tensor(keys), weight, only=True)
@@ -158,7 +160,7 @@ class RowsOfTables(torch.nn.Module):
         state["_group"] = state["scaler"] = None
         if engine.exists:
             if engine.ranks > 1:
-                raise UsageError("tables on several ranks are not pickled: every rank calls save(folder)")
+                raise UsageError("tables on several ranks cannot be pickled: call save(folder) on every rank")
             with tempfile.TemporaryDirectory() as folder:
                 self.save(os.path.join(folder, "set"))
                 state["_saved"] = _read_files(os.path.join(folder, "set"))

@@ -35,7 +35,7 @@ def format_of(dtype: Any) -> tuple[str, torch.dtype]:
     """The storage format of rows, and the type of the vectors that a module returns."""
     dtype = dtype or torch.get_default_dtype()
     if dtype not in _FORMATS:
-        raise UsageError(f"rows of {dtype}: float32, float16 and bfloat16 are kept")
+        raise UsageError(f"dtype of rows is {dtype}, expected float32, float16 or bfloat16")
     return _FORMATS[dtype], dtype
 
 
@@ -68,7 +68,7 @@ class Tables(RowsOfTables):
     ):
         super().__init__()
         if update not in ("backward", "step"):
-            raise UsageError(f"update='{update}': 'backward' or 'step'")
+            raise UsageError(f"update is '{update}', expected 'backward' or 'step'")
         self._tables, self._features, self._set_words = tables, features, dict(set_words or {})
         self._distributed, self._average = distributed, average
         self._update, self.output_dtype = update, dtype
@@ -113,7 +113,7 @@ class Tables(RowsOfTables):
     def _make_set(self, engine: Engine) -> EmbeddingSet:
         device = self.anchor.device
         if device.type not in ("cpu", "cuda"):
-            raise UsageError(f"tables on {device}: 'cpu' and 'cuda' are there; move the module with .to()")
+            raise UsageError(f"tables are on {device}, expected 'cpu' or 'cuda'; move the module with .to()")
         gpu = -1 if device.type == "cpu" else (device.index or 0)
         self._take_marks()
         rule = rule_of(self._kind or "none", self._hyper)
@@ -199,7 +199,9 @@ class Tables(RowsOfTables):
         learns = self.training and graph
         trains = learns and (anchor.requires_grad or self._weights_train(weights))
         if not learns and graph and self._weights_train(weights):
-            raise UsageError("weights need gradients and the tables are in eval(): call train() or torch.no_grad()")
+            raise UsageError(
+                "weights need gradients, but the tables are in eval() mode: call train() or torch.no_grad()"
+            )
         if not trains:
             anchor = anchor.detach()
         out = ops.lookup(

@@ -93,7 +93,8 @@ std::string compatibility_entry() {
          "tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
          "gradient 0. The gradients of all copies that Scale and Gather make are summed.\n- BatchNorm corrects its "
          "running averages for the start at 0, which makes them exact from the first batch on, and loads saved "
-         "averages. A regularizer does not apply to gamma and beta, nor to their part of the loss.\n- ReLU passes "
+         "averages. A regularizer does not apply to gamma and beta: they add nothing to the penalty in the loss, and "
+         "get no gradient from the penalty.\n- ReLU passes "
          "no gradient at 0, as in 3.0; 2.x in fp32 passed the gradient. The last column of Interaction is 0.\n- "
          "`max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is not an error.\n- "
          "Sums have a fixed order, also with `atomic_update`.\n";

@@ -27,9 +27,8 @@ void add_vectors_and_rows(Schema<SparseEmbeddingHparam>& schema) {
             "how the vectors of a slot are combined: their sum (0), mean (1), or sum divided by the square root of "
             "their number (sqrtn); none: each key keeps its vector, in the order of the keys, padded with zeros")
       .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu,
-           "rows to reserve memory for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes "
-           "them "
-           "a limit",
+           "number of rows for which memory is reserved at the start; the table grows beyond this number, unless "
+           "\"when_full\" or \"grow\" makes the number a limit",
            between(1, kMostRows))
       .opt("vocabulary_size", &H::vocabulary_size,
            "instead of max_vocabulary_size_per_gpu: the number of rows over "

@@ -99,8 +99,8 @@ Fields OptimizerType::schema() const {
            "The decay begins after the warm-up and ends with the run, unless decay_start and decay_steps are set. "
            "Default: \"polynomial\" if decay_start is set, else no decay")
       .opt("decay_start", &H::decay_start,
-           "step at which the decay starts; 0: after the warm-up if decay is set, "
-           "else no decay",
+           "step at which the decay starts. 0: the decay starts after the warm-up if the field decay is set; without "
+           "this field the rate does not decay",
            at_least(0))
       .opt("decay_steps", &H::decay_steps,
            "number of steps of the decay; with decay \"step\", the interval between two decreases of the rate. Default "

@@ -31,10 +31,10 @@ void read_npy(const Pretrained& from, int64_t dim, const VectorSink& sink) {
   if (keys.columns() != 1)
     throw Error(Kind::data, cat("'", from.keys, "' has ", keys.columns(), " columns; expected one key per row"));
   if (vectors.columns() != dim)
-    throw Error(Kind::data, cat("'", from.vectors, "' has vectors of ", vectors.columns(), " numbers, and table '",
+    throw Error(Kind::data, cat("'", from.vectors, "' has vectors of ", vectors.columns(), " numbers, but table '",
                                 from.table, "' has embedding_vec_size ", dim));
   if (keys.rows() != vectors.rows())
-    throw Error(Kind::data, cat("'", from.keys, "' has ", keys.rows(), " keys, and '", from.vectors, "' ",
+    throw Error(Kind::data, cat("'", from.keys, "' has ", keys.rows(), " keys, but '", from.vectors, "' has ",
                                 vectors.rows(), " vectors"));
   for (int64_t first = 0; first < keys.rows(); first += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, keys.rows() - first);
@@ -98,7 +98,7 @@ void read_parquet(const Pretrained& from, int64_t dim, const VectorSink& sink) {
         });
         const int64_t begin = vector.values.list[r], end = vector.values.list[r + 1];
         if (!is_valid(vector.values, r) || end - begin != dim)
-          refuse(cat("has ", is_valid(vector.values, r) ? end - begin : 0, " numbers in its vector, and table '",
+          refuse(cat("has ", is_valid(vector.values, r) ? end - begin : 0, " numbers in its vector, but table '",
                      from.table, "' has embedding_vec_size ", dim));
         for (int64_t i = begin; i < end; ++i) {
           if (!is_valid_item(vector.values, i)) refuse("lacks a number in its vector");
@@ -163,8 +163,8 @@ bool load_pretrained(const Pretrained& from, Embedding& table, const Log& log) {
                  read_parquet(from, spec.dim, import);
              });
   if (const int64_t different = table.rows(); rows_before == 0 && different != rows)
-    throw Error(Kind::data, cat("'", name, "' has ", rows, " vectors of ", different, " different keys"));
-  log.info("Table '", from.table, "': ", rows, " pretrained vectors of '", name, "'; other keys get initial values.");
+    throw Error(Kind::data, cat("'", name, "' has ", rows, " vectors, but only ", different, " different keys"));
+  log.info("Table '", from.table, "': ", rows, " pretrained vectors from '", name, "'; other keys get initial values.");
   return wide_keys;
 }
 

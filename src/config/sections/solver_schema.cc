@@ -107,8 +107,8 @@ void add_keys_and_recording(Schema<SolverSection>& schema) {
   using S = SolverSection;
   schema
       .opt("input_key_type", &S::input_key_type,
-           "width of keys in data and model files. Default: detected from the data files; model files use the "
-           "width of the data's keys: I32 for Norm, Raw and Parquet data with 32-bit keys, otherwise I64")
+           "width of keys in data and model files. Default for data files: detected. Default for model files: I32 if "
+           "the data are Norm, Raw or Parquet and have 32-bit keys, and no loaded key needs 64 bits; otherwise I64")
       .opt("i64_input_key", &S::i64_input_key, "another spelling of input_key_type: true is I64, false is I32")
       .opt("seed", &S::seed, "seed of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph,
@@ -139,9 +139,9 @@ void add_gemms(Schema<SolverSection>& schema) {
   using S = SolverSection;
   schema.opt("enable_tf32_compute", &S::enable_tf32_compute, "run GEMMs on a GPU in TF32 instead of fp32")
       .opt("fp32_products", &S::fp32_products,
-           "how a GPU computes fp32 GEMMs: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which splits "
-           "each operand into two TF32 numbers and adds three GEMMs if that is faster; each product of two "
-           "elements has a relative error below 2^-21. The CPU always computes in fp32")
+           "how a GPU computes fp32 GEMMs: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which splits each "
+           "operand into two TF32 numbers and adds the results of three GEMMs, where this is faster than fp32; each "
+           "product of two elements has a relative error below 2^-21. The CPU always computes in fp32")
       .opt("algorithm_search", &S::algorithm_search,
            "on a GPU, measure up to eight library algorithms for each GEMM at the start and use the fastest. "
            "Choices are stored in a file, and later runs use them without measuring. false, the default: use the "

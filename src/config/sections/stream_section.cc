@@ -32,7 +32,8 @@ void check_stream(StreamSection& s, const std::string& pointer, Problems& proble
   if (s.brokers.empty()) problems.error(pointer + "/brokers", "expected \"host:port\", found \"\"");
   if (s.topic.empty() && s.format == StreamFormat::deltas) problems.error(pointer + "/topic", "the topic is missing");
   if (!s.topic.empty() && s.format == StreamFormat::hps)
-    problems.error(pointer + "/topic", "format \"hps\" has a topic for each table, hps_et.<model>.<table>");
+    problems.error(pointer + "/topic",
+                   "remove the topic: format \"hps\" has one topic for each table, hps_et.<model>.<table>");
   if (s.key_bytes != 4 && s.key_bytes != 8) problems.error(pointer + "/key_bytes", "expected 4 or 8");
   for (size_t i = 0; i < s.librdkafka.size(); ++i)
     if (const size_t at = s.librdkafka[i].find('='); at == 0 || at == std::string::npos)

@@ -192,9 +192,9 @@ class TcpProcesses : public Processes {
   void check_head(Peer& peer) const {
     const MessageHead& head = peer.receive.head();
     if (head.exchange != exchanges_ || head.bytes != peer.expected)
-      throw Error(Kind::comm,
-                  cat(name_of(peer.process), " sends ", head.bytes, " bytes as message ", head.exchange, " and ",
-                      peer.expected, " are expected as message ", exchanges_, ": its config or its data differ"));
+      throw Error(Kind::comm, cat(name_of(peer.process), " sends ", head.bytes, " bytes as message ", head.exchange,
+                                  ", but ", peer.expected, " bytes are expected as message ", exchanges_,
+                                  ": the config or the data of the processes differ"));
     peer.checked = true;
   }
 

@@ -20,7 +20,7 @@ std::byte* DeviceAllocator::take(size_t wanted) {
   try {
     if (reinterpret_cast<uintptr_t>(memory) % kCallersAlignment != 0)
       throw Error(Kind::usage, cat("the caller's allocator returned a block of ", wanted,
-                                   " bytes that are not aligned to ", kCallersAlignment));
+                                   " bytes that is not aligned to ", kCallersAlignment));
     zero_bytes({device, stream}, memory, wanted);
   } catch (...) {
     give_back(memory, wanted);

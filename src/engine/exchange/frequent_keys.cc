@@ -39,7 +39,7 @@ FrequentKeys read_frequent_keys(const std::filesystem::path& path, bool by_slot,
   if (twice != all.end()) {
     if (by_slot)
       throw Error(Kind::data,
-                  cat("'", path.string(), "': key ", twice->second, " of slot ", twice->first, " stands there twice"));
+                  cat("'", path.string(), "': key ", twice->second, " of slot ", twice->first, " is listed twice"));
     all.erase(std::unique(all.begin(), all.end()), all.end());
   }
   FrequentKeys keys;

@@ -207,8 +207,8 @@ void ReplicatedRows::expect_rows_of(const Keys& saved, const StateReader& from) 
   const std::string& name = table_.spec().name;
   if (has_rows() && (saved.keys != keys_ || saved.slots != slots_))
     throw Error(Kind::data,
-                cat("table '", name, "': the checkpoint has ", saved.keys.size(), " hot keys, and this run has ",
-                    keys_.size(), ", of which some differ: the file of hot keys has changed"));
+                cat("table '", name, "': the checkpoint has ", saved.keys.size(), " hot keys, which differ from the ",
+                    keys_.size(), " hot keys of this run: the file of hot keys has changed"));
   const auto list_of = [&]<class T>(const char* array, std::vector<T>& values) {
     if (!from.has(array)) return;
     const StateArray& column = from.at(array);

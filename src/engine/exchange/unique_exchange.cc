@@ -108,9 +108,10 @@ void UniqueExchange::expect_countable() const {
   const auto expect = [&](const Messages& messages, int64_t keys, const char* what) {
     const int64_t bags = messages.all.all_bags(), words = messages.most_words;
     if (std::max({keys, bags, words}) > most)
-      throw Error(Kind::config,
-                  cat("a batch may need ", keys, " keys of ", bags, " bags, in ", words, " words that rank ",
-                      comm_.rank(), what, "; expected at most ", most, " of each: set a smaller \"batchsize\""));
+      throw Error(
+          Kind::config,
+          cat("a batch may need ", keys, " keys of ", bags, " bags, in ", words, " words that rank ", comm_.rank(),
+              what, "; each of these three numbers must be at most ", most, ": set a smaller \"batchsize\""));
   };
   expect(asked_, most_keys_, " may gather for other hosts");
   expect(answered_, layout_.owned_key_capacity, " may receive from all hosts");

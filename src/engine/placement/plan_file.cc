@@ -55,7 +55,7 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   Placement placement{ranks, {}, part(json, "pieces", &Json::integer, file)};
   const int64_t pieces = placement.pieces;
   if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
-    refuse(file, cat("splits the rows of table '", table.name, "' into ", pieces, " pieces, and ",
+    refuse(file, cat("splits the rows of table '", table.name, "' into ", pieces, " pieces, but ",
                      pieces > 0 && table.may_be_cut
                          ? cat("its ", table.dim,
                                " elements per row do not divide into that many pieces of a multiple of 4 elements")

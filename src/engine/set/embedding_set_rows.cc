@@ -126,13 +126,13 @@ RowBlock block_of(const TableSpec& spec, const TableRows& rows) {
   const auto count = static_cast<int64_t>(rows.keys.size());
   const auto expect = [&](const char* what, size_t have, int64_t dim) {
     if (have != 0 && static_cast<int64_t>(have) != count * dim)
-      refuse_call(
-          cat("table '", spec.name, "': ", count, " keys with ", have, " elements of ", what, ", ", dim, " for each"));
+      refuse_call(cat("table '", spec.name, "': ", count, " keys have ", have, " elements of ", what, ", expected ",
+                      dim, " for each key"));
   };
   expect("vectors", rows.vectors.size(), spec.dim);
   if (rows.states.size() > static_cast<size_t>(spec.optimizer.states()))
-    refuse_call(cat("table '", spec.name, "' has ", spec.optimizer.states(), " states, and ", rows.states.size(),
-                    " are given"));
+    refuse_call(cat("table '", spec.name, "' has ", spec.optimizer.states(), " states, but ", rows.states.size(),
+                    " were passed"));
   RowBlock block{rows.keys, {}, rows.vectors, {}, {}};
   for (size_t s = 0; s < rows.states.size(); ++s) {
     expect("a state", rows.states[s].size(), spec.state_dim());

@@ -29,9 +29,8 @@ void check_options(const EmbeddingOptions& options) {
     if (!tables.contains(feature.table))
       refuse_call(cat("feature '", feature.name, "' is of table '", feature.table, "', which does not exist"));
     if (feature.weighted && (feature.pooling == Pooling::max || feature.pooling == Pooling::none))
-      refuse_call(cat("feature '", feature.name, "' has weights, which ",
-                      feature.pooling == Pooling::max ? "the largest elements" : "keys that are not pooled",
-                      " do not support"));
+      refuse_call(cat("feature '", feature.name, "' has weights, which pooling ",
+                      feature.pooling == Pooling::max ? "max" : "none", " does not support"));
   }
   for (const std::string& table : tables)
     if (std::none_of(options.features.begin(), options.features.end(),
@@ -62,7 +61,7 @@ ops::KeyType key_type(const EmbeddingFeature& feature, ElementType type) {
     case ElementType::f32:
       break;
   }
-  refuse_call(cat("keys of feature '", feature.name, "' are f32: i32, u32, i64 or u64"));
+  refuse_call(cat("keys of feature '", feature.name, "' are f32, expected i32, u32, i64 or u64"));
 }
 
 /// Called only on a CPU, where reading offsets is cheap.
@@ -101,7 +100,7 @@ void check_row_numbers(const EmbeddingFeature& feature, const EmbeddingTableOpti
 
 std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std::span<const size_t> table_of,
                                            int64_t samples, std::span<const FeatureKeys> keys) {
-  if (samples < 0) refuse_call(cat("a batch of ", samples, " samples"));
+  if (samples < 0) refuse_call(cat("the batch has ", samples, " samples, expected at least 0"));
   if (keys.size() != options.features.size())
     refuse_call(cat("keys of ", keys.size(), " features, but the set has ", options.features.size()));
   std::vector<ops::FeatureBags> all;
@@ -109,12 +108,14 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std:
   for (size_t f = 0; f < keys.size(); ++f) {
     const FeatureKeys& of = keys[f];
     const EmbeddingFeature& feature = options.features[f];
-    if (of.count < 0 || (of.count > 0 && !of.keys)) refuse_call(cat("feature '", feature.name, "' has no keys"));
+    if (of.count < 0 || (of.count > 0 && !of.keys))
+      refuse_call(cat("feature '", feature.name, "' has ", of.count, " keys",
+                      of.count < 0 ? ", expected at least 0" : ", but the pointer to its keys is null"));
     if (!of.offsets && of.count != samples)
       refuse_call(
           cat("feature '", feature.name, "' has ", of.count, " keys without offsets, but ", samples, " samples"));
     if (of.offsets && of.offsets_type != ElementType::i32 && of.offsets_type != ElementType::i64)
-      refuse_call(cat("offsets of feature '", feature.name, "': i32 or i64"));
+      refuse_call(cat("offsets of feature '", feature.name, "': expected i32 or i64"));
     if (of.weights && !feature.weighted)
       refuse_call(cat("feature '", feature.name,
                       "' has weights in this batch, but the feature's option `weighted` is "

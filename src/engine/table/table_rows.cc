@@ -288,8 +288,8 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
     const auto at = static_cast<size_t>(order[i]);
     const int64_t slot = by_slot ? block.slots[at] : 0;
     if (slot < 0 || slot >= spec_.slots)
-      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " is of slot ", slot / spec_.pieces,
-                                  "; there are ", spec_.slots / spec_.pieces, " slots"));
+      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " belongs to slot ",
+                                  slot / spec_.pieces, ", but there are only ", spec_.slots / spec_.pieces, " slots"));
     if (!spec_.direct.empty() && spec_.direct.index().row(block.keys[at], static_cast<int32_t>(slot)) == 0)
       throw Error(Kind::data, cat("table '", spec_.name, "': ", spec_.direct.outside(block.keys[at], slot)));
     if (i == 0) continue;

@@ -43,10 +43,10 @@ void RangesOnDisk::create() {
   if (const int64_t bytes = rows * disk_.disk().record_bytes(); bytes > budget_.disk_room())
     throw Error(Kind::io,
                 cat(arrays_.label(), ": the ", rows, " rows of ", setting_words(budget_.limits()).row_numbers,
-                    " take up to ", bytes, " bytes in '", budget_.limits().disk_folder, "', and ", budget_.disk_room(),
-                    " of ", budget_.limits().disk, " are left; ", setting_words(budget_.limits()).disk_limit,
-                    ", or the free space there, must be at least ", budget_.limits().disk - budget_.disk_room() + bytes,
-                    " bytes for each rank"));
+                    " take up to ", bytes, " bytes in '", budget_.limits().disk_folder, "', but only ",
+                    budget_.disk_room(), " of ", budget_.limits().disk, " are left; ",
+                    setting_words(budget_.limits()).disk_limit, ", or the free space there, must be at least ",
+                    budget_.limits().disk - budget_.disk_room() + bytes, " bytes for each rank"));
   Context ctx(runtime_, runtime_.compute_stream());
   ops::IndexState now = index_.state();
   const auto make = [&](int64_t first, int64_t count) {

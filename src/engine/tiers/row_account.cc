@@ -138,7 +138,7 @@ void RowAccount::throw_missing_on_device(int64_t rows, int64_t missing, int64_t 
                 movable > 0 ? cat(" (", room + movable, " if rows are evicted to the host)") : "", "; ",
                 budget_.limits().device_setting, " must be at least ", *limit + missing - movable, " bytes");
   else
-    text += " are free there, besides a reserve; use more GPUs or fewer rows";
+    text += " are free there in addition to a reserve; use more GPUs or fewer rows";
   if (!budget_.has_disk()) text += cat("; or ", setting_words(budget_.limits()).disk, ", to which rows are evicted");
   throw Error(Kind::device, text);
 }

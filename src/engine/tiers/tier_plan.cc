@@ -74,9 +74,9 @@ int64_t all_direct_rows(Runtime& runtime, const TableSpec& spec) {
     return rows;
   const SettingWords& words = setting_words(budget.limits());
   throw Error(Kind::device, cat(RowArrays::label_of(spec), ": the ", rows, " rows of ", words.row_numbers, " take ",
-                                bytes, " bytes (", gib(bytes), ") and ", free, " (", gib(free), ") are free on ",
+                                bytes, " bytes (", gib(bytes), "), but ", free, " bytes (", gib(free), ") are free on ",
                                 to_string(runtime.device()),
-                                two_memories ? cat(", ", budget.host_room(), " (", gib(budget.host_room()),
+                                two_memories ? cat(", and ", budget.host_room(), " bytes (", gib(budget.host_room()),
                                                    ") of host memory may be used (", budget.limits().host_setting, ")")
                                 : runtime.device().is_cuda() ? cat(" (", words.host, ")")
                                                              : std::string(),

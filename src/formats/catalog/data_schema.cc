@@ -169,7 +169,7 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
     for (size_t j = 0; j < i; ++j)
       if (tops[i].first == tops[j].first)
         problems.error(pointer + tops[i].second,
-                       cat("\"", tops[i].first, "\" is the name of ", pointer, tops[j].second, " already"));
+                       cat("\"", tops[i].first, "\" is already the name of ", pointer, tops[j].second));
 }
 
 Schema<LabelPart> label_schema() {
@@ -301,8 +301,8 @@ void add_evaluation_cache_and_async(Schema<DataSection>& schema) {
            "batches; other batches are read in each evaluation",
            at_least(0))
       .opt("async_param", &DataSection::async_param,
-           cat("settings of format RawAsync: \"shuffle\": true in async_param means \"shuffle\": ", kAsyncShuffle,
-               " of the Data layer unless that is set; other fields have no effect"))
+           cat("settings of format RawAsync. If its field shuffle is true, shuffle of the Data layer is ",
+               kAsyncShuffle, ", unless the layer sets shuffle; other fields have no effect"))
       .ignored("num_iterations_statistics", "data are not analyzed before training");
 }
 

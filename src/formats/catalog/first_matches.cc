@@ -56,8 +56,9 @@ void report_label(const LookedFor& one, const FirstRowsRead& read, const fs::pat
   };
   if (one.seen) {
     if (!one.unseen.empty())
-      log.info("note: column '", one.column.column, "' of '", path.string(), "' never holds ",
-               list_of_texts(one.unseen), " of \"positive\" in its first ", read.rows, " rows.");
+      log.info("note: the first ", read.rows, " rows of '", path.string(), "' never contain ",
+               list_of_texts(one.unseen), " in column '", one.column.column, "', although \"positive\" lists ",
+               one.unseen.size() == 1 ? "this text." : "these texts.");
     if (!one.other_seen)
       report(cat("each label of '", path.string(), "' is 1: all of its first ", read.rows, " rows have ",
                  describe(one.column.positive), " in column '", one.column.column, "'"));

@@ -96,8 +96,8 @@ void expect_fits_base(const Manifest& manifest, const fs::path& folder) {
   for (size_t rank = 0; rank < manifest.files.size(); ++rank)
     for (const StateArray& array : manifest.files[rank].arrays)
       if (array.from_base && !fits(rank, array))
-        throw Error(Kind::data, cat("'", (folder / kManifestName).string(), "': of '", array.name, "' the first ",
-                                    array.from_base->rows, " rows must come from ",
+        throw Error(Kind::data, cat("'", (folder / kManifestName).string(), "': the first ", array.from_base->rows,
+                                    " rows of '", array.name, "' must come from ",
                                     base ? cat("'", manifest.base->folder.string(),
                                                "', which does not contain "
                                                "these rows")

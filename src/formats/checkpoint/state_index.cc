@@ -141,7 +141,8 @@ StateIndex state_index(const Json& json) {
     if (of_base) to.from_base = from_base(*of_base, to, index);
     // The array must end within the file, even if its shape is corrupt.
     if (to.stored_bytes() > index.bytes - to.offset)
-      throw Error(Kind::data, cat("the manifest of a checkpoint has '", to.name, "' end after '", index.file, "'"));
+      throw Error(Kind::data,
+                  cat("by the manifest of a checkpoint, '", to.name, "' ends after the end of '", index.file, "'"));
   }
   return index;
 }

@@ -37,7 +37,7 @@ class VocabularyFile {
         fail(cat("expected one value per line, found ", splitter.cells().size(), " cells; ",
                  grammar.quote ? "put values that contain a delimiter in quotes" : "keep only the values in the file"));
       const auto [first, fresh] = numbers_.emplace(splitter.cells()[0], record);
-      if (!fresh) fail(cat("'", first->first, "' is value ", first->second + 1, " already"));
+      if (!fresh) fail(cat("'", first->first, "' is already value ", first->second + 1));
       hash_ = mix64(hash_ ^ text_hash(first->first, 0));
     }
   }

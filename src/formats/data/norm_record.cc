@@ -40,7 +40,7 @@ SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&
       if (end - p < 4) return {.end = SlotWalk::End::short_of_bytes};
       const auto count = load<int32_t>(p);
       keys += count;
-      if (count < 0) return bad(cat(input.name_of(first, s), " says it has ", count, " keys"));
+      if (count < 0) return bad(cat(input.name_of(first, s), " states a number of ", count, " keys"));
       if (!input.allows(s, count, keys)) return bad(input.excess(first, s, count, keys));
       const int64_t bytes = 4 + static_cast<int64_t>(count) * key_bytes;
       if (end - p < bytes) return {.end = SlotWalk::End::short_of_bytes};

@@ -37,7 +37,7 @@ void expect_numbering(const std::string& wanted, const std::string& what, const 
   const std::string has = numbering_of_data(source);
   if (wanted.empty() || has.empty() || has == wanted) return;
   throw Error(Kind::data,
-              cat("'", source, "' has the numbering ", has, ", and ", what, " ", wanted,
+              cat("'", source, "' has the numbering ", has, ", but ", what, " ", wanted,
                   ": equal keys mean different values in the two numberings. Run preprocess --apply with the "
                   "preprocess.json of the earlier data"));
 }

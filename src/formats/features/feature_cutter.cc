@@ -83,8 +83,9 @@ FeatureCutter::FeatureCutter(const FeaturePlan& plan, int64_t from, std::optiona
     for (int64_t left = from; left > 0;) {
       const int64_t rows = std::min(left, ready(g, std::min(left, kMostRows)));
       if (rows == 0)
-        throw Error(Kind::data, cat("a reader cannot resume at row ", from + 1, " of mapping \"", plan.mapping,
-                                    "\": the chunk of '", plan.groups[g].files[0].string(), "' has ", from - left));
+        throw Error(Kind::data,
+                    cat("a reader cannot resume at row ", from + 1, " of mapping \"", plan.mapping,
+                        "\": the chunk of '", plan.groups[g].files[0].string(), "' has only ", from - left, " rows"));
       if (tracks_[g].lines) tracks_[g].lines->take(rows);
       tracks_[g].row += rows;
       left -= rows;

@@ -72,9 +72,10 @@ Numbers numbers_of(const FeaturePlan& plan, const FeatureField& field, SampleBlo
 
 std::string id_problem(const FeatureField& field, int64_t id) {
   if (std::string misfit = feature_misfit(field.feature, static_cast<double>(id)); !misfit.empty()) return misfit;
-  return id < 0 ? cat("feature ", field.feature.name, ": ", id, " is not an id; expected an integer of at least 0")
-                : cat("feature ", field.feature.name, ": ", id, " is not an id below the ", field.limit,
-                      " that \"slot_size_array\" gives slot ", field.index);
+  return id < 0
+             ? cat("feature ", field.feature.name, ": ", id, " is not an id; expected an integer of at least 0")
+             : cat("feature ", field.feature.name, ": ", id, " is not an id: \"slot_size_array\" allows ids from 0 to ",
+                   field.limit - 1, " in slot ", field.index);
 }
 
 std::string number_problem(const FeatureField& field, double value) {

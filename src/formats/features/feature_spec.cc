@@ -69,7 +69,7 @@ class SpecParser {
     for (const auto& entry : map) {
       const auto name = entry.first.as<std::string>();
       if (!seen.insert(name).second)
-        error(place + "/" + name, entry.first, "is there twice");
+        error(place + "/" + name, entry.first, "appears twice");
       else
         visit(name, entry.second, place + "/" + name);
     }

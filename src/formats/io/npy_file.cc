@@ -93,8 +93,8 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   int64_t expected = 0;
   if (__builtin_mul_overflow(rows_, columns_, &expected) || __builtin_mul_overflow(expected, size->second, &expected) ||
       expected != bytes - begin)
-    refuse(cat("has ", bytes - begin, " bytes of numbers; ", rows_, " times ", columns_, " of type ", type_,
-               " need another number of bytes: the file is incomplete"));
+    refuse(cat("has ", bytes - begin, " bytes of numbers, which is not the size of ", rows_, " times ", columns_,
+               " numbers of type ", type_, ": the file is incomplete"));
 }
 
 template <class T>

@@ -100,8 +100,8 @@ AccessStatsHead read_access_stats(
   constexpr auto kHead = static_cast<int64_t>(formats::kAccessStatsHeadBytes),
                  kRow = static_cast<int64_t>(sizeof(formats::RowAccess));
   if (error || head.rows != (bytes - kHead) / kRow || (bytes - kHead) % kRow != 0)
-    throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' has ", bytes, " bytes, and its ", head.rows,
-                                " rows need another number of bytes: the file is damaged"));
+    throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' has ", bytes,
+                                " bytes, which is not the size of its ", head.rows, " rows: the file is damaged"));
   std::vector<formats::RowAccess> rows;
   for (int64_t first = 0; first < head.rows; first += static_cast<int64_t>(rows.size())) {
     rows.resize(static_cast<size_t>(std::min<int64_t>(head.rows - first, 1 << 18)));
@@ -111,7 +111,7 @@ AccessStatsHead read_access_stats(
                       std::ferror(file.get()) ? std::strerror(errno) : "the file was truncated while being read"));
     for (const formats::RowAccess& row : rows)
       if (row.occurrences > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-        throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' says that key ", row.key, " came ",
+        throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' says that key ", row.key, " occurred ",
                                     row.occurrences, " times: the file is damaged"));
     sink(head, rows);
   }

@@ -47,8 +47,8 @@ OptStatesReader::OptStatesReader(const fs::path& path, const TableSpec& spec, in
   if (bytes == numbers * 4) return;
   bytes_each_ = 2;
   if (bytes == numbers * 2) return;
-  throw Error(Kind::data, cat(kStatesFile, " '", path.string(), "' has ", bytes, " bytes; the ", rows, " rows of '",
-                              model_file.string(), "' have ", numbers * 4, " bytes of states of ",
+  throw Error(Kind::data, cat(kStatesFile, " '", path.string(), "' has ", bytes, " bytes, but the ", rows, " rows of '",
+                              model_file.string(), "' need ", numbers * 4, " bytes for the states of ",
                               optimizer_type(spec.optimizer.kind).name, " (", states_,
                               states_ == 1 ? " state of " : " states of ", dim_, dim_ == 1 ? " number" : " numbers",
                               "): the file belongs to another model or optimizer, or HugeCTR wrote the file, whose "

@@ -133,8 +133,8 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
     if (!from.states.empty() && !states) states.emplace(from.states, spec, rows, path);
   };
   const auto twice = [&](int64_t rows, int64_t different) {
-    return Error(Kind::data,
-                 cat(kSparseModelFile, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
+    return Error(Kind::data, cat(kSparseModelFile, " '", path.string(), "' has ", rows, " rows, but only ", different,
+                                 " different keys"));
   };
   bool wide_keys = false;
   int64_t before = 0;  // number of rows before this part

@@ -110,7 +110,7 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const 
   std::vector<File> files;
   for (const Part& part : parts) {
     if (const int64_t bytes = file_bytes(part.path); bytes != rows * part.row_bytes)
-      throw Error(Kind::data, cat("'", part.path.string(), "' has ", bytes, " bytes; ", rows, " keys make ",
+      throw Error(Kind::data, cat("'", part.path.string(), "' has ", bytes, " bytes, but the ", rows, " keys need ",
                                   rows * part.row_bytes));
     files.push_back(open_to_read(part.path, kSparseModelFile));
   }

@@ -236,7 +236,7 @@ class MemoryColumn : public ParquetColumn {
       const int64_t i = index_at(index, array_, row_ + r);
       const bool there = i >= 0 && !(has_nulls(words) && !bit_at(words.buffers[0], words.offset + i));
       if (i >= words.length)
-        throw Error(Kind::data, cat("a code is ", i, ", and there are ", words.length, " categories"));
+        throw Error(Kind::data, cat("a code is ", i, ", but there are only ", words.length, " categories"));
       if (there) own.valid[static_cast<size_t>(r >> 3)] |= static_cast<uint8_t>(1 << (r & 7));
       if (type.text != MemoryType::none) {
         own.add_text(there ? text_of(type, words, i) : std::string_view());

@@ -64,7 +64,7 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
     else if (field.type == ParquetType::text && !field.list)
       wants = "one number in each row; to read its text as numbers, name the column in \"parquet\" of the Data layer";
   }
-  return right ? "" : cat("is of type ", field.said, ", and ", what, " expects ", wants);
+  return right ? "" : cat("is of type ", field.said, ", but ", what, " expects ", wants);
 }
 
 bool ParquetPlan::keys_fit_u32(const ParquetFile& file, const std::vector<int64_t>& fields) const {

@@ -149,7 +149,7 @@ std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileIn
     }
     if (plan.index(c) >= 0 && plan.index(c) != at)
       throw Error(Kind::data, cat("'", metadata.string(), "' says that column '", name, "' has the index ",
-                                  plan.index(c), "; in '", file.string(), "' it has ", at));
+                                  plan.index(c), ", but in '", file.string(), "' the index is ", at));
     if (const std::string problem = plan.type_problem(c, info.fields[at]); !problem.empty())
       throw Error(Kind::data, cat("'", file.string(), "': column '", name, "' ", problem));
     fields.push_back(at);

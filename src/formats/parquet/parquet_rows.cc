@@ -290,7 +290,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
     if (end - begin > plan_.shape.max_keys()) {  // too many keys, so reject the row without parsing them
       bad(added_ + r, &field, [&] {
-        return cat("a list of ", end - begin, " values; the slots of a sample may have at most ",
+        return cat("a list has ", end - begin, " values, but the slots of a sample may have at most ",
                    plan_.shape.max_keys(), " keys in total");
       });
       continue;

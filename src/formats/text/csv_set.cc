@@ -330,7 +330,7 @@ TextFormat csv_text_format(const DataSection& section, const Source& source) {
     if (header) columns.assign(first.begin(), first.end());
     for (size_t i = 0; columns.size() < first.size() && names.empty(); ++i) columns.push_back(std::to_string(i + 1));
     if (columns.size() != first.size())
-      throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
+      throw Error(Kind::data, cat("the line has ", first.size(), " values, but \"columns\" names ", columns.size()));
     return columns;
   };
   const auto maker = [rules, columns_of_file](Cells first, const std::vector<Partition>& partitions) {

@@ -44,7 +44,7 @@ class Wiring {
   void make(const std::string& name, const std::string& pointer, std::optional<size_t> layer) {
     const auto [found, is_new] = makers_.try_emplace(name, Maker{pointer, layer});
     if (!is_new)
-      problems_.error(pointer, cat("the tensor \"", name, "\" is made by ", found->second.pointer, " already"));
+      problems_.error(pointer, cat("a tensor named \"", name, "\" already exists, from ", found->second.pointer));
   }
 
   void make_all(const std::vector<std::string>& tops, const std::string& pointer, std::optional<size_t> layer) {
@@ -207,10 +207,11 @@ class Wiring {
     }
     for (size_t b = 1; b < inputs.size() && !node.is_loss(); ++b)
       if (inputs[b].dtype != inputs[0].dtype)
-        return problems_.error(cat(entry.pointer, "/bottom/", b),
-                               cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"",
-                                   entry.bottoms[0], "\" ", name_of(inputs[0].dtype),
-                                   ": with mixed_precision labels stay f32, and only losses accept both dtypes"));
+        return problems_.error(
+            cat(entry.pointer, "/bottom/", b),
+            cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" is ",
+                name_of(inputs[0].dtype),
+                ": only a loss may read tensors of different dtypes. With mixed_precision, labels stay f32"));
     try {
       node.spec = entry.layer->spec(inputs);
     } catch (const LayerError& error) {
@@ -219,9 +220,10 @@ class Wiring {
       return problems_.error(cat(entry.pointer, "/", place), error.what());
     }
     if (!node.is_loss() && node.spec.outputs.size() != entry.tops.size())
-      return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.spec.outputs.size(),
-                                                         " tensors with these fields, and ", entry.tops.size(),
-                                                         entry.tops.size() == 1 ? " is" : " are", " named"));
+      return problems_.error(entry.pointer + "/top",
+                             cat(entry.type->name(), " has ", node.spec.outputs.size(),
+                                 node.spec.outputs.size() == 1 ? " output" : " outputs", " with these fields, but ",
+                                 entry.tops.size(), entry.tops.size() == 1 ? " top is" : " tops are", " named"));
     for (const auto* list : {&node.spec.outputs, &node.spec.scratch})
       for (const TensorSpec& spec : *list) check_size(spec.shape, entry.pointer);
     for (const WeightSpec& weight : node.spec.weights) check_size(weight.shape, entry.pointer);

@@ -17,8 +17,8 @@ class BinaryCrossEntropyLoss : public LogitLoss {
     for (size_t i = 0; i < 2; ++i)
       if (inputs[i].shape != Shape{inputs[0].rows(), 1})
         throw LayerError(cat("bottom/", i),
-                         cat("BinaryCrossEntropyLoss takes logits and labels of one column and equally many rows: the "
-                             "logits have shape ",
+                         cat("BinaryCrossEntropyLoss takes logits and labels with one column each and the same number "
+                             "of rows: the logits have shape ",
                              to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
     expect_sample_weights(inputs, "BinaryCrossEntropyLoss");
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)},

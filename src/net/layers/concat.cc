@@ -55,7 +55,8 @@ class Concat : public Layer {
  private:
   std::string misfit(const Shape& first, const Shape& other) const {
     if (first.rank() == 2 && other.rank() == 2)
-      return cat("Concat takes tensors with equally many rows: the first has ", first[0], ", this one ", other[0]);
+      return cat("Concat takes tensors with the same number of rows: the first has ", first[0], ", this one ",
+                 other[0]);
     return cat("Concat along axis ", axis_, " takes tensors that agree in all other dimensions: the first has shape ",
                to_string(first), ", this one ", to_string(other));
   }

@@ -28,14 +28,15 @@ class FusedReshapeConcat : public Layer {
                          cat(kType, " takes tensors [samples, slots, dim], such as outputs of embeddings, found shape ",
                              to_string(shape)));
       if (shape[0] != first[0] || shape[1] != first[1])
-        throw LayerError(field, cat(kType, " takes tensors of equally many samples and slots: the first has shape ",
-                                    to_string(first), ", this one ", to_string(shape)));
+        throw LayerError(field,
+                         cat(kType, " takes tensors with the same number of samples and of slots: the first has shape ",
+                             to_string(first), ", this one ", to_string(shape)));
       width += shape[2];
     }
     if (kSplit && first[1] < 2)
       throw LayerError("bottom/0",
-                       cat(kType, " needs at least two slots, a history and an item, and this tensor has shape ",
-                           to_string(first), "; FusedReshapeConcatGeneral takes one"));
+                       cat(kType, " needs at least two slots, a history and an item, but this tensor has shape ",
+                           to_string(first), "; use FusedReshapeConcatGeneral for one slot"));
     const int64_t history = kSplit ? first[1] - 1 : first[1];
     LayerSpec spec{.outputs = {TensorSpec(inputs[0].dtype, {first[0] * history, width})}};
     if (kSplit) spec.outputs.emplace_back(inputs[0].dtype, Shape{first[0], width});

@@ -22,12 +22,14 @@ class MatrixMultiply : public Layer {
     bool fits = b.rank() == rank || wide;
     for (int d = 0; fits && d < rank - 2; ++d) fits = a[d] == b[d];
     if (!fits)
-      throw LayerError("bottom/1", cat("MatrixMultiply takes tensors with equally many matrices: the first has "
-                                       "shape ",
-                                       to_string(a), ", this one ", to_string(b)));
+      throw LayerError("bottom/1",
+                       cat("MatrixMultiply takes tensors with the same number of matrices: the first has shape ",
+                           to_string(a), ", this one ", to_string(b)));
     if (a[rank - 1] != b[wide ? 0 : rank - 2])
-      throw LayerError("bottom/1", cat("MatrixMultiply: ", a[rank - 1], " columns times ", b[wide ? 0 : rank - 2],
-                                       " rows; the shapes are ", to_string(a), " and ", to_string(b)));
+      throw LayerError("bottom/1",
+                       cat("the matrices of the first tensor have ", a[rank - 1],
+                           " columns, but the matrices of the second have ", b[wide ? 0 : rank - 2],
+                           " rows; expected equal numbers. The shapes are ", to_string(a), " and ", to_string(b)));
     if (wide) return {.outputs = {TensorSpec(inputs[0].dtype, {a[0], b[1], b[2]})}};
     Shape out = a;
     out[rank - 1] = b[rank - 1];

@@ -65,7 +65,7 @@ LayerType multi_cross_entropy_loss() {
       {2, 3}, {1, 1},
       regularized(Schema<P>("MultiCrossEntropyLoss")
                       .need("target_weight", &P::target_weight,
-                            "weight of each label, in the order of the label's columns", at_least(0))));
+                            "one weight for each column of the labels y, in the order of the columns", at_least(0))));
 }
 
 }  // namespace hctr

@@ -28,17 +28,18 @@ class MultiHeadAttention : public Layer {
       need_rank(inputs[i], 3, field, "MultiHeadAttention");
       if (shape[2] % heads_ != 0)
         throw LayerError("num_attention_heads",
-                         cat(heads_, " heads cannot divide the ", shape[2], " columns of bottom ", i));
+                         cat("the ", shape[2], " columns of bottom ", i, " cannot be divided into ", heads_, " heads"));
       if (shape[0] != inputs[0].shape[0])
         throw LayerError(field, cat("MultiHeadAttention takes queries, keys and values of one batch: the queries have ",
-                                    inputs[0].shape[0], " samples, this one ", shape[0]));
+                                    inputs[0].shape[0], " samples, this bottom has ", shape[0]));
     }
     const Shape &queries = inputs[0].shape, &keys = inputs[1].shape, &values = inputs[2].shape;
     if (keys[2] != queries[2])
       throw LayerError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2],
                                        "; expected equal last dimensions, because queries and keys are multiplied"));
     if (values[1] != keys[1])
-      throw LayerError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
+      throw LayerError(
+          "bottom/2", cat("there are ", keys[1], " keys, but ", values[1], " values; expected one value for each key"));
     const TensorSpec scores(inputs[0].dtype, {queries[0], heads_, queries[1], keys[1]});
     if (inputs.size() == 4 && !ops::mask_fits(inputs[3].shape, scores.shape))
       throw LayerError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ",

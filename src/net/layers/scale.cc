@@ -70,7 +70,7 @@ LayerType scale() {
       {1, 1}, {1, 1},
       Schema<P>("Scale", "scale_param")
           .opt("axis", &P::axis, "0: y is [rows, columns * factor]; 1: y is [rows * factor, columns]", between(0, 1))
-          .need("factor", &P::factor, "how often", count_from(1)));
+          .need("factor", &P::factor, "number of times that each element or row appears in y", count_from(1)));
 }
 
 }  // namespace hctr

@@ -22,9 +22,9 @@ class SequenceMask : public Layer {
   LayerSpec spec(const Specs& inputs) const override {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].shape != Shape{inputs[0].rows(), 1})
-        throw LayerError(cat("bottom/", i),
-                         cat("SequenceMask takes lengths, one column of equally many rows: the first has shape ",
-                             to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
+        throw LayerError(cat("bottom/", i), cat("each bottom of SequenceMask needs one column, and the same number of "
+                                                "rows as the first: the first has shape ",
+                                                to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
     return {.outputs = {TensorSpec(inputs[0].dtype, {inputs[0].rows(), 1, most_from_, most_to_})}};
   }
 

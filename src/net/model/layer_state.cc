@@ -61,7 +61,7 @@ std::vector<std::vector<float>> LayerState::read_layer(const Json& object, const
   const Json* type = object.find("type");
   const std::string found = type && type->string() ? *type->string() : "a layer without type";
   if (found != layer.type)
-    refuse(cat("has ", found, " as layer ", number, ", and this config ", layer.type, " ('", layer.name, "')"));
+    refuse(cat("has ", found, " as layer ", number, ", but this config has ", layer.type, " ('", layer.name, "')"));
   std::vector<std::vector<float>> of_items;
   for (const Item& item : layer.items) {
     const auto elements = static_cast<size_t>(item.spec.shape.elements());
@@ -71,10 +71,10 @@ std::vector<std::vector<float>> LayerState::read_layer(const Json& object, const
     const size_t size = numbers && numbers->array() ? numbers->array()->size() : 0;
     if (size == 2 * elements)
       log.info("note: '", path.string(), "' has ", size, " numbers as \"", item.spec.name, "\" of layer ", number,
-               ", as HugeCTR 3.0 writes them in mixed precision: the first ", elements, " are taken");
+               ", as HugeCTR 3.0 writes them in mixed precision: the first ", elements, " numbers are used");
     else if (size != elements)
-      refuse(cat("has ", size, " numbers as \"", item.spec.name, "\" of layer ", number, ", and '", layer.name,
-                 "' has ", elements));
+      refuse(cat("has ", size, " numbers as \"", item.spec.name, "\" of layer ", number, ", but '", layer.name,
+                 "' needs ", elements));
     for (size_t i = 0; i < elements; ++i) {
       const Json& value = (*numbers->array())[i];
       if (!value.is_number()) refuse(cat("holds ", value.kind(), " in \"", item.spec.name, "\" of layer ", number));
@@ -114,7 +114,8 @@ void LayerState::load_layers(const std::filesystem::path& path, const std::vecto
       return name && name->string() && *name->string() == layer.name;
     });
     if (object == objects.end())
-      log.info("note: '", path.string(), "' has no statistics of a layer '", layer.name, "': they start anew");
+      log.info("note: '", path.string(), "' has no statistics of layer '", layer.name,
+               "': the statistics of this layer are reset");
     else
       set_values(layer, read_layer(*object, layer, static_cast<size_t>(object - objects.begin()), path, log), stream);
   }

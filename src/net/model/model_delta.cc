@@ -80,8 +80,8 @@ std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vect
     const ModelManifest& before = deltas.empty() ? base : deltas.back();
     ModelManifest delta = delta_manifest(folder);
     if (delta.run != before.run)
-      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " is of run ", delta.run, ", and ",
-                                  name_of_set(before), " of run ", before.run));
+      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " is of run ", delta.run, ", but ",
+                                  name_of_set(before), " is of run ", before.run));
     if (delta.delta->base != before.iteration)
       throw Error(Kind::data, cat("the delta ", name_of_set(delta), " contains the changes since iteration ",
                                   delta.delta->base, ", but the model has iteration ", before.iteration, ", ",

@@ -167,13 +167,14 @@ void Weights::load_opt_states(const std::filesystem::path& path, StreamRef strea
   const size_t numbers = weights * states_.size();
   const bool of_two_bytes = size == static_cast<int64_t>(numbers) * 2 && numbers > 0;
   if (size != static_cast<int64_t>(numbers) * 4 && !of_two_bytes)
-    throw Error(Kind::data,
-                cat("file of optimizer states '", path.string(), "' has ", size, " bytes; ", states_.size(),
-                    states_.size() == 1 ? " state" : " states", " of ", optimizer_type(optimizer_.kind).name, " for ",
-                    weights, " dense weights are ", numbers * 4, ": the file belongs to another model or optimizer"));
+    throw Error(Kind::data, cat("file of optimizer states '", path.string(), "' has ", size, " bytes, but ",
+                                states_.size(), states_.size() == 1 ? " state" : " states", " of ",
+                                optimizer_type(optimizer_.kind).name, " for each of ", weights, " dense weights need ",
+                                numbers * 4, " bytes: the file belongs to another model or optimizer"));
   const std::string bytes = read_text(path, "file of optimizer states", size);
   if (static_cast<int64_t>(bytes.size()) != size)
-    throw Error(Kind::io, cat("cannot read file of optimizer states '", path.string(), "': it became shorter"));
+    throw Error(Kind::io, cat("cannot read file of optimizer states '", path.string(),
+                              "': the file was truncated while being read"));
   const char* at = bytes.data();
   for (const Arena& state : states_)
     for (const Item& item : items_) {

@@ -25,9 +25,8 @@ void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
                  OwnerVectors owners, Tensor y) {
   expect_columns(batch, y);
   HCTR_EXPECT(owners.columns == batch.columns * owners.pieces, "pool of ", batch.columns,
-              " columns needs owner vectors "
-              "of as many columns, found ",
-              owners.columns, " columns in ", owners.pieces, " pieces");
+              " columns needs owner vectors of ", batch.columns * owners.pieces, " columns (", owners.pieces,
+              " pieces), found ", owners.columns);
   HCTR_ON_DEVICE(ctx, pool_others(ctx, batch, rows, table, combiner, owners, y));
 }
 

@@ -92,7 +92,8 @@ void lowest_rows_leave(Context&, RowRanks ranks, int64_t first, int64_t last, in
   std::vector<int32_t> open;
   for (int64_t row = first; row <= last; ++row)
     if (memory.fates[row] == Fate::open) open.push_back(static_cast<int32_t>(row));
-  HCTR_EXPECT(number <= static_cast<int64_t>(open.size()), number, " rows of ", open.size(), " are to leave");
+  HCTR_EXPECT(number <= static_cast<int64_t>(open.size()), number, " rows must be evicted, but only ", open.size(),
+              " can be");
   std::nth_element(open.begin(), open.begin() + number, open.end(),
                    [&](int32_t a, int32_t b) { return a != b && ranks.of(a) <= ranks.of(b); });
   for (int64_t i = 0; i < number; ++i) memory.fates[open[static_cast<size_t>(i)]] = Fate::leaves;

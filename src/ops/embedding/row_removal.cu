@@ -222,7 +222,7 @@ void plan_moves(Context& ctx, int64_t rows, const RemovalMemory& memory, RowMove
               memory.counters + 1);
   copy_bytes(ctx.stream(), counts, memory.counters, sizeof counts);
   ctx.stream().synchronize();
-  HCTR_EXPECT(counts[0] == counts[1], counts[0], " places for ", counts[1], " rows");
+  HCTR_EXPECT(counts[0] == counts[1], counts[0], " free slots for ", counts[1], " rows");
   moves.count = counts[0];
 }
 

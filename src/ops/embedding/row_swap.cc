@@ -85,7 +85,7 @@ void select_by_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, 
     *out++ = static_cast<int32_t>(row);
     --most;
   }
-  HCTR_EXPECT(most == 0, most, " rows less have ", low, " to ", high, " uses");
+  HCTR_EXPECT(most == 0, most, " of the requested rows with ", low, " to ", high, " uses do not exist");
 }
 
 void swap_rows(Context& ctx, const int32_t* one, const int32_t* other, int64_t count, void* column, int64_t bytes) {

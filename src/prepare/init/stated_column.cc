@@ -50,7 +50,7 @@ class Stater {
       refuse("the column contains floats that are not all integers, or too large to be exact; store integers or texts");
     guess_.kind = GuessedKind::category;
     guess_.integers = are_key_numbers(facts_);
-    guess_.why = cat("category, as stated: ", facts_.distinct(), " different values", missing_);
+    guess_.why = cat("category, by --category: ", facts_.distinct(), " different values", missing_);
   }
 
   void as_number(bool category_too) {
@@ -69,9 +69,9 @@ class Stater {
     const NumberFacts numbers =
         guess_.notation.given() ? facts_.notation.numbers_in(*guess_.notation.format, plain) : plain;
     guess_.log = numbers.skewed();
-    guess_.why =
-        cat(category_too ? "number and category, as stated: " : "number, as stated: ", digits(numbers.least), " to ",
-            digits(numbers.most), guess_.log ? ", by its logarithm" : "", words_of(guess_.notation), missing_);
+    guess_.why = cat(category_too ? "number and category, by --number and --category: " : "number, by --number: ",
+                     digits(numbers.least), " to ", digits(numbers.most), guess_.log ? ", by its logarithm" : "",
+                     words_of(guess_.notation), missing_);
   }
 
   void as_list() {

@@ -324,7 +324,7 @@ SavedColumns read_columns(const fs::path& path, const Log& log) {
     saved.fitted.vocabularies = read_vocabularies(vocabularies, log);
     if (saved.fitted.vocabularies.size() != slots)
       throw Error(Kind::data, cat("'", vocabularies.string(), "' has ", saved.fitted.vocabularies.size(),
-                                  " vocabularies, and '", path.string(), "' has ", slots, " slots"));
+                                  " vocabularies, but '", path.string(), "' has ", slots, " slots"));
     for (const Vocabulary& vocabulary : saved.fitted.vocabularies) saved.fitted.slot_sizes.push_back(vocabulary.size());
   } else {
     saved.fitted.slot_sizes.assign(slots, saved.range);

@@ -232,7 +232,7 @@ TEST(CInterface, ArraysThatDoNotFitAreNamed) {
     return std::string(hctr_error_message());
   };
   hctr_array to = array_of(vectors.data(), HCTR_F32, matrix);
-  EXPECT_NE(forward(to, 4, HCTR_I32).find("4 samples need 5"), std::string::npos);
+  EXPECT_NE(forward(to, 4, HCTR_I32).find("expected 5 for 4 samples"), std::string::npos);
   EXPECT_NE(forward(to, 3, HCTR_F32).find("f32"), std::string::npos);
   to.shape = short_matrix.data();
   EXPECT_NE(forward(to, 3, HCTR_I32).find("[2, 5], expected [3, 5]"), std::string::npos) << hctr_error_message();

@@ -140,7 +140,7 @@ TEST_P(StoreCacheCapi, RefusesWhatDoesNotFitAndSaysWhy) {
   float rows[4];
   const CacheArray wanted(keys, HCTR_I64, {2}), to(rows, HCTR_F32, {2, 2}), less(rows, HCTR_F32, {1, 2}),
       floats(rows, HCTR_F32, {2}), bounds(offsets, HCTR_I64, {2}), elsewhere(keys, HCTR_I64, {2}, 7);
-  EXPECT_EQ(error_of(lookup(2, wanted, to)), "table 2 of a version with 2");
+  EXPECT_EQ(error_of(lookup(2, wanted, to)), "there is no table 2: the version has 2 tables");
   EXPECT_EQ(error_of(lookup(0, wanted, less)), "vectors of table 't' have shape [1, 2], expected [2, 2]");
   EXPECT_NE(error_of(lookup(0, wanted, to, &bounds)).find("offset 1 is less than the previous offset"),
             std::string::npos);
@@ -185,7 +185,7 @@ TEST_P(StoreCacheCapi, KeysAndVectorsMayBeOnTheGpu) {
   const hctr_store_lookup mixed = lookup(0, wanted, to_host);
   ASSERT_EQ(hctr_store_cache_look_up(cache_, &mixed, 1, nullptr, nullptr), HCTR_OK) << hctr_error_message();
   EXPECT_EQ(std::vector<float>(host, host + 6), (std::vector<float>{3, -3, 0, 0, 9, -9}));
-  EXPECT_NE(error_of(lookup(0, narrow, to)).find("must have 64 bits there"), std::string::npos);
+  EXPECT_NE(error_of(lookup(0, narrow, to)).find("on a GPU must have 64 bits"), std::string::npos);
 }
 
 }  // namespace

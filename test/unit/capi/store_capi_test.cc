@@ -112,7 +112,7 @@ TEST_F(StoreCapi, RefusesWhatDoesNotFitAndSaysWhy) {
   const int64_t keys[2] = {1, 2};
   const hctr_array wanted = array_of(keys, HCTR_I64, of_two_), to = array_of(rows, HCTR_F32, two_by_two_);
   EXPECT_EQ(hctr_store_get(view_, 1, 0, &wanted, &to, nullptr, nullptr), HCTR_USAGE);
-  EXPECT_STREQ(hctr_error_message(), "table 1 of a version with 1");
+  EXPECT_STREQ(hctr_error_message(), "there is no table 1: the version has 1 tables");
   const std::vector<int64_t> one_by_two = {1, 2};
   const hctr_array less = array_of(rows, HCTR_F32, one_by_two);
   EXPECT_EQ(hctr_store_get(view_, 0, 0, &wanted, &less, nullptr, nullptr), HCTR_USAGE);

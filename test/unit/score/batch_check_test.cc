@@ -53,7 +53,7 @@ TEST(BatchCheck, NamesTheSampleAndTheLabelThatItsLossDoesNotTake) {
   const std::string multi =
       R"({"type": "MultiCrossEntropyLoss", "bottom": ["b", "label"], "top": "m", "target_weight": [1, 1]})";
   EXPECT_EQ(label_message(multi, 2, 5, 1.5f),
-            "'list.txt': sample 33 has 1.5 as label 1, and 'm' (MultiCrossEntropyLoss) takes 0 to 1, or less than -0.5 "
+            "'list.txt': sample 33 has 1.5 as label 1, but 'm' (MultiCrossEntropyLoss) takes 0 to 1, or less than -0.5 "
             "for a missing label");
   EXPECT_NE(label_message(multi, 2, 5, -0.25f), "");
   EXPECT_NE(label_message(multi, 2, 5, std::numeric_limits<float>::quiet_NaN()), "");

@@ -58,13 +58,15 @@ TEST(InferJson, FieldsMayComeInAnyOrderAndDataNested) {
 }
 
 TEST(InferJson, AValueThatIsNoneOfItsDatatypeIsRefused) {
-  EXPECT_EQ(refusal_of(one_input("INT32", "[1]", "[2147483648]")), "element 0 is 2147483648, which is no INT32");
-  EXPECT_EQ(refusal_of(one_input("UINT8", "[1]", "[-1]")), "element 0 is -1, which is no UINT8");
-  EXPECT_EQ(refusal_of(one_input("INT64", "[1]", "[1.5]")), "element 0 is 1.5, which is no INT64");
+  EXPECT_EQ(refusal_of(one_input("INT32", "[1]", "[2147483648]")),
+            "element 0 is 2147483648, which is not a value of type INT32");
+  EXPECT_EQ(refusal_of(one_input("UINT8", "[1]", "[-1]")), "element 0 is -1, which is not a value of type UINT8");
+  EXPECT_EQ(refusal_of(one_input("INT64", "[1]", "[1.5]")), "element 0 is 1.5, which is not a value of type INT64");
   EXPECT_EQ(refusal_of(one_input("INT64", "[1]", "[18446744073709551616]")),
-            "element 0 is 1.84467e+19, which is no INT64");
-  EXPECT_EQ(refusal_of(one_input("BYTES", "[1]", "[7]")), "element 0 is 7, which is no BYTES");
-  EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[\"7\"]")), "element 0 is the text '7', which is no FP32");
+            "element 0 is 1.84467e+19, which is not a value of type INT64");
+  EXPECT_EQ(refusal_of(one_input("BYTES", "[1]", "[7]")), "element 0 is 7, which is not a value of type BYTES");
+  EXPECT_EQ(refusal_of(one_input("FP32", "[1]", "[\"7\"]")),
+            "element 0 is the text '7', which is not a value of type FP32");
   EXPECT_EQ(refusal_of(one_input("FP16", "[1]", "[7]")),
             "values of type FP16 cannot be sent in JSON: send them as binary data");
   EXPECT_EQ(refusal_of(one_input("FP33", "[1]", "[7]")),

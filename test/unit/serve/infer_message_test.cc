@@ -94,8 +94,8 @@ TEST(InferMessage, SmallIntegersMustFitTheirDatatype) {
     return message({{5, message({{1, "x"}, {2, type}, {3, shape_of({1})}, {5, contents}})}});
   };
   EXPECT_EQ(read_message(with("INT8", 2, static_cast<uint64_t>(-128))).inputs[0].data, "\x80");
-  EXPECT_EQ(message_refusal(with("INT8", 2, 128)), "input 'x': 128 is no INT8");
-  EXPECT_EQ(message_refusal(with("UINT16", 4, 65536)), "input 'x': 65536 is no UINT16");
+  EXPECT_EQ(message_refusal(with("INT8", 2, 128)), "input 'x': 128 is not a value of type INT8");
+  EXPECT_EQ(message_refusal(with("UINT16", 4, 65536)), "input 'x': 65536 is not a value of type UINT16");
 }
 
 TEST(ProtoOfJson, HasTheNumbersOfTheProtocol) {

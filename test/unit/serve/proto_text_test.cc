@@ -32,7 +32,7 @@ TEST(ProtoText, AnErrorNamesTheLine) {
   EXPECT_EQ(message("a: \"x"), "config.pbtxt: line 1: a string has no closing quote");
   EXPECT_EQ(message("a: 9999999999999999999"),
             "config.pbtxt: line 1: the integer 9999999999999999999 is beyond 64 bits");
-  EXPECT_EQ(message("a: 1x"), "config.pbtxt: line 1: '1x' is no number");
+  EXPECT_EQ(message("a: 1x"), "config.pbtxt: line 1: '1x' is not a number");
   EXPECT_NE(message(std::string(200, '<')), "");
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "a { ";
@@ -69,7 +69,7 @@ TEST(ModelConfig, RefusesWhatItDoesNotKnow) {
     return test::message_of(Kind::config, [&] { config_of_text(text); });
   };
   EXPECT_EQ(message("max_batchsize: 3"), "config.pbtxt has no field 'max_batchsize'; did you mean \"max_batch_size\"?");
-  EXPECT_EQ(message("max_batch_size: -1"), "config.pbtxt: 'max_batch_size' is -1; it is from 0 to 1073741824");
+  EXPECT_EQ(message("max_batch_size: -1"), "config.pbtxt: 'max_batch_size' is -1; expected 0 to 1073741824");
   EXPECT_EQ(message("max_batch_size: many"),
             "config.pbtxt: 'max_batch_size' must be an integer, not the string \"many\"");
   EXPECT_EQ(message("input { name: 'x' data_type: FP32 }"),

@@ -188,7 +188,7 @@ TEST(FileLevel, DamagedRowsAreErrorsThatNameThem) {
               std::string::npos);
     EXPECT_NE(message_of(Kind::data, [&] { level.verify(); }).find("verifying 't'"), std::string::npos);
   }
-  EXPECT_NE(message_of(Kind::data, [&] { FileLevel(folder / "store"); }).find("has 0 whole rows of 1"),
+  EXPECT_NE(message_of(Kind::data, [&] { FileLevel(folder / "store"); }).find("has 0 complete rows, expected 1"),
             std::string::npos);
 }
 

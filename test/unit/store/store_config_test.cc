@@ -46,7 +46,7 @@ TEST(StoreConfig, SharedMemoryIsTheOnlyLevel) {
        {R"("memory": false)", R"("most_rows": 5, "folder": "f")", R"("redis": {})", R"("folder": "f")"}) {
     const std::string text = std::string(R"({"shared_memory": "ctr", )") + other + "}";
     EXPECT_TRUE(contains(message_of(Kind::config, [&] { read_text_as_store(text); }),
-                         "/shared_memory: is the only level of a store"))
+                         "/shared_memory: must be the only level of a store"))
         << text;
   }
 }
@@ -105,7 +105,7 @@ TEST(StoreConfig, AGpuCacheHasItsOwnKeys) {
   EXPECT_EQ(read_text_as_store("{}").config.options().cache.gpu, StoreCacheOptions::kGpuIfAny);
   const auto message_for = [](const char* text) { return message_of(Kind::config, [&] { read_text_as_store(text); }); };
   EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"byte": 1}})"), "\"bytes\""));
-  EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"bytes": 1, "share": 0.5}})"), "is one of \"bytes\""));
+  EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"bytes": 1, "share": 0.5}})"), "set only one of \"bytes\""));
   EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"share": 1.5}})"), "/gpu_cache/share"));
   EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {"on_miss": "defaults"}})"), "default"));
   EXPECT_TRUE(contains(message_for(R"({"gpu_cache": {}, "memory": false, "rocksdb": {"folder": "db", "open": "follow",
@@ -182,8 +182,8 @@ TEST(StoreConfig, WhatTheOriginalLeftUnsaidInAPsJsonIsAnError) {
     return message_of(Kind::config, [&] { read_text_as_store(with_text(kPs, from, to)); });
   };
   EXPECT_TRUE(contains(message_with("persistent_db", "peristent_db"), "did you mean \"persistent_db\"?"));
-  EXPECT_TRUE(contains(message_with("hashmap", "hashmup"), "\"hashmup\" is no database"));
-  EXPECT_TRUE(contains(message_with("hashmap", "redis\", \"overflow_policy\": \"evict_rndom"), "is no policy"));
+  EXPECT_TRUE(contains(message_with("hashmap", "hashmup"), "\"hashmup\" is not a database"));
+  EXPECT_TRUE(contains(message_with("hashmap", "redis\", \"overflow_policy\": \"evict_rndom"), "is not a policy"));
   EXPECT_TRUE(contains(message_with("gpucacheper", "gpucachper"), "gpucach"));
   EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, but there are 2 sparse_files"));
 }

@@ -136,7 +136,8 @@ TEST(DeltaStream, WhatDoesNotFitIsAnError) {
   message_of(Kind::usage, [&] { producer.rows(0, keys, rows); });
   message_of(Kind::usage, [&] { producer.end(); });
   producer.begin({.iteration = 1, .tables = {{.name = "t", .dim = 3}}});
-  EXPECT_NE(message_of(Kind::usage, [&] { producer.rows(0, keys, rows); }).find("'t' with 3 each"), std::string::npos);
+  EXPECT_NE(message_of(Kind::usage, [&] { producer.rows(0, keys, rows); }).find("expected 3 for each key"),
+            std::string::npos);
   message_of(Kind::usage, [&] { producer.rows(1, keys, rows); });
   const std::vector<float> odd = {1, 2, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_NE(message_of(Kind::data, [&] { producer.rows(0, keys, odd); }).find("key 1"), std::string::npos);

@@ -74,7 +74,7 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
       << text_of(report);
   config.solver.table_memory.disk_limit = {MemorySize::Kind::bytes, 1 << 20, 0, "1MiB"};
   report.memory = memory_bill(config, 1, {});
-  EXPECT_NE(text_of(report).find("\"disk_limit\" allows only < 0.01 GiB: too little, about "), std::string::npos)
+  EXPECT_NE(text_of(report).find("\"disk_limit\" allows only < 0.01 GiB, and about "), std::string::npos)
       << text_of(report);
   const std::vector<std::string> small = budgets_too_small(report.memory, {});
   ASSERT_EQ(small.size(), 1u);

@@ -225,7 +225,7 @@ TEST_F(HybridKeys, OfAFileMustBePossible) {
   EXPECT_EQ(message(R"({"hottest": [{"slot": 4, "key": 3}]})"),
             R"(: entry 0 of "hottest": slot 4 does not exist; there are 4)");
   EXPECT_EQ(message(R"({"hottest": [{"slot": 1, "key": 3}, {"slot": 1, "key": 3}]})"),
-            ": key 3 of slot 1 stands there twice");
+            ": key 3 of slot 1 is listed twice");
   EXPECT_EQ(message(R"({"hottest": [{"slot": 1, "key": 3}]})", {.direct = true}),
             ", frequent keys of table 'small': key 3 of slot 1 is outside the 40 keys from 40 to 79 that "
             "\"slot_size_array\" gives the slot");

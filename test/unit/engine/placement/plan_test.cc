@@ -319,8 +319,7 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
       {of_known(R"({"name": "a", "pieces": 2, "owners": ["every rank", 1, 1, 0]})"),
        "some pieces of slot 0 of table 'a', but not all"},
       {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"),
-       "into 2 pieces, and these rows cannot be "
-       "split"},
+       "into 2 pieces, but these rows cannot be split"},
   };
   for (const auto& [got, expected] : cases) {
     EXPECT_NE(got.find(expected), std::string::npos) << got;

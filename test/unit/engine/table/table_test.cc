@@ -353,7 +353,8 @@ TEST_P(TableTest, ImportNamesAKeyThatComesTwiceOrHasNoSlot) {
   import({4, 5, 4}, {0, 0, 1});
   EXPECT_EQ(message_of(Kind::data, [&] { import({4, 5, 4}, {1, 0, 1}); }),
             "table 'small': key 4 of slot 1 occurs twice");
-  EXPECT_EQ(message_of(Kind::data, [&] { import({4}, {2}); }), "table 'small': key 4 is of slot 2; there are 2 slots");
+  EXPECT_EQ(message_of(Kind::data, [&] { import({4}, {2}); }),
+            "table 'small': key 4 belongs to slot 2, but there are only 2 slots");
 }
 
 }  // namespace

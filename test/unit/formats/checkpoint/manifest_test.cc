@@ -253,7 +253,7 @@ TEST_F(SavedChanges, NeedTheirOwnBase) {
   write("iteration_000001", {},
         [&](StateWriter to) { to.array("rows", "u32", {kBaseRows - 1, kWidth}, other.data()); });
   write_changes();
-  EXPECT_NE(message_of(Kind::data, load).find("of 'rows' the first 20 rows must come from '"), std::string::npos);
+  EXPECT_NE(message_of(Kind::data, load).find("the first 20 rows of 'rows' must come from '"), std::string::npos);
   Manifest manifest = read_manifest(base_path());
   manifest.files[0].arrays[0].from_base = {1, "", 0};
   write_manifest(base_path(), manifest);

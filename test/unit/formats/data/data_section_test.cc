@@ -144,7 +144,7 @@ TEST(DataSection, EveryRuleNamesItsPlace) {
               "/layers/0/sparse/0/keep_first: a slot keeps either its first or its last keys, but \"keep_first\" "
               "and \"keep_last\" are both set: remove one of the two");
   EXPECT_SAYS(errors_of(with_sparse(cat(good, ", ", good))),
-              "/layers/0/sparse/1/top: \"x\" is the name of /layers/0/sparse/0/top already");
+              "/layers/0/sparse/1/top: \"x\" is already the name of /layers/0/sparse/0/top");
   EXPECT_SAYS(
       errors_of(
           R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 0}, "dense": {"top": "d"}, "sparse": []})"),

@@ -435,7 +435,7 @@ TEST_F(Samples, IdsWithoutACardinalityAreKeysOrCheckedAgainstSlotSizeArray) {
   expect_reads(of, "train", rows, 999);
   of.slot_size_array[3] = 69000;
   EXPECT_SAYS(message_of([&] { expect_reads(of, "train", rows); }),
-              "is not an id below the 69000 that \"slot_size_array\" gives slot 3");
+              "is not an id: \"slot_size_array\" allows ids from 0 to 68999 in slot 3");
 }
 
 TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {

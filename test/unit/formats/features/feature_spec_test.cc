@@ -85,7 +85,7 @@ TEST(FeatureSpec, EveryProblemIsNamedWithPlaceAndLine) {
   EXPECT_SAYS(message(changed("source_spec", "sources")), "/source_spec");
   EXPECT_SAYS(message(changed("source_spec", "source_spek")), "unknown entry; did you mean \"source_spec\"?");
   EXPECT_SAYS(message(changed("files: [train_1.csv]", "file: [train_1.csv]")), "did you mean \"files\"?");
-  EXPECT_SAYS(message(changed("test:\n", "train:\n")), "is there twice");
+  EXPECT_SAYS(message(changed("test:\n", "train:\n")), "appears twice");
   EXPECT_SAYS(message("a: [b"), "config: 'spec.yaml' line 1");
   EXPECT_SAYS(message("[]"), "expected the sections");
 }

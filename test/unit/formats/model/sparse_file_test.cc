@@ -236,7 +236,7 @@ TEST(SparseFileLayoutTest, AFolderOfVersion31) {
   EXPECT_EQ(loaded(spec_of(true), folder / "m", 8), "6/0: 3, 4; 5/2: 1, 2; ");
   write(folder / "m" / "emb_vector", packed(1.0f, 2.0f, 3.0f));
   EXPECT_EQ(message_of(Kind::data, [&] { loaded(spec_of(true), folder / "m", 8); }),
-            cat("'", (folder / "m" / "emb_vector").string(), "' has 12 bytes; 2 keys make 16"));
+            cat("'", (folder / "m" / "emb_vector").string(), "' has 12 bytes, but the 2 keys need 16"));
 }
 
 TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {

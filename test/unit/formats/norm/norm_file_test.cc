@@ -252,7 +252,7 @@ TEST(NormFile, ANegativeCountOfKeysIsAnError) {
   std::memcpy(bytes.data() + 64 + 3 * 16 + 4, &minus, 4);
   put_bytes(folder / "a", bytes);
   EXPECT_SAYS(message_of([&] { read_norm_file(folder / "a", demands_of(section)); }),
-              "record 4 of 5, at byte 112: slot 0 (of sparse input \"x\") says it has -2 keys");
+              "record 4 of 5, at byte 112: slot 0 (of sparse input \"x\") states a number of -2 keys");
 }
 
 TEST(NormFile, ABrokenFrameLengthIsAnError) {

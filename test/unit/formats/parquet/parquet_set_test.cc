@@ -256,7 +256,7 @@ TEST_F(Parquet, LabelsMayBeTextsIntegersAndThresholds) {
   const Column fractions = numbers<double>("y", ParquetType::f64, {3.99, 4, 5});
   EXPECT_EQ(read_labels(fractions, {{}, 4}), (std::vector<float>{0, 1, 1}));
   EXPECT_EQ(read_labels(texts("y", {"3.99", "4", "5e0"}), {{}, 4}), (std::vector<float>{0, 1, 1}));
-  EXPECT_SAYS(error(labels(fractions, {{"4"}, {}})), "and a label expects one text or integer in each row");
+  EXPECT_SAYS(error(labels(fractions, {{"4"}, {}})), "but a label expects one text or integer in each row");
   EXPECT_SAYS(error(labels(words, {{}, 4})), "expected a number, found 'no'");
   EXPECT_SAYS(error(labels(texts("y", {"yes", std::nullopt, "no"}), {{"yes"}, {}})), "is null; a label has no default");
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -353,7 +353,7 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}),
        "(int64): is null; set \"default\" or \"default_key\"");
   says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}),
-       "a list of 4 values; the slots of a sample may have at most 3 keys in total");
+       "a list has 4 values, but the slots of a sample may have at most 3 keys in total");
   says(texts("s0", {"x", std::nullopt}), "is null; set \"default\"");
   DataSection two = named(1, {input_of("s", 2, 2, 3)});
   write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
@@ -408,7 +408,7 @@ TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
   EXPECT_SAYS(error(section), "which columns are the labels? There is no _metadata.json next to");
   write(numbers<int64_t>("s0", ParquetType::i64, kThree), lists<float>("d0", ParquetType::f32, {{1}, {2}, {3}}));
   EXPECT_SAYS(error(one_slot()),
-              "column 'd0' is of type list<element: float>, and a dense value expects one number in each row");
+              "column 'd0' is of type list<element: float>, but a dense value expects one number in each row");
 }
 
 TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
@@ -428,7 +428,7 @@ TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
   EXPECT_SAYS(with(3, "other.parquet", R"([{"col_name": "s0", "index": 2}])"),
               "\"file_stats\" does not name 'part.parquet'");
   EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "s0", "index": 1}])"),
-              "says that column 's0' has the index 1; in '");
+              "says that column 's0' has the index 1, but in '");
   EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "C1", "index": 2}])"), "there is no column 'C1'");
   EXPECT_SAYS(with(3, "part.parquet", "[]"), "\"cats\" names 0 columns, but the Data layer has 1 slots");
   EXPECT_SAYS(with(3, "part.parquet", "7"), "/cats: expected an array, found the integer 7");

@@ -155,7 +155,7 @@ TEST(CsvSet, WithoutAHeaderColumnsHaveGivenNamesOrNumbers) {
   expect_reads(section, folder / "a.csv", rows);
   csv_of(section).columns = {"a", "b"};
   EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "a.csv", rows); }),
-              "it has 7 values, but \"columns\" names 2");
+              "the line has 7 values, but \"columns\" names 2");
 }
 
 TEST(CsvSet, DefaultsTransformsAndKeys) {
@@ -265,7 +265,7 @@ TEST(CsvSet, VocabulariesOfSeveralColumnsAreRefused) {
   const std::string columns = keys_of_vocabulary("Oslo,17\nRome,3\n");
   EXPECT_NE(columns.find("cities' value 1: expected one value per line, found 2 cells"), std::string::npos) << columns;
   const std::string twice = keys_of_vocabulary("Oslo\nRome\n\"Oslo\"\n");
-  EXPECT_NE(twice.find("value 3: 'Oslo' is value 1 already"), std::string::npos) << twice;
+  EXPECT_NE(twice.find("value 3: 'Oslo' is already value 1"), std::string::npos) << twice;
 }
 
 TEST(CsvSet, TrimmedCellsMissingTextsAndLabelsOfTexts) {

@@ -39,8 +39,8 @@ TEST(MultiCrossEntropyLossLayer, SaysWhatDoesNotFit) {
             "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, found shape [8,3,1]; add a Reshape "
             "before it");
   EXPECT_EQ(complaints(R"({"type": "MultiCrossEntropyLoss"})"),
-            "/layers/1: MultiCrossEntropyLoss needs \"target_weight\": weight of each label, in the order of the "
-            "label's columns\n");
+            "/layers/1: MultiCrossEntropyLoss needs \"target_weight\": one weight for each column of the labels y, in "
+            "the order of the columns\n");
 }
 
 TEST(LossLayers, HaveAPenaltyAndAWeight) {

@@ -109,7 +109,7 @@ TEST(ScaleLayer, RepeatsElementsOrRows) {
 
 TEST(ScaleLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 0}})", {{4, 6}}),
-            "/scale_param: Scale needs \"factor\": how often");
+            "/scale_param: Scale needs \"factor\": number of times that each element or row appears in y");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 2, "factor": 2}})", {{4, 6}}),
             "/scale_param/axis: expected an integer, at least 0 and at most 1, found the integer 2");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"factor": 2}})", {{4, 6, 2}}),
@@ -128,16 +128,16 @@ TEST(FusedReshapeConcatLayer, HasTheLastSlotInAnOutputOfItsOwn) {
 }
 
 TEST(FusedReshapeConcatLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcat"})", {{4, 3, 2}, {4, 2, 5}}),
-            "bottom/1: FusedReshapeConcat takes tensors of equally many samples and slots: the first has shape "
-            "[4,3,2], this one [4,2,5]");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "FusedReshapeConcat"})", {{4, 3, 2}, {4, 2, 5}}),
+      "bottom/1: FusedReshapeConcat takes tensors with the same number of samples and of slots: the first has shape "
+      "[4,3,2], this one [4,2,5]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcatGeneral"})", {{4, 6}}),
             "bottom/0: FusedReshapeConcatGeneral takes tensors [samples, slots, dim], such as outputs of "
             "embeddings, found shape [4,6]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcat"})", {{4, 1, 2}}),
-            "bottom/0: FusedReshapeConcat needs at least two slots, a history and an item, and this tensor has shape "
-            "[4,1,2]; FusedReshapeConcatGeneral "
-            "takes one");
+            "bottom/0: FusedReshapeConcat needs at least two slots, a history and an item, but this tensor has shape "
+            "[4,1,2]; use FusedReshapeConcatGeneral for one slot");
 }
 
 TEST(GatherLayer, TakesRowsInAnyOrder) {
@@ -162,7 +162,7 @@ TEST(ConcatLayer, ConcatenatesAnyNumber) {
 
 TEST(ConcatLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Concat"})", {{4, 6}, {5, 6}}),
-            "bottom/1: Concat takes tensors with equally many rows: the first has 4, this one 5");
+            "bottom/1: Concat takes tensors with the same number of rows: the first has 4, this one 5");
   EXPECT_EQ(complaint_of(R"({"type": "Concat", "axis": 2})", {{4, 3, 5}, {4, 2, 5}}),
             "bottom/1: Concat along axis 2 takes tensors that agree in all other dimensions: the first has shape "
             "[4,3,5], this one [4,2,5]");

@@ -109,11 +109,11 @@ TEST(LayerState, RefusesAFileOfAnotherModel) {
   EXPECT_EQ(refusal(R"({"layers":[]})"),
             "has statistics of 0 layers, but this config has 1 such layers: the file belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"LayerNorm"}]})"),
-            "has LayerNorm as layer 0, and this config BatchNorm ('bn'): the file belongs to another model");
+            "has LayerNorm as layer 0, but this config has BatchNorm ('bn'): the file belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2],"var":[1,2]}]})"),
-            "has 2 numbers as \"mean\" of layer 0, and 'bn' has 3: the file belongs to another model");
+            "has 2 numbers as \"mean\" of layer 0, but 'bn' needs 3: the file belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2,3]}]})"),
-            "has 0 numbers as \"var\" of layer 0, and 'bn' has 3: the file belongs to another model");
+            "has 0 numbers as \"var\" of layer 0, but 'bn' needs 3: the file belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2,"x"],"var":[1,2,3]}]})"),
             "holds the string \"x\" in \"mean\" of layer 0: the file belongs to another model");
   EXPECT_EQ(to_host<float>(runtime.compute_stream(), state.of_node(0)[0]), (std::vector<float>{0, 0, 0}));

@@ -213,7 +213,7 @@ TEST(SequenceModels, SayWhatDoesNotFit) {
       wiring_errors(
           R"("top": ["lengths", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "sum"})",
           logits),
-      "/layers/1/top/1: the tensor \"lengths\" is made by /layers/1/top/0 already\n");
+      "/layers/1/top/1: a tensor named \"lengths\" already exists, from /layers/1/top/0\n");
   EXPECT_EQ(wiring_errors(kApart, logits, int64_t{1} << 29),
             "/layers/1/sparse_embedding_hparam/combiner: \"none\" needs a column for every key that the limits of "
             "\"keys\" allow, and 536870912 samples of 5 columns exceed 2^31; lower the limits or the batch\n");

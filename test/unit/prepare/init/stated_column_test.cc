@@ -27,13 +27,13 @@ TEST(StatedColumn, NumbersBecomeCategoriesAndIdsNumbers) {
   const ColumnGuess category = stated(numbers, {.category = true});
   EXPECT_EQ(category.kind, GuessedKind::category);
   EXPECT_TRUE(category.integers) << "so that din may use it";
-  EXPECT_EQ(category.why, "category, as stated: 199 different values");
+  EXPECT_EQ(category.why, "category, by --category: 199 different values");
   EXPECT_EQ(stated(numbers, {.category = true, .number = true}).kind, GuessedKind::number_and_category);
   const ColumnFacts zips = facts_of([](int r) { return r % 10 ? cat("0", 1000 + r % 9) : ""; });
   EXPECT_EQ(guess_column("zip", zips).kind, GuessedKind::category);
   const ColumnGuess number = stated(zips, {.number = true});
   EXPECT_EQ(number.kind, GuessedKind::number);
-  EXPECT_EQ(number.why, "number, as stated: 1000 to 1008; 10 % missing");
+  EXPECT_EQ(number.why, "number, by --number: 1000 to 1008; 10 % missing");
   const ColumnFacts texts = facts_of([](int r) { return cat("name ", r); });
   EXPECT_EQ(guess_column("x", texts).kind, GuessedKind::left_out);
   EXPECT_EQ(stated(texts, {.category = true}).kind, GuessedKind::category);
