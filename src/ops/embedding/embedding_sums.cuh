@@ -58,24 +58,36 @@ struct BagGradients {
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
-    int32_t p = begin;
-    for (; p + kAtOnce <= end; p += kAtOnce) add_some<kAtOnce, true>(p, end, e, bags_from<kAtOnce, true>(p, end), sum);
-    if (p < end) add_some<kAtOnce, false>(p, end, e, bags_from<kAtOnce>(p, end), sum);
+    add_up<kAtOnce>(begin, end, e, sum);
     return sum;
   }
-
-  /// Like sum_up(); `now` has the bags from `begin` on. Loads the next bags while gradients are in flight. This saves
-  /// one memory latency per kAtOnce gradients, and costs kAtOnce registers.
+  /// Adds the gradients of positions [p, end) to `sum`, like sum_up().
   template <int kAtOnce = kGradientsAtOnce>
-  __device__ Fragment<Width> sum_up_after(FewBags<kAtOnce> now, int32_t begin, int32_t end, int64_t e) const {
+  __device__ __forceinline__ void add_up(int32_t p, int32_t end, int64_t e, Fragment<Width>& sum) const {
+    for (; p + kAtOnce <= end; p += kAtOnce) add_some<kAtOnce, true>(p, end, e, bags_from<kAtOnce, true>(p, end), sum);
+    if (p < end) add_some<kAtOnce, false>(p, end, e, bags_from<kAtOnce>(p, end), sum);
+  }
+
+  /// Where the gradient of a position is, and its weight.
+  struct Place {
+    uint32_t sample = 0, slot = 0;
+    float weight = 1;
+  };
+  __device__ Place place_of(int32_t p) const {
+    const auto bag = static_cast<uint32_t>(bags[p]), samples = static_cast<uint32_t>(batch.samples),
+               slot = bag / samples;
+    return {bag - slot * samples, slot, batch.weight(combiner, bag)};
+  }
+  __device__ __forceinline__ Fragment<Width> load(const Place& place, int64_t e) const {
+    return load_row_part<Width>(dy, place.sample, place.slot * dy.size(2), e);
+  }
+  /// The sum over positions [begin, end), like sum_up(). `place`: place_of(begin). `first`: load(place, e).
+  __device__ __forceinline__ Fragment<Width> sum_up_from(const Place& place, const Fragment<Width>& first,
+                                                         int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
-    int32_t p = begin;
-    for (; p + kAtOnce <= end; p += kAtOnce) {
-      const FewBags<kAtOnce> next = bags_from<kAtOnce>(p + kAtOnce, end);
-      add_some<kAtOnce, true>(p, end, e, now, sum);
-      now = next;
-    }
-    if (p < end) add_some<kAtOnce, false>(p, end, e, now, sum);
+#pragma unroll
+    for (int i = 0; i < Width; ++i) sum.v[i] += place.weight * first.v[i];
+    add_up(begin + 1, end, e, sum);
     return sum;
   }
 

@@ -32,14 +32,12 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
                        const float* piece_sums, Tensor sums) {
   const RowData data = rows_of_sums(sums);
   const Optimizer none;
-  dispatch_gradients<PlainRows>(
-      batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
-        const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-        launch_lockstep<update_short_runs<StoreGradientRule, PlainRows, Dy, Width>, kUpdateThreads>(
-            ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups, data, lanes);
-        launch_lockstep<update_long_runs<StoreGradientRule, PlainRows, Width>, kUpdateThreads>(
-            ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data, lanes);
-      });
+  dispatch_gradients<PlainRows>(batch, groups, combiner, dy,
+                                [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
+                                  launch_lockstep<update_runs<StoreGradientRule, PlainRows, Dy, Width>, kUpdateThreads>(
+                                      ctx, "take_runs", update_blocks(batch.key_capacity, lanes, false), none,
+                                      ctx.state(), gradients, groups, piece_sums, data, lanes);
+                                });
 }
 
 }  // namespace hctr::ops::cuda
