@@ -142,9 +142,9 @@ void sort_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int
   for (int pass = 0; pass < passes; ++pass) {
     uint32_t* const counts = scratch.counts + pass * tiles * kSortDigits;
     const SortedKeys to = (passes - pass) % 2 == 1 ? sorted : between;
-    launch_lockstep<sort_tile<kEach>, kSortThreads>(ctx, "sort_tile", tiles, from, to, counts,
-                                                    pass + 1 < passes ? counts + tiles * kSortDigits : nullptr, keys,
-                                                    tiles, pass * kSortDigitBits);
+    launch_lockstep<sort_tile<kEach>, kSortThreads, kEach == kSortEachOfMost ? 3 : 0>(
+        ctx, "sort_tile", tiles, from, to, counts, pass + 1 < passes ? counts + tiles * kSortDigits : nullptr, keys,
+        tiles, pass * kSortDigitBits);
     from = {to.rows, to.bags};
   }
 }
@@ -152,11 +152,13 @@ void sort_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int
 void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int row_bits, const RowGroups& groups,
                     std::byte* memory) {
   const int64_t keys = batch.key_capacity;
-  const TiledScratch scratch(memory, keys);  // for short tiles; larger tiles have fewer counts
-  if (keys > kKeysOfShortTiles)
+  const TiledScratch scratch(memory, keys);  // for small tiles; larger tiles have fewer counts
+  if (keys <= kKeysOfSmallTiles)
+    sort_in_tiles<kSortEach>(ctx, batch, rows, row_bits, groups, scratch);
+  else if (keys <= kKeysOfMiddleTiles)
     sort_in_tiles<kSortEachOfMany>(ctx, batch, rows, row_bits, groups, scratch);
   else
-    sort_in_tiles<kSortEach>(ctx, batch, rows, row_bits, groups, scratch);
+    sort_in_tiles<kSortEachOfMost>(ctx, batch, rows, row_bits, groups, scratch);
   list_runs_in_tiles(ctx, groups, scratch.runs, keys);
 }
 

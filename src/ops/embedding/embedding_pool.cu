@@ -111,7 +111,7 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory tab
         return hctr::cuda::launch_lockstep<pool_samples<T, Stored>, kPoolThreads, SamplePace<Stored>::kBlocks>(
             ctx, "pool", hctr::cuda::grid_for(32 * batch.samples).blocks, batch, rows, table.as<const Stored>(),
             combiner, SmallDivisor(static_cast<int>(y.dim(2))), y.view<T, 3>());
-    const int lanes = lanes_for(y.dim(2), Width), each = vectors_of_warp<Stored>(batch.vectors(), lanes);
+    const int lanes = lanes_for(y.dim(2), Width), each = vectors_of_warp<Stored>(ctx, batch, lanes);
     constexpr auto kBody = pool_vectors<T, Stored, Width>;
     if constexpr (Width >= 4)
       if (ctx.multiprocessors() > 0)

@@ -64,13 +64,15 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
 template <class Stored>
 constexpr bool kKeysByLane = sizeof(Stored) == 4;
 
-/// The number of vectors that a warp pools at a time, at most one per lane. With few vectors, more warps have work.
-/// `vectors`: the number of all vectors.
+/// The number of vectors that a warp pools at a time, at most one per lane. With few vectors, more warps have work,
+/// unless other tables share the launch and bags have one key.
 template <class Stored>
-inline int vectors_of_warp(int64_t vectors, int lanes) {
+inline int vectors_of_warp(const Context& ctx, const KeyBatch& batch, int lanes) {
   constexpr int64_t kMany = 1 << 15;
   const int at_once = 32 / lanes * Pace<Stored>::kAtOnce;
-  return kKeysByLane<Stored> ? std::min(32, at_once * (vectors >= kMany ? 4 : 1)) : at_once;
+  if (!kKeysByLane<Stored>) return at_once;
+  const bool several = ctx.queue() && ctx.queue()->several() && batch.key_capacity <= batch.vectors();
+  return std::min(32, at_once * (several || batch.vectors() >= kMany ? 4 : 1));
 }
 
 /// A vector to pool, loaded by one lane of a warp.

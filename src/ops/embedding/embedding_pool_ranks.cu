@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreadsToFar)
 void cuda::pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
                        OwnerVectors owners, Tensor y) {
   dispatch_into(table, y, [&]<class T, class Stored, int Width>() {
-    const int lanes = lanes_for(y.dim(2), Width), each = vectors_of_warp<Stored>(batch.vectors(), lanes);
+    const int lanes = lanes_for(y.dim(2), Width), each = vectors_of_warp<Stored>(ctx, batch, lanes);
     hctr::cuda::launch(ctx, "pool_others", hctr::cuda::grid_for(threads_for_all(batch.vectors(), each), kPoolThreads),
                        pool_others_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, owners,
                        y.view<T, 3>(), lanes, each);

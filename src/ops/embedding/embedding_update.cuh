@@ -87,31 +87,38 @@ __device__ inline void prefetch(const RowMemory& memory, int64_t at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(memory.address(at)));
 }
 
-/// Updates a row with a group of lanes, for a rule whose scalars do not depend on the row. Loads the row and its first
-/// gradient concurrently, and several parts of long rows that allow no wide access.
+/// Updates a row with a group of lanes, for a rule whose scalars do not depend on the row. Loads the row and a single
+/// gradient concurrently, and several parts of long rows that allow no wide access. Several gradients are summed first,
+/// because sum and row together would need more registers.
 template <class Rule, class Rows, int Width, class Gradient>
 __device__ __forceinline__ void update_row_at_once(const Group& group, const Optimizer& optimizer,
                                                    const StepState* state, const UpdateScalars& of_step,
                                                    const RowData& data, int64_t row, const Gradient& gradient) {
-  constexpr int kAtOnce = Width == 1 ? 4 : 1;
+  constexpr int kAtOnce = Width == 1 ? 2 : 1;
   const int next = group.lanes * Width, dim = static_cast<int>(data.dim);
   const Rows rows(data, row, state->updates);
   for (int begin = group.lane * Width; begin < dim; begin += kAtOnce * next) {
     RowPart<Rule, Rows, Width> part[kAtOnce];
     Fragment<Width> g[kAtOnce];
+    const auto parts = [&](const auto& body) {
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (const int e = begin + k * next; e < dim) {
+      for (int k = 0; k < kAtOnce; ++k)
+        if (const int e = begin + k * next; e < dim) body(k, e);
+    };
+    if (gradient.is_single()) {
+      parts([&](int k, int e) {
         g[k] = gradient.load_first(e);
         part[k].load(data, rows, row, e);
-      }
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (const int e = begin + k * next; e < dim) g[k] = gradient.sum_up(g[k], e);
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (const int e = begin + k * next; e < dim)
-        part[k].update(state, optimizer, of_step, g[k], optimizer.gradient_scale(of_step), data, rows, row, e);
+      });
+      parts([&](int k, int) { g[k] = gradient.weighted(g[k]); });
+    } else {
+      parts([&](int, int e) { prefetch(data.vectors, row * dim + e); });
+      parts([&](int k, int e) { g[k] = gradient.sum_up(e); });
+      parts([&](int k, int e) { part[k].load(data, rows, row, e); });
+    }
+    parts([&](int k, int e) {
+      part[k].update(state, optimizer, of_step, g[k], optimizer.gradient_scale(of_step), data, rows, row, e);
+    });
   }
   if (data.touched && group.lane == 0) data.touched[row] = 1;
 }
@@ -123,7 +130,6 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
                                            const Gradient& gradient) {
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const int own = group.lane * Width, next = group.lanes * Width, dim = static_cast<int>(data.dim);
-  const auto gradient_at = [&](int e) { return gradient.sum_up(gradient.load_first(e), e); };
   // For a rule that reads g twice: the elements of g at the lane's first position. Most rows have no further elements.
   Fragment<Width> first{};
   float squares = 0;
@@ -133,7 +139,7 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
     if (group.lane == 0) prefetch(data.states[0], row);
     for (int e = own; e < dim; e += next) prefetch(data.vectors, row * dim + e);
     for (int e = own; e < dim; e += next) {
-      const Fragment<Width> g = gradient_at(e);
+      const Fragment<Width> g = gradient.sum_up(e);
       if (e == own) first = g;
       squares += square_sum(g, optimizer.gradient_scale(of_step));
     }
@@ -141,7 +147,7 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
   const Rows rows(data, row, state->updates);
   for (int e = own; e < dim; e += next) {
-    const Fragment<Width> g = kSquares && e == own ? first : gradient_at(e);
+    const Fragment<Width> g = kSquares && e == own ? first : gradient.sum_up(e);
     RowPart<Rule, Rows, Width> part;
     part.load(data, rows, row, e);
     part.update(state, optimizer, scalars, g, optimizer.gradient_scale(of_step), data, rows, row, e);
@@ -179,14 +185,13 @@ struct LoadedRun {
     run.row = __shfl_sync(kWholeWarp, row, lane);
     run.begin = __shfl_sync(kWholeWarp, begin, lane);
     run.end = __shfl_sync(kWholeWarp, end, lane);
-    run.first.sample = __shfl_sync(kWholeWarp, first.sample, lane);
-    run.first.slot = __shfl_sync(kWholeWarp, first.slot, lane);
+    run.first.at = __shfl_sync(kWholeWarp, first.at, lane);
     run.first.weight = __shfl_sync(kWholeWarp, first.weight, lane);
     return run;
   }
 };
 
-/// The gradient of a loaded run, in two steps, so that a caller can load the row in between.
+/// The gradient of a loaded run.
 template <class Gradients, int Width>
 struct RunGradient {
   const Gradients& gradients;
@@ -194,13 +199,20 @@ struct RunGradient {
   const float* piece_sums;
   int64_t dim;
 
-  /// Width elements of the first gradient from e on; for a long run, of the sum.
-  __device__ Fragment<Width> load_first(int64_t e) const {
-    return run.end == run.kLong ? load_fragment<Width>(piece_sums + run.begin * dim + e) : gradients.load(run.first, e);
+  __device__ bool is_long() const { return run.end == run.kLong; }
+  /// Whether weighted(load_first(e)) has the elements from e on.
+  __device__ bool is_single() const { return is_long() || run.end - run.begin == 1; }
+  __device__ __forceinline__ Fragment<Width> load_first(int64_t e) const {
+    return is_long() ? load_fragment<Width>(piece_sums + run.begin * dim + e) : gradients.load(run.first, e);
   }
-  /// Width elements of the gradient from e on. `first`: load_first(e).
-  __device__ Fragment<Width> sum_up(const Fragment<Width>& first, int64_t e) const {
-    return run.end == run.kLong ? first : gradients.sum_up_from(run.first, first, run.begin, run.end, e);
+  __device__ __forceinline__ Fragment<Width> weighted(const Fragment<Width>& first) const {
+    return is_long() ? first : gradients.weighted(run.first, first);
+  }
+  /// Width elements from e on.
+  __device__ __forceinline__ Fragment<Width> sum_up(int64_t e) const {
+    Fragment<Width> sum = weighted(load_first(e));
+    if (!is_long()) gradients.add_up(run.begin + 1, run.end, e, sum);
+    return sum;
   }
 };
 
@@ -307,12 +319,10 @@ constexpr int kRunsOfGroup = 8;  // if several tables share a launch, a block ta
 
 constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
-/// Minimum resident blocks per multiprocessor; 0: the compiler decides. The kernel is bound by memory latency, so
-/// occupancy matters. Four blocks leave 64 registers per thread, which suffice. Wide accesses need more.
+/// Minimum resident blocks per multiprocessor. The kernel is bound by memory latency, so occupancy matters. Four blocks
+/// leave 64 registers per thread.
 template <class Rule, int Width>
-constexpr int kBlocksThatFit = Width == 4 || Rule::kScalarsOf == ScalarsOf::last_step ? 4
-                               : Rule::kScalarsOf == ScalarsOf::mean_square           ? 3
-                                                                                      : 0;
+constexpr int kBlocksThatFit = Rule::kScalarsOf == ScalarsOf::mean_square && Width == 1 ? 3 : 4;
 
 /// Grid size for the runs of a batch. `several`: whether other tables share the launch.
 int64_t update_blocks(int64_t key_capacity, int lanes, bool several) {

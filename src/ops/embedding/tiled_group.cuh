@@ -21,11 +21,11 @@ using hctr::cuda::BlockRange;
 
 constexpr int kSortThreads = 256, kSortWarps = kSortThreads / 32;
 constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys per thread, keys per block
-// The same for the sort of more than kKeysOfShortTiles keys. A block reads the counts of all tiles, so with tiles of a
-// fixed size these reads grow with the square of the number of keys. In a larger tile a digit also has more keys, which
-// are written as longer segments.
-constexpr int kSortEachOfMany = 16;
-constexpr int64_t kKeysOfShortTiles = 32 * kSortTile;
+// Keys per thread in the sort of more than kKeysOfSmallTiles and kKeysOfMiddleTiles keys. A block reads the counts of
+// all tiles, so with tiles of a fixed size these reads grow with the square of the number of keys. In a larger tile a
+// digit also has more keys, which are written as longer segments.
+constexpr int kSortEachOfMany = 8, kSortEachOfMost = 16;
+constexpr int64_t kKeysOfSmallTiles = 48 * kSortTile, kKeysOfMiddleTiles = 128 * kSortTile;
 static_assert(kSortThreads == kSortDigits, "each thread handles one digit");
 constexpr int kMostPasses = 32 / kSortDigitBits;
 constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a limit, because a block reads the counts of all tiles
