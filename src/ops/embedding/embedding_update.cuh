@@ -61,19 +61,27 @@ __device__ float square_sum(const Fragment<Width>& g, const GradientScale& gradi
   return sum;
 }
 
-/// The update scalars of a group's row, for all its lanes. `squares`: the lane's partial sum of g^2.
+/// The update scalars of a group's row, for all its lanes. `squares`: the lane's partial sum of g^2. `row_state`: in
+/// lane 0, the row's state, if the rule has one per row.
 template <class Rule>
 __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
-                                          const UpdateScalars& of_step, const RowData& data, int64_t row,
-                                          float squares) {
+                                          const UpdateScalars& of_step, const RowData& data, int64_t row, float squares,
+                                          float row_state) {
   if constexpr (Rule::kScalarsOf == ScalarsOf::step) {
     return of_step;
   } else {
     for (int distance = group.lanes / 2; distance > 0; distance /= 2)
       squares += __shfl_xor_sync(group.mask, squares, distance, group.lanes);
     RowScalars<Rule> scalars{};
-    if (group.lane == 0)
-      scalars = row_scalars<Rule>(optimizer, *state, of_step, data, row, squares / static_cast<float>(data.dim));
+    if (group.lane == 0) {
+      const float mean_square = squares / static_cast<float>(data.dim);
+      if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square) {
+        scalars = Rule::of_row(optimizer, of_step, mean_square, row_state);
+        data.states[0].as<float>()[row] = row_state;
+      } else {
+        scalars = row_scalars<Rule>(optimizer, *state, of_step, data, row, mean_square);
+      }
+    }
     constexpr int kWords = sizeof scalars / sizeof(float);
     auto* words = reinterpret_cast<float*>(&scalars);
 #pragma unroll
@@ -130,26 +138,28 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
                                            const Gradient& gradient) {
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const int own = group.lane * Width, next = group.lanes * Width, dim = static_cast<int>(data.dim);
-  // For a rule that reads g twice: the elements of g at the lane's first position. Most rows have no further elements.
-  Fragment<Width> first{};
-  float squares = 0;
+  const Rows rows(data, row, state->updates);
+  // For a rule that reads g twice: the elements at the lane's first position. Most rows have no further elements. The
+  // update of the row depends on the row's state, and the state depends on the whole gradient. All three loads overlap.
+  RowPart<Rule, Rows, Width> first_part;
+  Fragment<Width> first_gradient{};
+  const bool loads_early = kSquares && std::is_same_v<Rows, PlainRows> && own < dim && gradient.is_single();
+  float squares = 0, row_state = 0;
   if constexpr (kSquares) {
-    // The update of the row depends on the row's state, and the state depends on the whole gradient. The prefetches
-    // overlap all three loads.
-    if (group.lane == 0) prefetch(data.states[0], row);
-    for (int e = own; e < dim; e += next) prefetch(data.vectors, row * dim + e);
+    if (group.lane == 0) row_state = data.states[0].as<float>()[row];
+    if (loads_early) first_part.load(data, rows, row, own);
+    for (int e = loads_early ? own + next : own; e < dim; e += next) prefetch(data.vectors, row * dim + e);
     for (int e = own; e < dim; e += next) {
       const Fragment<Width> g = gradient.sum_up(e);
-      if (e == own) first = g;
+      if (e == own) first_gradient = g;
       squares += square_sum(g, optimizer.gradient_scale(of_step));
     }
   }
-  const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
-  const Rows rows(data, row, state->updates);
+  const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares, row_state);
   for (int e = own; e < dim; e += next) {
-    const Fragment<Width> g = kSquares && e == own ? first : gradient.sum_up(e);
-    RowPart<Rule, Rows, Width> part;
-    part.load(data, rows, row, e);
+    const Fragment<Width> g = kSquares && e == own ? first_gradient : gradient.sum_up(e);
+    RowPart<Rule, Rows, Width> part = first_part;
+    if (!loads_early || e != own) part.load(data, rows, row, e);
     part.update(state, optimizer, scalars, g, optimizer.gradient_scale(of_step), data, rows, row, e);
   }
   if (data.touched && group.lane == 0) data.touched[row] = 1;
@@ -313,6 +323,8 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
 
 constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each block computes the scalars of the step
 
+constexpr int kBlocksEachOfSeveral = 2;  // the same for each table, if several tables share a launch
+
 constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
 constexpr int kRunsOfGroup = 8;  // if several tables share a launch, a block takes more runs, so that all blocks fit
@@ -327,9 +339,12 @@ constexpr int kBlocksThatFit = Rule::kScalarsOf == ScalarsOf::mean_square && Wid
 /// Grid size for the runs of a batch. `several`: whether other tables share the launch.
 int64_t update_blocks(int64_t key_capacity, int lanes, bool several) {
   const int64_t threads = (key_capacity + RowGroups::most_long_runs(key_capacity)) * lanes;
-  if (threads > blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads) return blocks_of_device(kBlocksEach);
+  if (threads > blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads)
+    return blocks_of_device(several ? kBlocksEachOfSeveral : kBlocksEach);
   const int64_t blocks = grid_for(threads, kUpdateThreads, blocks_of_device(kBlocksEach)).blocks;
-  return several ? (blocks + kRunsOfGroup - 1) / kRunsOfGroup : blocks;
+  if (!several) return blocks;
+  const int64_t runs_of_group = blocks > blocks_of_device(kBlocksEachOfSeveral) ? kRunsOfGroup : 2 * kRunsOfGroup;
+  return (blocks + runs_of_group - 1) / runs_of_group;
 }
 
 /// Runs update_rows() for rows that are accessed through Rows.
