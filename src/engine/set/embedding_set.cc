@@ -6,7 +6,6 @@
 
 #include "core/comm/host_comm.h"
 #include "engine/set/set_batches.h"
-#include "ops/optimizer/step_scalars.h"
 
 namespace hctr {
 
@@ -206,14 +205,13 @@ void EmbeddingSet::update(Batch batch, std::span<const FeatureVectors<const floa
   });
   const State::Under& one = state_->at(batch);
   Context ctx = state_->context();
-  auto* const step = reinterpret_cast<StepState*>(state_->step.data());
-  ops::set_step(ctx, step, {with.learning_rate, with.rate_on_device, with.loss_scale, with.skip});
+  state_->set_scalars(ctx, with);
   if (state_->shared && !one.empty)
     state_->shared->update(ctx, one.buffer, gradients);
   else if (!one.empty)
     state_->each_table(
         [&](Context& of, SetTable& table) { table.update(of, one.buffer, state_->of_table(table, gradients)); });
-  ops::count_step(ctx, step);
+  ops::count_step(ctx, reinterpret_cast<StepState*>(state_->step.data()));
   state_->under_way.pop_front();
 }
 

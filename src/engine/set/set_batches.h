@@ -20,6 +20,7 @@
 #include "engine/set/set_state.h"
 #include "engine/set/set_table.h"
 #include "engine/set/shared_set.h"
+#include "ops/optimizer/step_scalars.h"
 
 namespace hctr {
 
@@ -96,8 +97,19 @@ struct EmbeddingSet::State {
     return Context(runtime, stream, reinterpret_cast<const StepState*>(step.data()));
   }
   void write_step(const StepState& state) {
+    scalars.reset();
     copy_bytes(runtime.compute_stream(), step.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
+  }
+  /// Sets the scalars of an update on the device, unless the update before it had the same scalars.
+  void set_scalars(Context& ctx, const UpdateStep& with) {
+    const std::pair wanted(with.learning_rate, with.loss_scale);
+    scalars_recorded = scalars_recorded || ctx.stream().is_capturing();
+    const bool stay = !with.rate_on_device && !with.skip && !scalars_recorded;
+    if (stay && scalars == wanted) return;
+    ops::set_step(ctx, reinterpret_cast<StepState*>(step.data()),
+                  {with.learning_rate, with.rate_on_device, with.loss_scale, with.skip});
+    scalars = stay ? std::optional(wanted) : std::nullopt;
   }
   StepState read_step() {
     StepState state;
@@ -328,15 +340,17 @@ struct EmbeddingSet::State {
   std::shared_ptr<DeviceAllocator> allocator;  // null: the driver allocates
   std::vector<size_t> table_of;                // [feature]: table index
   Runtime runtime;
-  Buffer step;                                    // a StepState on the device
-  HostBuffer row_counts;                          // [tables]: rows of a batch, for row_gradients()
-  std::array<Event, 2> queue_marks;               // recorded before each of the last two batches
-  Event prefetched;                               // marks the preparation of a prefetched batch
-  bool prefetching = false;                       // whether the compute stream must wait for `prefetched`
-  SetCommunicators comms;                         // null on a single rank
-  std::vector<std::unique_ptr<SetTable>> tables;  // used on a single rank
-  std::unique_ptr<SharedSet> shared;              // used on several ranks
-  bool all_threw = false;                         // whether the last error was thrown on all ranks
+  Buffer step;                                     // a StepState on the device
+  std::optional<std::pair<float, float>> scalars;  // learning rate and loss scale in `step`; nullopt: unknown
+  bool scalars_recorded = false;                   // whether replays of recorded work may change the scalars
+  HostBuffer row_counts;                           // [tables]: rows of a batch, for row_gradients()
+  std::array<Event, 2> queue_marks;                // recorded before each of the last two batches
+  Event prefetched;                                // marks the preparation of a prefetched batch
+  bool prefetching = false;                        // whether the compute stream must wait for `prefetched`
+  SetCommunicators comms;                          // null on a single rank
+  std::vector<std::unique_ptr<SetTable>> tables;   // used on a single rank
+  std::unique_ptr<SharedSet> shared;               // used on several ranks
+  bool all_threw = false;                          // whether the last error was thrown on all ranks
   bool one_at_a_time = false;
   std::deque<Under> under_way;
   Batch last_batch = 0;

@@ -199,7 +199,10 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
       ops::index_insert(ctx, hash_index(), batch.keys, batch.rows);
     ops::init_new_rows(ctx, hash_index(), arrays().init(), arrays().data());
   }
-  ops::group_by_row(ctx, batch.keys, batch.rows, store_.rows().bits().now(), batch.groups, scratch_->group);
+  // Only batches that grow are sometimes queued once and sometimes recorded.
+  const RowBits& bits = store_.rows().bits();
+  const bool once = spec_.most_key_capacity > 0 && !ctx.stream().is_capturing();
+  ops::group_by_row(ctx, batch.keys, batch.rows, once ? bits.of_memory() : bits.now(), batch.groups, scratch_->group);
   if (arrays().access_stats().any())
     ops::record_access(ctx, batch.groups, batch.keys.key_capacity, arrays().access_stats());
   ops::index_close_batch(ctx, hash_index(), batch.rows_after, store_.rows().index().host_word());

@@ -128,24 +128,37 @@ struct TiledScratch {
   }
 };
 
-void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int row_bits, const RowGroups& groups,
-                    std::byte* memory) {
-  const int64_t keys = batch.key_capacity, tiles = tiles_of(keys);
+template <int kEach>
+void sort_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int row_bits, const RowGroups& groups,
+                   const TiledScratch& scratch) {
+  constexpr int64_t kTile = kSortThreads * kEach;
+  const int64_t keys = batch.key_capacity, tiles = (keys + kTile - 1) / kTile;
   const int passes = std::max(1, (row_bits + kSortDigitBits - 1) / kSortDigitBits);
-  const TiledScratch scratch(memory, keys);
-  launch_lockstep<begin_sort, kSortThreads>(ctx, "begin_sort",
-                                            std::max(tiles, grid_for(batch.bags(), kSortThreads).blocks), batch, rows,
-                                            scratch.bags, groups.counts, scratch.counts, tiles, passes);
+  launch_lockstep<begin_sort<kEach>, kSortThreads>(ctx, "begin_sort",
+                                                   std::max(tiles, grid_for(batch.bags(), kSortThreads).blocks), batch,
+                                                   rows, scratch.bags, groups.counts, scratch.counts, tiles, passes);
   const SortedKeys between{scratch.rows_between, scratch.bags_between}, sorted{groups.rows, groups.bags};
   ConstKeys from{rows, scratch.bags};
   for (int pass = 0; pass < passes; ++pass) {
     uint32_t* const counts = scratch.counts + pass * tiles * kSortDigits;
     const SortedKeys to = (passes - pass) % 2 == 1 ? sorted : between;
-    launch_lockstep<sort_tile, kSortThreads>(ctx, "sort_tile", tiles, from, to, counts,
-                                             pass + 1 < passes ? counts + tiles * kSortDigits : nullptr, keys, tiles,
-                                             pass * kSortDigitBits);
+    launch_lockstep<sort_tile<kEach>, kSortThreads, kEach == kSortEachOfMost ? 3 : 0>(
+        ctx, "sort_tile", tiles, from, to, counts, pass + 1 < passes ? counts + tiles * kSortDigits : nullptr, keys,
+        tiles, pass * kSortDigitBits);
     from = {to.rows, to.bags};
   }
+}
+
+void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int row_bits, const RowGroups& groups,
+                    std::byte* memory) {
+  const int64_t keys = batch.key_capacity;
+  const TiledScratch scratch(memory, keys);  // for small tiles; larger tiles have fewer counts
+  if (keys <= kKeysOfSmallTiles)
+    sort_in_tiles<kSortEach>(ctx, batch, rows, row_bits, groups, scratch);
+  else if (keys <= kKeysOfMiddleTiles)
+    sort_in_tiles<kSortEachOfMany>(ctx, batch, rows, row_bits, groups, scratch);
+  else
+    sort_in_tiles<kSortEachOfMost>(ctx, batch, rows, row_bits, groups, scratch);
   list_runs_in_tiles(ctx, groups, scratch.runs, keys);
 }
 

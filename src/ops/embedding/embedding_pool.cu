@@ -6,9 +6,9 @@ namespace {
 
 template <class T, class Stored, int Width>
 __device__ void pool_vectors(BlockRange range, KeyBatch batch, const int32_t* rows, const Stored* table,
-                             Combiner combiner, View<T, 3> y, int lanes) {
+                             Combiner combiner, View<T, 3> y, int lanes, int each) {
   const int64_t dim = y.size(2);
-  pool_all<Stored, Width>(range, batch, rows, table, combiner, dim, lanes,
+  pool_all<Stored, Width>(range, batch, rows, table, combiner, dim, lanes, each,
                           [&](uint32_t b, uint32_t column) { return y.row(b) + column * dim; });
 }
 
@@ -93,11 +93,13 @@ __device__ void pool_samples(BlockRange range, KeyBatch batch, const int32_t* ro
   }
 }
 
-/// Whether pool_samples() supports these vectors, and has work for most lanes.
+/// Whether pool_samples() supports these vectors, and has work for most lanes. With a single column of f32,
+/// pool_vectors() is faster, because a warp pools several samples at a time.
+template <class Stored>
 bool takes_samples(const KeyBatch& batch, const Tensor& y) {
   const bool words = size_of(y.dtype()) == 4 || y.row_stride() % 2 == 0;
-  return batch.columns <= 32 && y.dim(2) >= 5 && y.dim(2) <= 1024 && batch.columns * y.dim(2) >= 64 && words &&
-         reinterpret_cast<uintptr_t>(y.bytes()) % 4 == 0;
+  return batch.columns <= 32 && (batch.columns > 1 || !kKeysByLane<Stored>) && y.dim(2) >= 5 && y.dim(2) <= 1024 &&
+         batch.columns * y.dim(2) >= 64 && words && reinterpret_cast<uintptr_t>(y.bytes()) % 4 == 0;
 }
 
 }  // namespace
@@ -105,19 +107,19 @@ bool takes_samples(const KeyBatch& batch, const Tensor& y) {
 void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   dispatch_into(table, y, [&]<class T, class Stored, int Width>() {
     if constexpr (Width == 1)
-      if (takes_samples(batch, y))
+      if (takes_samples<Stored>(batch, y))
         return hctr::cuda::launch_lockstep<pool_samples<T, Stored>, kPoolThreads, SamplePace<Stored>::kBlocks>(
             ctx, "pool", hctr::cuda::grid_for(32 * batch.samples).blocks, batch, rows, table.as<const Stored>(),
             combiner, SmallDivisor(static_cast<int>(y.dim(2))), y.view<T, 3>());
-    const int lanes = lanes_for(y.dim(2), Width);
+    const int lanes = lanes_for(y.dim(2), Width), each = vectors_of_warp<Stored>(ctx, batch, lanes);
     constexpr auto kBody = pool_vectors<T, Stored, Width>;
     if constexpr (Width >= 4)
       if (ctx.multiprocessors() > 0)
         return hctr::cuda::launch_held<kBody, Pace<Stored>::kHeldThreads>(
-            ctx, "pool", batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
+            ctx, "pool", batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), lanes, each);
     hctr::cuda::launch_lockstep<kBody, kPoolThreads, Pace<Stored>::kBlocks>(
-        ctx, "pool", hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes)).blocks, batch, rows,
-        table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
+        ctx, "pool", hctr::cuda::grid_for(threads_for_all(batch.vectors(), each)).blocks, batch, rows,
+        table.as<const Stored>(), combiner, y.view<T, 3>(), lanes, each);
   });
 }
 

@@ -7,10 +7,10 @@ namespace {
 template <class T, class Stored, int Width>
 __global__ void __launch_bounds__(kPoolThreads)
     pool_others_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, OwnerVectors owners,
-                       View<T, 3> y, int lanes) {
+                       View<T, 3> y, int lanes, int each) {
   const int64_t dim = y.size(2);
   pool_all<Stored, Width>(
-      {blockIdx.x, gridDim.x}, batch, rows, table, combiner, dim, lanes,
+      {blockIdx.x, gridDim.x}, batch, rows, table, combiner, dim, lanes, each,
       [&](uint32_t b, uint32_t column) { return owners.any_owner(column, b) ? nullptr : y.row(b) + column * dim; });
 }
 
@@ -45,11 +45,10 @@ __global__ void __launch_bounds__(kThreadsToFar)
 void cuda::pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
                        OwnerVectors owners, Tensor y) {
   dispatch_into(table, y, [&]<class T, class Stored, int Width>() {
-    const int lanes = lanes_for(y.dim(2), Width);
-    hctr::cuda::launch(ctx, "pool_others",
-                       hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes), kPoolThreads),
+    const int lanes = lanes_for(y.dim(2), Width), each = vectors_of_warp<Stored>(ctx, batch, lanes);
+    hctr::cuda::launch(ctx, "pool_others", hctr::cuda::grid_for(threads_for_all(batch.vectors(), each), kPoolThreads),
                        pool_others_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, owners,
-                       y.view<T, 3>(), lanes);
+                       y.view<T, 3>(), lanes, each);
   });
 }
 

@@ -21,20 +21,20 @@ constexpr int kPieceThreads = 128;  // block size for piece sums; small, so that
 struct AnyFloatView {
   View<const std::byte, 3> bytes;  // row_stride counts elements of `dtype`
   DType dtype;
+  int64_t row_stride = bytes.row_stride;
   __device__ int64_t size(int i) const { return bytes.size(i); }
 };
 
+/// Width elements from element `at` of the memory of dy on.
 template <int Width, class T>
-__device__ Fragment<Width> load_row_part(const View<T, 3>& dy, int64_t row, int64_t at, int64_t e) {
-  return load_fragment<Width>(dy.row(row) + at + e);
+__device__ Fragment<Width> load_at(const View<T, 3>& dy, int64_t at) {
+  return load_fragment<Width>(dy.data + at);
 }
-
 template <int Width>
-__device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, int64_t at, int64_t e) {
-  const int64_t element = row * dy.bytes.row_stride + at + e;
-  if (dy.dtype == DType::f16) return load_fragment<Width>(reinterpret_cast<const Half*>(dy.bytes.data) + element);
-  if (dy.dtype == DType::bf16) return load_fragment<Width>(reinterpret_cast<const BFloat16*>(dy.bytes.data) + element);
-  return load_fragment<Width>(reinterpret_cast<const float*>(dy.bytes.data) + element);
+__device__ Fragment<Width> load_at(const AnyFloatView& dy, int64_t at) {
+  if (dy.dtype == DType::f16) return load_fragment<Width>(reinterpret_cast<const Half*>(dy.bytes.data) + at);
+  if (dy.dtype == DType::bf16) return load_fragment<Width>(reinterpret_cast<const BFloat16*>(dy.bytes.data) + at);
+  return load_fragment<Width>(reinterpret_cast<const float*>(dy.bytes.data) + at);
 }
 
 constexpr int kGradientsAtOnce = 4;
@@ -59,27 +59,35 @@ struct BagGradients {
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
-    int32_t p = begin;
+    add_up<kAtOnce>(begin, end, e, sum);
+    return sum;
+  }
+  /// Adds the gradients of positions [p, end) to `sum`, like sum_up().
+  template <int kAtOnce = kGradientsAtOnce>
+  __device__ __forceinline__ void add_up(int32_t p, int32_t end, int64_t e, Fragment<Width>& sum) const {
     for (; p + kAtOnce <= end; p += kAtOnce) add_some<kAtOnce, true>(p, end, e, bags_from<kAtOnce, true>(p, end), sum);
     if (p < end) add_some<kAtOnce, false>(p, end, e, bags_from<kAtOnce>(p, end), sum);
-    return sum;
   }
 
-  /// Like sum_up(); `now` has the bags from `begin` on. Loads the next bags while gradients are in flight. This saves
-  /// one memory latency per kAtOnce gradients, and costs kAtOnce registers.
-  template <int kAtOnce = kGradientsAtOnce>
-  __device__ Fragment<Width> sum_up_after(FewBags<kAtOnce> now, int32_t begin, int32_t end, int64_t e) const {
+  /// The first element of a position's gradient in dy, and the gradient's weight.
+  struct Place {
+    int64_t at = 0;
+    float weight = 1;
+  };
+  __device__ Place place_of(int32_t p) const {
+    const auto bag = static_cast<uint32_t>(bags[p]), samples = static_cast<uint32_t>(batch.samples),
+               slot = bag / samples;
+    return {element_of(bag - slot * samples, slot, 0), batch.weight(combiner, bag)};
+  }
+  __device__ __forceinline__ Fragment<Width> load(const Place& place, int64_t e) const {
+    return load_at<Width>(dy, place.at + e);
+  }
+  __device__ __forceinline__ static Fragment<Width> weighted(const Place& place, const Fragment<Width>& gradient) {
     Fragment<Width> sum{};
-    int32_t p = begin;
-    for (; p + kAtOnce <= end; p += kAtOnce) {
-      const FewBags<kAtOnce> next = bags_from<kAtOnce>(p + kAtOnce, end);
-      add_some<kAtOnce, true>(p, end, e, now, sum);
-      now = next;
-    }
-    if (p < end) add_some<kAtOnce, false>(p, end, e, now, sum);
+#pragma unroll
+    for (int i = 0; i < Width; ++i) sum.v[i] += place.weight * gradient.v[i];
     return sum;
   }
-
   /// Returns the bags of positions p to p + kAtOnce - 1. Unless kAll, positions from `end` on give 0.
   template <int kAtOnce = kGradientsAtOnce, bool kAll = false>
   __device__ __forceinline__ FewBags<kAtOnce> bags_from(int32_t p, int32_t end) const {
@@ -90,6 +98,10 @@ struct BagGradients {
   }
 
  private:
+  /// The index of element e of a gradient in the memory of dy.
+  __device__ __forceinline__ int64_t element_of(int64_t sample, uint32_t slot, int64_t e) const {
+    return sample * dy.row_stride + slot * dy.size(2) + e;
+  }
   /// Adds the gradients of positions p to p + kAtOnce - 1, whose bags are `few`. Unless kAll, skips positions from
   /// `end` on.
   template <int kAtOnce, bool kAll>
@@ -102,7 +114,7 @@ struct BagGradients {
     for (int k = 0; k < kAtOnce; ++k)
       if (kAll || p + k < end) {
         const uint32_t slot = bag[k] / samples;
-        part[k] = load_row_part<Width>(dy, bag[k] - slot * samples, slot * dy.size(2), e);
+        part[k] = load_at<Width>(dy, element_of(bag[k] - slot * samples, slot, e));
       }
     float weight[kAtOnce];
 #pragma unroll

@@ -6,8 +6,14 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
   dispatch_gradients<PlainRows>(
       batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
         const int64_t pieces = RowGroups::most_pieces(batch.key_capacity),
-                      runs = std::min(RowGroups::most_long_runs(batch.key_capacity), blocks_of_device(kRunBlocksEach));
-        const int64_t blocks = grid_for(pieces * lanes, kPieceThreads, blocks_of_device(2 * kBlocksEach)).blocks;
+                      runs = RowGroups::most_long_runs(batch.key_capacity);
+        // Blocks without work take time too. Most tables have few long runs, so tables that share a launch have fewer
+        // blocks: groups of lanes for all runs, instead of a block for each.
+        const bool several = ctx.queue() && ctx.queue()->several();
+        const int64_t blocks =
+            grid_for(pieces * lanes, kPieceThreads, blocks_of_device(several ? 2 : 2 * kBlocksEach)).blocks;
+        const int64_t run_blocks = several ? grid_for(runs * lanes, kUpdateThreads, blocks_of_device(1)).blocks
+                                           : std::min(runs, blocks_of_device(kRunBlocksEach));
         const auto sum_pieces_of = [&]<int kAtOnce>() {
           launch_lockstep<sum_pieces<kAtOnce, Dy, Width>, kPieceThreads>(ctx, "sum_pieces", blocks, gradients, groups,
                                                                          piece_sums, lanes);
@@ -16,7 +22,8 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
           sum_pieces_of.template operator()<16>();
         else
           sum_pieces_of.template operator()<8>();
-        launch_lockstep<sum_runs<Width>, kUpdateThreads>(ctx, "sum_runs", runs, groups, piece_sums, dy.dim(2), lanes);
+        launch_lockstep<sum_runs<Width>, kUpdateThreads>(ctx, "sum_runs", run_blocks, groups, piece_sums, dy.dim(2),
+                                                         lanes);
       });
 }
 
@@ -32,14 +39,12 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
                        const float* piece_sums, Tensor sums) {
   const RowData data = rows_of_sums(sums);
   const Optimizer none;
-  dispatch_gradients<PlainRows>(
-      batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
-        const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-        launch_lockstep<update_short_runs<StoreGradientRule, PlainRows, Dy, Width>, kUpdateThreads>(
-            ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups, data, lanes);
-        launch_lockstep<update_long_runs<StoreGradientRule, PlainRows, Width>, kUpdateThreads>(
-            ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data, lanes);
-      });
+  dispatch_gradients<PlainRows>(batch, groups, combiner, dy,
+                                [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
+                                  launch_lockstep<update_runs<StoreGradientRule, PlainRows, Dy, Width>, kUpdateThreads>(
+                                      ctx, "take_runs", update_blocks(batch.key_capacity, lanes, false), none,
+                                      ctx.state(), gradients, groups, piece_sums, data, lanes);
+                                });
 }
 
 }  // namespace hctr::ops::cuda

@@ -1,5 +1,5 @@
 // Kernels that update rows; embedding_update*.cu launch them. A group of lanes sums each run of up to kPiece
-// occurrences and updates its row. For long runs, a group of lanes applies the sum that embedding_sums.cuh computed.
+// occurrences and updates its row. For a long run, it applies the sum that embedding_sums.cuh computed.
 #pragma once
 
 #include <algorithm>
@@ -11,41 +11,47 @@
 #include "ops/embedding/embedding_update.h"
 #include "ops/embedding/embedding_vector.cuh"
 #include "ops/embedding/row_rules.h"
+#include "ops/embedding/sort_digits.cuh"
 #include "ops/embedding/stored_rows.cuh"
 #include "ops/optimizer/optimizer.cuh"
 
 namespace hctr::ops {
 namespace {
 
-/// Applies the rule to Width elements of a row from e on, and reports whether a result is infinite or NaN. gradient()
-/// returns the elements of g. kRowFirst: loads the row before g, so that both loads overlap; this costs registers.
-template <class Rule, int Width, bool kRowFirst, class Rows, class Scalars, class Gradient>
-__device__ void apply(const StepState* step, const Optimizer& optimizer, const Scalars& scalars,
-                      const Gradient& gradient, const GradientScale& gradient_scale, const RowData& data,
-                      const Rows& rows, int64_t row, int64_t e) {
-  const int64_t at = row * data.dim + e;
-  Fragment<Width> g{};
-  if constexpr (!kRowFirst) g = gradient();
-  Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
+/// Width elements of a row and of its states, from e on.
+template <class Rule, class Rows, int Width>
+struct RowPart {
+  Fragment<Width> w{}, s[kMostStates]{};
+
+  __device__ void load(const RowData& data, const Rows& rows, int64_t row, int64_t e) {
+    const int64_t at = row * data.dim + e;
+    w = rows.template load<Width>(data.vectors, at);
 #pragma unroll
-  for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
-  if constexpr (kRowFirst) g = gradient();
-  bool finite = true;
-#pragma unroll
-  for (int i = 0; i < Width; ++i) {
-    float state[kMostStates];
-#pragma unroll
-    for (int n = 0; n < kMostStates; ++n) state[n] = s[n].v[i];
-    Rule::update(optimizer, scalars, g.v[i] * gradient_scale, w.v[i], state);
-    if constexpr (Rule::kTrains) finite = finite && left_finite<Rule>(w.v[i], state);
-#pragma unroll
-    for (int n = 0; n < kMostStates; ++n) s[n].v[i] = state[n];
+    for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
   }
-  report_spoiled(finite, step);
-  rows.template store<Width>(data.vectors, at, w, 0, e);
+  /// Applies the rule with the gradient g, stores the results, and reports whether one is infinite or NaN.
+  template <class Scalars>
+  __device__ void update(const StepState* step, const Optimizer& optimizer, const Scalars& scalars,
+                         const Fragment<Width>& g, const GradientScale& gradient_scale, const RowData& data,
+                         const Rows& rows, int64_t row, int64_t e) {
+    bool finite = true;
 #pragma unroll
-  for (int n = 0; n < Rule::kStates; ++n) rows.template store<Width>(data.states[n], at, s[n], 1 + n, e);
-}
+    for (int i = 0; i < Width; ++i) {
+      float state[kMostStates];
+#pragma unroll
+      for (int n = 0; n < kMostStates; ++n) state[n] = s[n].v[i];
+      Rule::update(optimizer, scalars, g.v[i] * gradient_scale, w.v[i], state);
+      if constexpr (Rule::kTrains) finite = finite && left_finite<Rule>(w.v[i], state);
+#pragma unroll
+      for (int n = 0; n < kMostStates; ++n) s[n].v[i] = state[n];
+    }
+    report_spoiled(finite, step);
+    const int64_t at = row * data.dim + e;
+    rows.template store<Width>(data.vectors, at, w, 0, e);
+#pragma unroll
+    for (int n = 0; n < Rule::kStates; ++n) rows.template store<Width>(data.states[n], at, s[n], 1 + n, e);
+  }
+};
 
 template <int Width>
 __device__ float square_sum(const Fragment<Width>& g, const GradientScale& gradient_scale) {
@@ -55,19 +61,27 @@ __device__ float square_sum(const Fragment<Width>& g, const GradientScale& gradi
   return sum;
 }
 
-/// The update scalars of a group's row, for all its lanes. `squares`: the lane's partial sum of g^2.
+/// The update scalars of a group's row, for all its lanes. `squares`: the lane's partial sum of g^2. `row_state`: in
+/// lane 0, the row's state, if the rule has one per row.
 template <class Rule>
 __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
-                                          const UpdateScalars& of_step, const RowData& data, int64_t row,
-                                          float squares) {
+                                          const UpdateScalars& of_step, const RowData& data, int64_t row, float squares,
+                                          float row_state) {
   if constexpr (Rule::kScalarsOf == ScalarsOf::step) {
     return of_step;
   } else {
     for (int distance = group.lanes / 2; distance > 0; distance /= 2)
       squares += __shfl_xor_sync(group.mask, squares, distance, group.lanes);
     RowScalars<Rule> scalars{};
-    if (group.lane == 0)
-      scalars = row_scalars<Rule>(optimizer, *state, of_step, data, row, squares / static_cast<float>(data.dim));
+    if (group.lane == 0) {
+      const float mean_square = squares / static_cast<float>(data.dim);
+      if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square) {
+        scalars = Rule::of_row(optimizer, of_step, mean_square, row_state);
+        data.states[0].as<float>()[row] = row_state;
+      } else {
+        scalars = row_scalars<Rule>(optimizer, *state, of_step, data, row, mean_square);
+      }
+    }
     constexpr int kWords = sizeof scalars / sizeof(float);
     auto* words = reinterpret_cast<float*>(&scalars);
 #pragma unroll
@@ -81,107 +95,169 @@ __device__ inline void prefetch(const RowMemory& memory, int64_t at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(memory.address(at)));
 }
 
-/// Updates a row with a group of lanes. gradient(e) returns Width elements of g from e on.
-template <class Rule, class Rows, int Width, bool kRowFirst, class Gradient>
+/// Updates a row with a group of lanes, for a rule whose scalars do not depend on the row. Loads the row and a single
+/// gradient concurrently, and several parts of long rows that allow no wide access. Several gradients are summed first,
+/// because sum and row together would need more registers.
+template <class Rule, class Rows, int Width, class Gradient>
+__device__ __forceinline__ void update_row_at_once(const Group& group, const Optimizer& optimizer,
+                                                   const StepState* state, const UpdateScalars& of_step,
+                                                   const RowData& data, int64_t row, const Gradient& gradient) {
+  constexpr int kAtOnce = Width == 1 ? 2 : 1;
+  const int next = group.lanes * Width, dim = static_cast<int>(data.dim);
+  const Rows rows(data, row, state->updates);
+  for (int begin = group.lane * Width; begin < dim; begin += kAtOnce * next) {
+    RowPart<Rule, Rows, Width> part[kAtOnce];
+    Fragment<Width> g[kAtOnce];
+    const auto parts = [&](const auto& body) {
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (const int e = begin + k * next; e < dim) body(k, e);
+    };
+    if (gradient.is_single()) {
+      parts([&](int k, int e) {
+        g[k] = gradient.load_first(e);
+        part[k].load(data, rows, row, e);
+      });
+      parts([&](int k, int) { g[k] = gradient.weighted(g[k]); });
+    } else {
+      parts([&](int, int e) { prefetch(data.vectors, row * dim + e); });
+      parts([&](int k, int e) { g[k] = gradient.sum_up(e); });
+      parts([&](int k, int e) { part[k].load(data, rows, row, e); });
+    }
+    parts([&](int k, int e) {
+      part[k].update(state, optimizer, of_step, g[k], optimizer.gradient_scale(of_step), data, rows, row, e);
+    });
+  }
+  if (data.touched && group.lane == 0) data.touched[row] = 1;
+}
+
+/// Updates a row with a group of lanes, for any rule.
+template <class Rule, class Rows, int Width, class Gradient>
 __device__ __forceinline__ void update_row(const Group& group, const Optimizer& optimizer, const StepState* state,
                                            const UpdateScalars& of_step, const RowData& data, int64_t row,
                                            const Gradient& gradient) {
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
-  const int64_t own = group.lane * Width;
-  // For a rule that reads g twice: the elements of g at the lane's first position. Most rows have no further elements.
-  Fragment<Width> first{};
-  float squares = 0;
+  const int own = group.lane * Width, next = group.lanes * Width, dim = static_cast<int>(data.dim);
+  const Rows rows(data, row, state->updates);
+  // For a rule that reads g twice: the elements at the lane's first position. Most rows have no further elements. The
+  // update of the row depends on the row's state, and the state depends on the whole gradient. All three loads overlap.
+  RowPart<Rule, Rows, Width> first_part;
+  Fragment<Width> first_gradient{};
+  const bool loads_early = kSquares && std::is_same_v<Rows, PlainRows> && own < dim && gradient.is_single();
+  float squares = 0, row_state = 0;
   if constexpr (kSquares) {
-    // The update of the row depends on the row's state, and the state depends on the whole gradient. The prefetches
-    // overlap all three loads.
-    if (group.lane == 0) prefetch(data.states[0], row);
-    for (int64_t e = own; e < data.dim; e += group.lanes * Width) prefetch(data.vectors, row * data.dim + e);
-    for (int64_t e = own; e < data.dim; e += group.lanes * Width) {
-      const Fragment<Width> g = gradient(e);
-      if (e == own) first = g;
+    if (group.lane == 0) row_state = data.states[0].as<float>()[row];
+    if (loads_early) first_part.load(data, rows, row, own);
+    for (int e = loads_early ? own + next : own; e < dim; e += next) prefetch(data.vectors, row * dim + e);
+    for (int e = own; e < dim; e += next) {
+      const Fragment<Width> g = gradient.sum_up(e);
+      if (e == own) first_gradient = g;
       squares += square_sum(g, optimizer.gradient_scale(of_step));
     }
   }
-  const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
-  const Rows rows(data, row, state->updates);
-  for (int64_t e = own; e < data.dim; e += group.lanes * Width)
-    apply<Rule, Width, kRowFirst>(
-        state, optimizer, scalars, [&] { return kSquares && e == own ? first : gradient(e); },
-        optimizer.gradient_scale(of_step), data, rows, row, e);
+  const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares, row_state);
+  for (int e = own; e < dim; e += next) {
+    const Fragment<Width> g = kSquares && e == own ? first_gradient : gradient.sum_up(e);
+    RowPart<Rule, Rows, Width> part = first_part;
+    if (!loads_early || e != own) part.load(data, rows, row, e);
+    part.update(state, optimizer, scalars, g, optimizer.gradient_scale(of_step), data, rows, row, e);
+  }
   if (data.touched && group.lane == 0) data.touched[row] = 1;
 }
 
-// Updates the rows of short runs. Does nothing if the step is skipped, like all update kernels.
-template <class Rule, class Rows, class Dy, int Width>
-__device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
-                                  BagGradients<Dy, Width> gradients, RowGroups groups, RowData data, int lanes) {
-  if (state->skip) return;
-  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  const Group group(range, lanes);
-  const int64_t runs = groups.counts->runs;
-  for (int64_t run = group.index; run < runs; run += group.count) {
-    const int32_t begin = groups.run_begin[run];
-    const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
-    if (end - begin > kPiece) continue;
-    update_row<Rule, Rows, Width, false>(group, optimizer, state, of_step, data, groups.rows[begin],
-                                         [&](int64_t e) { return gradients.sum_up(begin, end, e); });
-  }
-}
+/// A run, loaded by one lane of a warp.
+template <class Gradients>
+struct LoadedRun {
+  static constexpr int32_t kLong = -1;
+  int32_t row = 0;             // 0: no run
+  int32_t begin = 0, end = 0;  // occurrences of a short run; for a long run, the index of its sum, and kLong
+  typename Gradients::Place first{};
 
-/// Updates the rows of long runs, whose sums are already computed: one group of lanes per run.
-template <class Rule, class Rows, int Width>
-__device__ void update_long_runs(BlockRange range, Optimizer optimizer, const StepState* state, RowGroups groups,
-                                 const float* piece_sums, RowData data, int lanes) {
-  if (state->skip) return;
-  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  const Group group(range, lanes);
-  for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
-    const LongRun run = groups.long_runs[i];
-    const float* sum = piece_sums + run.first_piece * data.dim;
-    update_row<Rule, Rows, Width, false>(group, optimizer, state, of_step, data, groups.rows[groups.run_begin[run.run]],
-                                         [&](int64_t e) { return load_fragment<Width>(sum + e); });
+  LoadedRun() = default;
+  /// Run `i` of the long runs, followed by all runs, of which only short runs count.
+  __device__ LoadedRun(const RowGroups& groups, const Gradients& gradients, int32_t i, int32_t long_runs) {
+    if (i < long_runs) {
+      const LongRun of = groups.long_runs[i];
+      row = groups.rows[groups.run_begin[of.run]];
+      begin = of.first_piece;
+      end = kLong;
+      return;
+    }
+    begin = groups.run_begin[i - long_runs];
+    end = static_cast<int32_t>(groups.run_end(i - long_runs, gradients.batch.key_capacity));
+    if (end - begin > kPiece) return;
+    row = groups.rows[begin];
+    first = gradients.place_of(begin);
   }
-}
+  /// The run that `lane` has loaded. Call from all lanes of the warp.
+  __device__ LoadedRun of_lane(int lane) const {
+    LoadedRun run;
+    run.row = __shfl_sync(kWholeWarp, row, lane);
+    run.begin = __shfl_sync(kWholeWarp, begin, lane);
+    run.end = __shfl_sync(kWholeWarp, end, lane);
+    run.first.at = __shfl_sync(kWholeWarp, first.at, lane);
+    run.first.weight = __shfl_sync(kWholeWarp, first.weight, lane);
+    return run;
+  }
+};
 
-/// Updates the rows of long and short runs in one launch, for small batches. Long runs come first. One loop handles
-/// both kinds of runs, because two loops would keep the parameters of both in registers, and some rules would then
-/// spill.
-///
-/// A group processes only one or a few runs, and each run is a chain of dependent loads. If the rule leaves enough
-/// registers (kRowFirst), the row and its first gradients are loaded concurrently.
+/// The gradient of a loaded run.
+template <class Gradients, int Width>
+struct RunGradient {
+  const Gradients& gradients;
+  const LoadedRun<Gradients>& run;
+  const float* piece_sums;
+  int64_t dim;
+
+  __device__ bool is_long() const { return run.end == run.kLong; }
+  /// Whether weighted(load_first(e)) has the elements from e on.
+  __device__ bool is_single() const { return is_long() || run.end - run.begin == 1; }
+  __device__ __forceinline__ Fragment<Width> load_first(int64_t e) const {
+    return is_long() ? load_fragment<Width>(piece_sums + run.begin * dim + e) : gradients.load(run.first, e);
+  }
+  __device__ __forceinline__ Fragment<Width> weighted(const Fragment<Width>& first) const {
+    return is_long() ? first : gradients.weighted(run.first, first);
+  }
+  /// Width elements from e on.
+  __device__ __forceinline__ Fragment<Width> sum_up(int64_t e) const {
+    Fragment<Width> sum = weighted(load_first(e));
+    if (!is_long()) gradients.add_up(run.begin + 1, run.end, e, sum);
+    return sum;
+  }
+};
+
+/// Updates the rows of all runs, first those of long runs, whose sums are in `piece_sums`. Does nothing if the step is
+/// skipped. Each lane of a warp loads one run; then groups of lanes update the rows of these runs one after the other.
+/// A group thus waits once per row for memory, instead of for the run, then for its row and bag, and then for their
+/// values.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                             BagGradients<Dy, Width> gradients, RowGroups groups, const float* piece_sums, RowData data,
                             int lanes) {
   if (state->skip) return;
-  constexpr bool kRowFirst = Rule::kStates == 0 && Rule::kScalarsOf == ScalarsOf::step;
+  using Gradients = BagGradients<Dy, Width>;
+  constexpr bool kAtOnce = Rule::kScalarsOf == ScalarsOf::step && std::is_same_v<Rows, PlainRows>;
+  constexpr int kMostRunsOfGroup = 8;  // runs that a group takes at a time; more would leave other groups without work
   const int32_t long_runs = groups.counts->long_runs, all = long_runs + groups.counts->runs;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
-  // The number of groups and the index of this group are 32-bit integers here. The members of `group` result from
-  // 64-bit divisions, which cost registers.
-  const int each = kUpdateThreads / lanes, count = static_cast<int>(range.blocks) * each;
-  for (int i = static_cast<int>(range.block) * each + static_cast<int>(threadIdx.x) / lanes; i < all; i += count) {
-    int32_t run = i - long_runs;
-    const float* sum = nullptr;
-    if (run < 0) {
-      const LongRun of = groups.long_runs[i];
-      run = of.run;
-      sum = piece_sums + of.first_piece * data.dim;
-    }
-    const int32_t begin = groups.run_begin[run];
-    const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
-    if (!sum && end - begin > kPiece) continue;
-    FewBags<> first;
-    if constexpr (kRowFirst) first = gradients.bags_from(begin, sum ? begin : end);
-    const auto gradient = [&](int64_t e) {
-      if (sum) return load_fragment<Width>(sum + e);
-      if constexpr (kRowFirst)
-        return gradients.sum_up_after(first, begin, end, e);
+  const int lane = static_cast<int>(threadIdx.x) % 32, in_warp = 32 / lanes,
+            warps = static_cast<int>(range.blocks) * (kUpdateThreads / 32),
+            each = max(in_warp, min(min(32, kMostRunsOfGroup * in_warp), (all + warps - 1) / warps));
+  for (int from = (static_cast<int>(range.block) * (kUpdateThreads / 32) + static_cast<int>(threadIdx.x) / 32) * each;
+       from < all; from += warps * each) {
+    const int here = min(each, all - from);
+    LoadedRun<Gradients> mine;
+    if (lane < here) mine = {groups, gradients, from + lane, long_runs};
+    for (int i = lane / lanes; i - lane / lanes < here; i += in_warp) {
+      const LoadedRun<Gradients> run = mine.of_lane(i);
+      if (run.row == 0) continue;
+      const RunGradient<Gradients, Width> gradient{gradients, run, piece_sums, data.dim};
+      if constexpr (kAtOnce)
+        update_row_at_once<Rule, Rows, Width>(group, optimizer, state, of_step, data, run.row, gradient);
       else
-        return gradients.sum_up(begin, end, e);
-    };
-    update_row<Rule, Rows, Width, kRowFirst>(group, optimizer, state, of_step, data, groups.rows[begin], gradient);
+        update_row<Rule, Rows, Width>(group, optimizer, state, of_step, data, run.row, gradient);
+    }
   }
 }
 
@@ -200,9 +276,11 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
       continue;
     }
     const Rows rows(data, row, state->updates);
-    for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width, true>(
-          state, optimizer, scalars, [] { return Fragment<Width>{}; }, GradientScale{}, data, rows, row, e);
+    for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width) {
+      RowPart<Rule, Rows, Width> part;
+      part.load(data, rows, row, e);
+      part.update(state, optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
+    }
   }
 }
 
@@ -245,58 +323,45 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
 
 constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each block computes the scalars of the step
 
+constexpr int kBlocksEachOfSeveral = 2;  // the same for each table, if several tables share a launch
+
 constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
-constexpr int kRunsOfGroup = 4;  // runs per group of lanes if tables share a launch, so that all blocks fit
+constexpr int kRunsOfGroup = 8;  // if several tables share a launch, a block takes more runs, so that all blocks fit
 
 constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
-/// Minimum resident blocks per multiprocessor for short runs; 0: the compiler decides. The kernel is bound by memory
-/// latency, so occupancy matters. Four blocks leave 64 registers per thread, which suffice; without a bound, some rules
-/// use 105 registers. Narrow accesses need fewer registers, wide accesses more.
+/// Minimum resident blocks per multiprocessor. The kernel is bound by memory latency, so occupancy matters. Four blocks
+/// leave 64 registers per thread.
 template <class Rule, int Width>
-constexpr int kBlocksThatFit = Rule::kScalarsOf != ScalarsOf::last_step && Width == 4 ? 4 : 0;
+constexpr int kBlocksThatFit = Rule::kScalarsOf == ScalarsOf::mean_square && Width == 1 ? 3 : 4;
 
-/// Minimum resident blocks per multiprocessor for update_runs(). No rule spills registers with these values.
-template <class Rule, int Width>
-constexpr int kBlocksThatFitOfFew = Width == 4 || Rule::kScalarsOf == ScalarsOf::last_step ? 4
-                                    : Rule::kScalarsOf == ScalarsOf::mean_square           ? 3
-                                                                                           : 0;
-
-/// Grid sizes for short runs and for long runs.
-std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
-  return {grid_for(key_capacity * lanes, kUpdateThreads, blocks_of_device(kBlocksEach)).blocks,
-          grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kUpdateThreads, blocks_of_device(kRunBlocksEach))
-              .blocks};
+/// Grid size for the runs of a batch. `several`: whether other tables share the launch.
+int64_t update_blocks(int64_t key_capacity, int lanes, bool several) {
+  const int64_t threads = (key_capacity + RowGroups::most_long_runs(key_capacity)) * lanes;
+  if (threads > blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads)
+    return blocks_of_device(several ? kBlocksEachOfSeveral : kBlocksEach);
+  const int64_t blocks = grid_for(threads, kUpdateThreads, blocks_of_device(kBlocksEach)).blocks;
+  if (!several) return blocks;
+  const int64_t runs_of_group = blocks > blocks_of_device(kBlocksEachOfSeveral) ? kRunsOfGroup : 2 * kRunsOfGroup;
+  return (blocks + runs_of_group - 1) / runs_of_group;
 }
 
 /// Runs update_rows() for rows that are accessed through Rows.
 template <class Rows>
 void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
                     Combiner combiner, const Tensor& dy, const float* piece_sums, const RowData& data) {
+  const bool several = ctx.queue() && ctx.queue()->several();
   dispatch_gradients<Rows>(
       batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
         dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-          const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-          if constexpr (std::is_same_v<Rows, PlainRows>) {
-            if (batch.key_capacity * lanes <= blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads) {
-              const int64_t blocks = long_blocks + short_blocks;
-              const bool several = ctx.queue() && ctx.queue()->several();
-              return launch_lockstep<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads,
-                                     kBlocksThatFitOfFew<Rule, Width>>(
-                  ctx, "update_rows", several ? (blocks + kRunsOfGroup - 1) / kRunsOfGroup : blocks, optimizer,
-                  ctx.state(), gradients, groups, piece_sums, data, lanes);
-            }
-            launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
-                ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
-            launch_lockstep<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(
-                ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
-          } else {
-            launch_single<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads>(
-                ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
-            launch_single<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(
-                ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
-          }
+          const int64_t blocks = update_blocks(batch.key_capacity, lanes, several);
+          if constexpr (std::is_same_v<Rows, PlainRows>)
+            launch_lockstep<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
+                ctx, "update_rows", blocks, optimizer, ctx.state(), gradients, groups, piece_sums, data, lanes);
+          else
+            launch_single<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads>(
+                ctx, "update_rows", blocks, optimizer, ctx.state(), gradients, groups, piece_sums, data, lanes);
         });
       });
 }

@@ -21,6 +21,11 @@ using hctr::cuda::BlockRange;
 
 constexpr int kSortThreads = 256, kSortWarps = kSortThreads / 32;
 constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys per thread, keys per block
+// Keys per thread in the sort of more than kKeysOfSmallTiles and kKeysOfMiddleTiles keys. A block reads the counts of
+// all tiles, so with tiles of a fixed size these reads grow with the square of the number of keys. In a larger tile a
+// digit also has more keys, which are written as longer segments.
+constexpr int kSortEachOfMany = 8, kSortEachOfMost = 16;
+constexpr int64_t kKeysOfSmallTiles = 48 * kSortTile, kKeysOfMiddleTiles = 128 * kSortTile;
 static_assert(kSortThreads == kSortDigits, "each thread handles one digit");
 constexpr int kMostPasses = 32 / kSortDigitBits;
 constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a limit, because a block reads the counts of all tiles
@@ -42,21 +47,20 @@ struct ConstKeys {
   const int32_t* bags;
 };
 
-/// Writes the gradient number of each key to `bags`, and 0 (never read) past the last key. A thread writes the numbers
-/// of a short bag. The threads of a warp together write the numbers of the warp's long bags, bag by bag.
+/// Writes the gradient number of each key to `bags`, and 0 (never read) past the last key. A warp processes 32 bags at
+/// a time. Each lane loads the offset of one bag; then the lanes write the numbers of adjacent keys, and search the bag
+/// of each key among the 32 bags.
 __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32_t* bags) {
-  constexpr int32_t kShort = 4;
   const auto lane = static_cast<int32_t>(threadIdx.x % 32);
   const int64_t thread = range.thread_index(), threads = range.thread_count(), count = batch.bags();
-  for (int64_t bag = thread; bag - lane < count; bag += threads) {
-    const int32_t begin = bag < count ? batch.offsets[bag] : 0, end = bag < count ? batch.offsets[bag + 1] : 0;
-    const bool is_long = end - begin > kShort;
-    for (int32_t p = begin; p < end && !is_long; ++p) bags[p] = static_cast<int32_t>(batch.gradient_of(bag, p));
-    for (uint32_t left = __ballot_sync(kWholeWarp, is_long); left != 0; left &= left - 1) {
-      const int owner = __ffs(static_cast<int>(left)) - 1;
-      const int32_t last = __shfl_sync(kWholeWarp, end, owner);
-      for (int32_t p = __shfl_sync(kWholeWarp, begin, owner) + lane; p < last; p += 32)
-        bags[p] = static_cast<int32_t>(batch.gradient_of(bag - lane + owner, p));
+  for (int64_t first = thread - lane; first < count; first += threads) {
+    const int32_t begin = batch.offsets[min(first + lane, count)], end = batch.offsets[min(first + 32, count)];
+    for (int32_t p = __shfl_sync(kWholeWarp, begin, 0) + lane; p - lane < end; p += 32) {
+      int of = 0;  // the last bag that begins at p or before it
+#pragma unroll
+      for (int step = 16; step > 0; step /= 2)
+        if (__shfl_sync(kWholeWarp, begin, of + step) <= p) of += step;
+      if (p < end) bags[p] = static_cast<int32_t>(batch.gradient_of(first + of, p));
     }
   }
   for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;
@@ -64,23 +68,25 @@ __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32
 
 /// The first kernel of a sort: writes the bags of keys, counts the first digit per tile (one block per tile), and
 /// zeroes the counts of the later passes. tile_counts: [passes][tiles][kSortDigits].
+template <int kEach>
 __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows, int32_t* bags, GroupCounts* counts,
                            uint32_t* tile_counts, int tiles, int passes) {
+  constexpr int kTile = kSortThreads * kEach;
   __shared__ uint32_t of_digit[kSortDigits];
   const auto thread = static_cast<int>(threadIdx.x);
   if (range.block < tiles) {
     const auto keys = static_cast<int>(batch.key_capacity);
-    const int tile = static_cast<int>(range.block), first = tile * kSortTile + thread;
-    uint32_t row[kSortEach];
+    const int tile = static_cast<int>(range.block), first = tile * kTile + thread;
+    uint32_t row[kEach];
 #pragma unroll
-    for (int j = 0; j < kSortEach; ++j) {
+    for (int j = 0; j < kEach; ++j) {
       const int p = first + j * kSortThreads;
       row[j] = p < keys ? static_cast<uint32_t>(rows[p]) : 0;
     }
     of_digit[thread] = 0;
     __syncthreads();
 #pragma unroll
-    for (int j = 0; j < kSortEach; ++j) {
+    for (int j = 0; j < kEach; ++j) {
       const uint32_t digit = row[j] & (kSortDigits - 1);
       const bool here = first + j * kSortThreads < keys;
       // Frequent keys occur in many lanes, so one lane adds the count of all lanes with the same digit.
@@ -98,19 +104,21 @@ __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows
 
 /// Sorts the keys by the digit at bit `shift`, with one block per tile. `counts` [tiles][kSortDigits]: counts of this
 /// digit. `next`: receives the counts of the next digit; null in the last pass.
+template <int kEach>
 __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const uint32_t* counts, uint32_t* next,
                           int keys, int tiles, int shift) {
-  __shared__ int32_t tile_rows[kSortTile], tile_bags[kSortTile];
+  constexpr int kTile = kSortThreads * kEach;
+  __shared__ int32_t tile_rows[kTile], tile_bags[kTile];
   __shared__ uint32_t before[kSortWarps][kSortDigits];  // per warp and digit: number of keys in earlier warps
   __shared__ uint32_t begin_here[kSortDigits], begin_there[kSortDigits], of_warp[2][kSortWarps];
   const int tile = static_cast<int>(range.block);
   const auto thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32, lane = thread % 32;
-  const int first = tile * kSortTile + warp * 32 * kSortEach + lane, here = min(kSortTile, keys - tile * kSortTile);
+  const int first = tile * kTile + warp * 32 * kEach + lane, here = min(kTile, keys - tile * kTile);
 
-  uint32_t row[kSortEach], bag[kSortEach], place[kSortEach];
+  uint32_t row[kEach], bag[kEach], place[kEach];
 #pragma unroll
-  for (int j = 0; j < kSortEach; ++j) {
+  for (int j = 0; j < kEach; ++j) {
     const int p = first + 32 * j;
     // Padding has the largest row number, so it stays at the end.
     row[j] = p < keys ? static_cast<uint32_t>(from.rows[p]) : 0xffffffffu;
@@ -129,7 +137,7 @@ __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const
 
   uint32_t* const mine = before[warp];
 #pragma unroll
-  for (int j = 0; j < kSortEach; ++j) {
+  for (int j = 0; j < kEach; ++j) {
     const uint32_t digit = row[j] >> shift & (kSortDigits - 1);
     const uint32_t same = lanes_with(digit), earlier = static_cast<uint32_t>(__popc(same & ((1u << lane) - 1)));
     uint32_t count = 0;
@@ -154,7 +162,7 @@ __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const
   __syncthreads();
 
 #pragma unroll
-  for (int j = 0; j < kSortEach; ++j) {
+  for (int j = 0; j < kEach; ++j) {
     const uint32_t digit = row[j] >> shift & (kSortDigits - 1);
     const uint32_t at = begin_here[digit] + mine[digit] + place[j];
     tile_rows[at] = static_cast<int32_t>(row[j]);
@@ -162,15 +170,14 @@ __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const
   }
   __syncthreads();
 #pragma unroll
-  for (int j = 0; j < kSortEach; ++j) {
+  for (int j = 0; j < kEach; ++j) {
     const int i = thread + j * kSortThreads;
     if (i >= here) break;
     const auto sorted = static_cast<uint32_t>(tile_rows[i]);
     const uint32_t at = begin_there[sorted >> shift & (kSortDigits - 1)] + static_cast<uint32_t>(i);
     to.rows[at] = static_cast<int32_t>(sorted);
     to.bags[at] = tile_bags[i];
-    if (next)
-      atomicAdd(&next[at / kSortTile * kSortDigits + (sorted >> (shift + kSortDigitBits) & (kSortDigits - 1))], 1u);
+    if (next) atomicAdd(&next[at / kTile * kSortDigits + (sorted >> (shift + kSortDigitBits) & (kSortDigits - 1))], 1u);
   }
 }
 
