@@ -43,8 +43,9 @@ using ShowProgress =
 /// the process.
 struct Surroundings {
   /// Used for "${NAME}" in configs; for the launcher's variables (docs/distributed.md); for HCTR_JOB_SECRET; for
-  /// NCCL_HOSTID, NCCL_P2P_DISABLE and NCCL_SOCKET_IFNAME, with NCCL's meaning; for HOME and XDG_CACHE_HOME, where GEMM
-  /// algorithms are cached; for OPENBLAS_CORETYPE. Null: no variable is set, so the job consists of this process.
+  /// NCCL_CUMEM_ENABLE, NCCL_HOSTID, NCCL_P2P_DISABLE and NCCL_SOCKET_IFNAME, with NCCL's meaning; for HOME and
+  /// XDG_CACHE_HOME, where GEMM algorithms are cached; for OPENBLAS_CORETYPE. Null: no variable is set, so the job
+  /// consists of this process.
   Environment environment{};
   LogSink log{};            ///< null: lines are discarded
   ShowProgress progress{};  ///< null: nothing is shown
@@ -60,7 +61,9 @@ struct Surroundings {
   /// Sets an environment variable; a null `value` removes it. Called when the library loads OpenBLAS and OpenBLAS does
   /// not know the processor, because OpenBLAS reads OPENBLAS_CORETYPE once, when it is loaded. The call precedes the
   /// library's first thread. Null: nothing is set. On such a processor, unless OPENBLAS_CORETYPE is set, GEMMs are then
-  /// slower than in the huge_ctr programs, and their results may differ in the last bits.
+  /// slower than in the huge_ctr programs, and their results may differ in the last bits. Also called before several
+  /// GPUs train in this process: sets NCCL_CUMEM_ENABLE to 0 unless it is set, because NCCL 2.28 may otherwise crash
+  /// when its communicators are destroyed.
   std::function<void(const char* name, const char* value)> set_environment{};
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/current_error.h"
+#include "core/base/environment.h"
 #include "core/base/platform.h"
 #include "core/comm/collective_error.h"
 #include "core/comm/host_comm.h"
@@ -27,7 +28,14 @@ Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log,
       doing_(std::move(doing)),
       around_(std::move(around)),
       group_(static_cast<int>(devices_.size()), others, limit, around_.environment),
-      communicators_(devices_.size()) {}
+      communicators_(devices_.size()) {
+  // NCCL then uses the buffers of other ranks of this process directly. Otherwise it maps them again, and freeing both
+  // mappings at the same time can end the process (see nccl_comm.cu).
+  constexpr const char* kMappings = "NCCL_CUMEM_ENABLE";
+  if (ranks_here() > 1 && devices_[0].is_cuda() && around_.set_environment &&
+      !variable_of(around_.environment, kMappings))
+    around_.set_environment(kMappings, "0");
+}
 
 Job::~Job() {
   if (ranks_here() == 1) {

@@ -11,6 +11,7 @@
 #include "infer/load_config.h"
 #include "score/evaluation_data.h"
 #include "train/check_report.h"
+#include "train/enough_gpus.h"
 #include "train/known_gpus.h"
 #include "train/placement_plan.h"
 #include "train/training_columns.h"
@@ -147,6 +148,8 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
     }
   }
   report.memory = memory_bill(config, ranks, distinct, report.gpu_bytes.value_or(0));
+  if (const auto fits = report.fits(); fits && !*fits)
+    report.enough_gpus = enough_gpus(config, ranks, distinct, *report.gpu_bytes);
   if (!report.gpu.empty()) report.step = forecast_step(config, report.samples, report.ceilings, keys);
   if (const auto known = find_known_gpu(report.gpu); report.step && ranks > 1 && known)
     report.exchange = forecast_exchange(config, ranks, *known, *report.step, graph.parameters, keys);

@@ -5,6 +5,7 @@
 #include "core/base/expect.h"
 #include "core/base/printable.h"
 #include "core/base/progress.h"
+#include "train/enough_gpus.h"
 
 namespace hctr {
 namespace {
@@ -150,6 +151,14 @@ std::vector<BudgetLine> budget_lines(const MemoryBill& bill, const std::optional
   return lines;
 }
 
+/// The start of the advice for a config that does not fit.
+std::string more_gpus_text(const std::optional<int64_t>& enough) {
+  if (!enough) return "Use more GPUs,";
+  const int64_t hosts = (*enough + kGpusOfHost - 1) / kGpusOfHost;
+  return cat("It fits on ", *enough, " such GPUs", hosts > 1 ? cat(" (", hosts, " hosts of ", kGpusOfHost, ")") : "",
+             "; or use");
+}
+
 std::string memory_text(const CheckReport& report) {
   const MemoryBill& bill = report.memory;
   const auto [least, most] = least_and_most(bill);
@@ -178,12 +187,13 @@ std::string memory_text(const CheckReport& report) {
     text += cat("  table ", name, ": ", bytes, " bytes per row; the number of rows is unknown without data\n");
   if (const auto fits = report.fits()) {
     const double needed = static_cast<double>(sum_of(bill.gpus[most]));
-    text += *fits ? cat("  It fits: ", gib(needed), " of ", gib(*report.gpu_bytes), " GiB",
-                        bill.bytes_of_unknown_rows.empty() ? "" : ", without unknown rows", ".\n")
-                  : cat("  It does not fit: GPU ", most, " needs ", gib(needed), " GiB but has ",
-                        gib(*report.gpu_bytes), ": ", gib(needed - *report.gpu_bytes),
-                        " GiB too much. Use more GPUs, a smaller \"batchsize\" or rows of two bytes per element.",
-                        host_rows_text(report, needed - *report.gpu_bytes), "\n");
+    text += *fits
+                ? cat("  It fits: ", gib(needed), " of ", gib(*report.gpu_bytes), " GiB",
+                      bill.bytes_of_unknown_rows.empty() ? "" : ", without unknown rows", ".\n")
+                : cat("  It does not fit: GPU ", most, " needs ", gib(needed), " GiB but has ", gib(*report.gpu_bytes),
+                      ": ", gib(needed - *report.gpu_bytes), " GiB too much. ", more_gpus_text(report.enough_gpus),
+                      " a smaller \"batchsize\" or rows of two bytes per element.",
+                      host_rows_text(report, needed - *report.gpu_bytes), "\n");
   }
   if (report.processes > 1)
     text +=
@@ -322,6 +332,7 @@ Json to_json(const CheckReport& report) {
   }
   if (any_disk) memory.set("disks", std::move(disks));
   if (report.gpu_bytes) memory.set("gpu_bytes", *report.gpu_bytes).set("fits", *report.fits());
+  if (report.enough_gpus) memory.set("enough_gpus", *report.enough_gpus);
   Json json(Json::Object{{"schema", 1}, {"kind", "check"}, {"config", report.config}, {"memory", std::move(memory)}});
   if (report.step) json.set("step", to_json(*report.step, report));
   return json.set("unwritable", std::move(unwritable));

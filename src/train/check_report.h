@@ -18,8 +18,9 @@ struct CheckReport {
   int64_t samples = 0;   ///< samples of a step on one GPU
   size_t processes = 1;  ///< number of processes, from the lists of "gpu"
   MemoryBill memory;
-  std::optional<double> gpu_bytes;  ///< memory of each GPU, if known
-  std::string gpu;                  ///< name of the GPU, if known
+  std::optional<double> gpu_bytes;     ///< memory of each GPU, if known
+  std::optional<int64_t> enough_gpus;  ///< if memory does not suffice: a number of GPUs that do, if known
+  std::string gpu;                     ///< name of the GPU, if known
   /// whether the rates were measured on the GPU; otherwise they come from the table of known GPUs
   bool measured = false;
   bool keys_counted = false;  ///< whether key counts were sampled from the data

@@ -76,6 +76,27 @@ TEST(Bench, ComparesSeveralRanksWithOne) {
   EXPECT_TRUE(scale({"--ranks", "2", "--strong"}).contains("2 ranks, batch 100, f32"));
 }
 
+TEST(Bench, ComparesACacheOnEachOfTwoDevicesWithALargerOneOnOne) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_program(
+      "bench", {"cache", "--quick", "--only", "copies", "--device", "cpu", "--json", "out.json"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::map<std::string, double> found;
+  const Json figures = Json::read_file(folder / "out.json");
+  for (const Json& figure : *figures.find("figures")->array())
+    found[*figure.find("what")->string() + ", " + *figure.find("case")->string()] = figure.find("value")->number();
+  const std::string shape = ": 2048 keys, dim 128, 5000 rows, keys there", tenth = "copies, a tenth" + shape,
+                    half = "copies, half" + shape;
+  const double together = found.at("  rate of all, " + tenth + ", caches: 2"),
+               alone = found.at("  rate of all, " + half + ", caches: 1");
+  EXPECT_GT(found.at("  rate of all, " + tenth + ", caches: 1"), 0);
+  EXPECT_NEAR(found.at("  all GPUs with a tenth, compared with one with half, " + tenth), together / alone, 1e-9);
+  for (const std::string& where : {tenth + ", caches: 1", tenth + ", caches: 2", half + ", caches: 1"}) {
+    EXPECT_GT(found.at("hit rate, " + where), 0) << "the requests before admit rows";
+    EXPECT_LT(found.at("hit rate, " + where), 100) << "not all rows fit";
+  }
+}
+
 TEST(Bench, PredictsStepsOnHostsThatAreNotThere) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", small_config());

@@ -40,7 +40,9 @@ TEST_F(CheckCommandLine, SaysWhatEachGpuNeedsAndWhetherItFits) {
        {"dense weights", "activations in training", "rows of table deep_emb", "exchange between ranks", "batches"})
     EXPECT_GT(*parts.find(name)->integer(), 0) << name;
   EXPECT_EQ(two.find("step"), nullptr);  // no step time is predicted without the name of a GPU
-  EXPECT_FALSE(*json({"--gpu-memory", "0.1"}).find("memory")->find("fits")->boolean());
+  const Json little = json({"--gpu-memory", "0.1"});
+  EXPECT_FALSE(*little.find("memory")->find("fits")->boolean());
+  EXPECT_EQ(little.find("memory")->find("enough_gpus"), nullptr) << "CUDA alone needs more on each GPU";
   const Outcome text = check({"--gpu-memory", "0.1", "--device", "cpu"});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_NE(text.out.find("It does not fit: GPU 0 needs "), std::string::npos) << text.out;

@@ -123,6 +123,7 @@ TEST(Samples, TheTerabyteModelFitsOnSixteenGpusOfTwoHosts) {
   const Outcome eight = check("8"), sixteen = check("16");
   EXPECT_EQ(eight.exit_code, 0) << eight.err;
   EXPECT_NE(eight.out.find("does not fit"), std::string::npos) << eight.out;
+  EXPECT_NE(eight.out.find("It fits on 15 such GPUs (2 hosts of 8)"), std::string::npos) << eight.out;
   EXPECT_EQ(sixteen.exit_code, 0) << sixteen.err;
   EXPECT_NE(sixteen.out.find("It fits"), std::string::npos) << sixteen.out;
   const Outcome scaled = run_program("bench",

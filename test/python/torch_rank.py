@@ -1,5 +1,5 @@
-"""A process of test_torch_ranks.py: torch_rank.py FOLDER RANK SIZE [load|save]. With HCTR_TORCH_DEVICE=cuda, rank r uses
-GPU r.
+"""A process of test_torch_ranks.py: torch_rank.py FOLDER [load|save], alone or started by torchrun. With
+HCTR_TORCH_DEVICE=cuda, rank r uses GPU r.
 """
 
 import os
@@ -27,10 +27,15 @@ def model(update):
     torch.manual_seed(5)
     tables = [
         hct.EmbeddingBagConfig(name="grows", embedding_dim=4, feature_names=["x", "y"], placement="spread"),
-        hct.EmbeddingBagConfig(name="fixed", embedding_dim=3, num_embeddings=50, feature_names=["y"]),
+        hct.EmbeddingBagConfig(
+            name="fixed", embedding_dim=3, num_embeddings=50, feature_names=["y"], placement="whole"
+        ),
+        hct.EmbeddingBagConfig(
+            name="copied", embedding_dim=2, num_embeddings=50, feature_names=["x"], placement="replicated"
+        ),
     ]
     bags = hct.EmbeddingBagCollection(tables, optimizer="adam", lr=0.05, update=update, device=DEVICE)
-    return bags, torch.nn.Linear(11, 1).to(DEVICE)
+    return bags, torch.nn.Linear(13, 1).to(DEVICE)
 
 
 def part_of(step, rank, size):
@@ -41,6 +46,13 @@ def part_of(step, rank, size):
     values = keys[:, mine].reshape(-1).to(DEVICE)
     lengths = torch.full((values.numel() // 2,), 2, device=DEVICE)
     return hct.KeyedJaggedTensor(["x", "y"], values, lengths=lengths)
+
+
+def mean_of_all(value, size):
+    """The mean over all ranks, by the process group of PyTorch: its communicator works between calls of ours."""
+    if size > 1:
+        torch.distributed.all_reduce(value)
+    return value / size
 
 
 def deltas_of_a_table(rank, size):
@@ -58,17 +70,13 @@ def deltas_of_a_table(rank, size):
 
 
 def main():
-    folder, rank, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    load, save = sys.argv[4:] == ["load"], sys.argv[4:] == ["save"]
+    folder, load, save = sys.argv[1], sys.argv[2:] == ["load"], sys.argv[2:] == ["save"]
+    rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     torch.set_num_threads(1)
     if ON_GPUS:
         torch.cuda.set_device(rank)
     if size > 1:
-        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-        place = f"file://{folder}/place{size}{'load' if load else ''}"
-        torch.distributed.init_process_group(
-            "nccl" if ON_GPUS else "gloo", init_method=place, rank=rank, world_size=size, timeout=timedelta(seconds=120)
-        )
+        torch.distributed.init_process_group("nccl" if ON_GPUS else "gloo", timeout=timedelta(seconds=120))
     found = {}
     for update in ("backward", "step"):
         bags, top = model(update)
@@ -77,7 +85,6 @@ def main():
         if load:
             hct.load_checkpoint(f"{folder}/saved_{update}", whole, [step, dense])
         wrapped = torch.nn.parallel.DistributedDataParallel(whole) if size > 1 else whole
-        losses = []
         for number in range(4 if load else 0, 8):
             if number == 4 and save:
                 hct.save_checkpoint(f"{folder}/saved_{update}", whole, [step, dense])
@@ -89,10 +96,12 @@ def main():
                 torch.nn.utils.clip_grad_norm_([bags.anchor], 0.05)
             for one in (step, dense):
                 one.step()
-            losses.append(loss.detach())
+            loss = mean_of_all(loss.detach().reshape(1), size)
+            if number >= 4:
+                found[f"{update} loss {number}"] = loss
         with torch.no_grad():
             found[f"{update} vectors"] = bags(part_of(100, rank, size)).values()
-        for name in ("grows", "fixed"):
+        for name in ("grows", "fixed", "copied"):
             found[f"{update} rows {name}"] = bags.rows(name)
             found[f"{update} {name}"] = bags.export(name)
         found[f"{update} top"] = top.weight.detach()

@@ -183,7 +183,6 @@ TEST(Structure, NoClassIsAFriend) {
 const std::map<std::string, std::string> kProcessWide = {
     {"capi/call.cc last_message", "as errno: the message of the thread's last error in the C interface"},
     {"core/base/lasting_threads.cc threads_left", "the end of the process depends on it"},
-    {"core/comm/nccl_comm.cu freeing", "NCCL frees the communicators of all ranks of a process together"},
     {"core/device/allocator.cc innermost_scope", "the scope of a thread, ended by its destructor"},
     {"core/device/cuda_runtime_calls.cu captures",
      "a call that waits for a device invalidates captures of all threads"},

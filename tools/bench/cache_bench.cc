@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -11,10 +10,9 @@
 #include <optional>
 #include <thread>
 
-#include "core/base/random.h"
-#include "core/base/thread_pool.h"
-#include "core/device/buffer.h"
-#include "core/device/copy_bytes.h"
+#include "cache_cases.h"
+#include "cache_copies.h"
+#include "core/base/expect.h"
 #include "hctr/store.h"
 #include "store/bound_version.h"
 #include "timing.h"
@@ -24,126 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct CacheCase {
-  std::string name;
-  int64_t rows, dim, keys;  // keys: number of keys per request
-  double alpha;             // exponent of the keys' power law
-  double share;             // fraction of rows that fit into the cache; 1: the cache has the whole table
-  int64_t keys_of_bag = 1;  // keys per bag; 1: one vector per key
-  bool keys_there = false;  // keys are in device memory
-  StoreCacheOptions::Rows type = StoreCacheOptions::Rows::f32;
-};
-
-int64_t key_by_rank(int64_t rank, int64_t rows) {
-  return static_cast<int64_t>(mix64(static_cast<uint64_t>(rank % rows)) >> 1);
-}
-
-/// Draws a rank from a power law, through the inverse of the continuous distribution.
-int64_t drawn_rank(const CacheCase& of, uint64_t number) {
-  const double u = static_cast<double>(mix64(number) >> 11) * 0x1p-53, most = static_cast<double>(of.rows);
-  const double a = 1 - of.alpha;
-  return std::clamp<int64_t>(static_cast<int64_t>(std::pow((std::pow(most + 1, a) - 1) * u + 1, 1 / a) - 1), 0,
-                             of.rows - 1);
-}
-
-void load(Store& store, const CacheCase& of) {
-  const auto pass_rows = [&](const StoreRowSink& sink) {
-    constexpr int64_t kRowsAtOnce = 65536, kRowsOfTask = 256;
-    ThreadPool threads(usable_cores());
-    std::vector<int64_t> keys;
-    std::vector<float> rows(static_cast<size_t>(kRowsAtOnce * of.dim));
-    for (int64_t first = 0; first < of.rows; first += kRowsAtOnce) {
-      keys.resize(static_cast<size_t>(std::min(kRowsAtOnce, of.rows - first)));
-      threads.parallel_for(std::ssize(keys), kRowsOfTask, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          keys[static_cast<size_t>(i)] = key_by_rank(first + i, of.rows);
-          std::fill_n(rows.begin() + i * of.dim, of.dim, static_cast<float>((first + i) % 1000));
-        }
-      });
-      sink({}, keys, std::span(rows).first(keys.size() * static_cast<size_t>(of.dim)));
-    }
-  };
-  store.load(
-      {.name = "m", .version = "1", .tables = {{.name = "t", .dim = of.dim, .rows = pass_rows, .expected = of.rows}}});
-}
-
 double of_sorted(const std::vector<double>& sorted, double share) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(share * static_cast<double>(sorted.size())))];
-}
-
-/// Requests of a case, and memory for their vectors.
-class Requests {
- public:
-  Requests(StreamRef stream, const CacheCase& of, int sets)
-      : of_(of), keys_(static_cast<size_t>(sets)), vectors_(stream.device, bytes_of_vectors(of)) {
-    std::atomic<size_t> next{0};
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < std::min(usable_cores(), sets); ++t)
-      threads.emplace_back([&] {
-        for (size_t s = next++; s < keys_.size(); s = next++)
-          for (int64_t i = 0; i < of.keys; ++i)
-            keys_[s].push_back(key_by_rank(drawn_rank(of, s << 32 | static_cast<uint64_t>(i)), of.rows));
-      });
-    threads.clear();
-    const auto send = [&](const std::vector<int64_t>& numbers) {
-      there_.emplace_back(stream.device, std::max<size_t>(1, numbers.size()) * sizeof(int64_t));
-      copy_bytes(stream, there_.back().data(), numbers.data(), numbers.size() * sizeof(int64_t));
-      stream.synchronize();
-    };
-    if (of.keys_of_bag > 1)
-      for (int64_t at = 0; at <= of.keys; at += of.keys_of_bag) offsets_.push_back(at);
-    if (!of.keys_there) return;
-    send(offsets_);
-    for (const std::vector<int64_t>& keys : keys_) send(keys);
-  }
-
-  StoreCache::Part part(int i) const {
-    const auto set = static_cast<size_t>(i) % keys_.size();
-    auto* const vectors = reinterpret_cast<float*>(vectors_.data());
-    StoreCache::Part one{.keys = keys_[set], .offsets = offsets_, .vectors = vectors};
-    if (!of_.keys_there) return one;
-    one.keys = {reinterpret_cast<const int64_t*>(there_[1 + set].data()), keys_[set].size()};
-    if (!offsets_.empty()) one.offsets = {reinterpret_cast<const int64_t*>(there_[0].data()), offsets_.size()};
-    one.keys_on_gpu = true;
-    return one;
-  }
-
- private:
-  static size_t bytes_of_vectors(const CacheCase& of) {
-    return static_cast<size_t>(of.keys / of.keys_of_bag * of.dim) * sizeof(float);
-  }
-
-  const CacheCase& of_;
-  std::vector<std::vector<int64_t>> keys_;
-  std::vector<int64_t> offsets_;
-  std::vector<Buffer> there_;  // offsets, then the keys of each set
-  Buffer vectors_;
-};
-
-/// Runs a request and waits for its vectors. Returns the time in seconds.
-double ask(StoreCache& cache, const Requests& requests, int i, StreamRef stream) {
-  const StoreCache::Part one = requests.part(i);
-  const auto begin = Clock::now();
-  cache.lookup({&one, 1}, stream.handle);
-  stream.synchronize();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-StoreCacheOptions options_of(const CacheCase& of) {
-  StoreCacheOptions options{.rows = of.type};
-  if (of.share >= 1) {
-    options.share = 1;
-    return options;
-  }
-  const auto rows = static_cast<int64_t>(of.share * static_cast<double>(of.rows));
-  const CachePoolOptions pool{.dim = static_cast<int32_t>(of.dim), .rows = std::max<int64_t>(1024, rows)};
-  options.bytes = DeviceCache::bytes_of(pool, 16384) + (1 << 20);
-  return options;
-}
-
-std::string shape_of(const CacheCase& of) {
-  return cat(of.name, ": ", of.keys, " keys, dim ", of.dim, ", ", of.rows, " rows",
-             of.keys_there ? ", keys there" : "");
 }
 
 void time_case(StreamRef stream, StoreCache& cache, const CacheCase& of, bool quick, Report& report) {
@@ -300,6 +180,8 @@ void bench_cache(Device device, bool quick, const std::string& only, int64_t row
     else
       time_case(stream, *cache, one, quick, report);
   }
+  cache.reset(), store.reset();
+  if (is_chosen("copies", only)) time_copies(device, quick, rows, report);
   if (is_chosen("memory", only)) time_memory(quick ? 5000 : 4'000'000, 500, report);
 }
 

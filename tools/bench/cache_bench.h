@@ -9,7 +9,8 @@
 
 namespace hctr::bench {
 
-/// `only`: parts of the names of the cases to run, separated by '|'. `rows`: rows of the tables of dim 128.
+/// On several GPUs, also measures a cache on each at the same time. `only`: parts of the names of the cases to run,
+/// separated by '|'. `rows`: rows of the tables of dim 128.
 void bench_cache(Device, bool quick, const std::string& only, int64_t rows, Report&);
 
 }  // namespace hctr::bench

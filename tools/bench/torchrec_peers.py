@@ -34,7 +34,8 @@ class Shape:
 
 
 class Ours:
-    def __init__(self, shape, optimizer, device, hashed, **words):
+    def __init__(self, shape, optimizer, device, hashed, config_words=None, **words):
+        """`config_words`: arguments of each table's config; `words`: of the collection."""
         self.hashed = hashed
         self.names = [f"f{i}" for i in range(len(shape.tables))]
         tables = [
@@ -43,6 +44,7 @@ class Ours:
                 embedding_dim=dim,
                 num_embeddings=None if hashed else rows,
                 feature_names=[self.names[i]],
+                **(config_words or {}),
             )
             for i, (rows, dim) in enumerate(shape.tables)
         ]

@@ -33,6 +33,12 @@ constexpr seconds kToConnect{120};
 // takes, and about as long as a sleep.
 constexpr std::chrono::microseconds kToQueue{500};
 
+// Wait between the end of a communicator's work and its destruction. After ncclCommFinalize(), a thread of NCCL for
+// each rank unmaps the rank's buffers. The last rank of a process that calls ncclCommDestroy() unmaps the other ranks'
+// views of these buffers. With NCCL 2.28.3 and driver 580.159, both at the same time ended programs with "double free
+// or corruption" in cuMemUnmap(). NCCL does not tell when its threads have ended.
+constexpr milliseconds kToFree{100};
+
 ncclDataType_t nccl_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -73,12 +79,11 @@ class NcclComm : public Communicator {
   }
   ~NcclComm() override {
     end_watch();
-    for (Channel& channel : channels_) finalize(channel);
-    // NCCL frees the communicators of all ranks of a process in the call of the last rank. Such calls must not overlap
-    // each other or finalize(): one of 41 runs then ended with "double free or corruption" below cuMemUnmap().
-    static std::mutex freeing;
-    const std::lock_guard lock(freeing);
-    for (Channel& channel : channels_) destroy(channel);
+    std::array<bool, 3> finalized{};
+    for (size_t c = 0; c < channels_.size(); ++c) finalized[c] = finalize(channels_[c]);
+    if (group_.local_ranks().count > 1) std::this_thread::sleep_for(kToFree);
+    const std::lock_guard alone(group_.destroying());
+    for (size_t c = 0; c < channels_.size(); ++c) destroy(channels_[c], finalized[c]);
   }
 
   int rank() const override { return host_.rank(); }
@@ -210,21 +215,24 @@ class NcclComm : public Communicator {
     settle(status, "connecting", channel.comm);
   }
 
-  /// Completes the communicator's calls, and aborts it after an error.
-  void finalize(Channel& channel) noexcept {
-    if (!channel.comm || channel.aborted) return;
+  /// Ends the communicator's work. Returns whether it can be destroyed; false: it must be aborted.
+  bool finalize(Channel& channel) noexcept {
+    if (!channel.comm || channel.aborted) return false;
     ncclResult_t state = ncclCommFinalize(channel.comm);
     for (int tries = 0; state == ncclInProgress && tries < 10000; ++tries) {
       std::this_thread::sleep_for(milliseconds(1));
       if (ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) break;
     }
-    if (state == ncclSuccess) return;
-    ncclCommAbort(channel.comm);
-    channel.aborted = true;
+    return state == ncclSuccess;
   }
-  /// Frees a finalized communicator. NCCL may do so in a thread that cannot be joined (see threads_outlive_main()).
-  static void destroy(Channel& channel) noexcept {
-    if (channel.comm && !channel.aborted) ncclCommDestroy(channel.comm);
+
+  /// Frees the communicator. NCCL may do this in a thread that cannot be joined (see threads_outlive_main()).
+  void destroy(Channel& channel, bool finalized) noexcept {
+    if (!channel.comm || channel.aborted) return;
+    if (finalized)
+      ncclCommDestroy(channel.comm);
+    else
+      ncclCommAbort(channel.comm);
   }
 
   /// Makes every kind of call once. NCCL connects peers at the first use, and cannot connect while a step is being
@@ -301,8 +309,8 @@ class NcclComm : public Communicator {
   bool stuck() const {
     return in_step_ && group_.limit().count() > 0 && seconds_now() - last_progress_ > longest_step();
   }
-  /// Seconds. Exceeds the limit of host waits: if the host of a rank hangs, the host wait should fail first, because
-  /// its error names that rank.
+  /// Seconds. Longer than the limit of host waits, because if the host of a rank hangs, the host wait fails first and
+  /// names that rank.
   int64_t longest_step() const { return group_.limit().count() + 3; }
 
   void end_watch() {

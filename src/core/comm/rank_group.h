@@ -29,6 +29,8 @@ class RankGroup {
   const std::string& limit_setting() const { return limit_setting_; }
   void set_limit_setting(std::string setting) { limit_setting_ = std::move(setting); }
   const Environment& environment() const { return environment_; }
+  /// Held by a rank of this process while it destroys its GPU communicators.
+  std::mutex& destroying() { return destroying_; }
 
   /// Called by every rank of the job. Copies transfer.send[r] of `rank` to transfer.receive[rank] of rank r, for every
   /// r. Both byte ranges have equal size. `name`: the call's name in messages. Errors: Error(comm) with the reason if a
@@ -71,6 +73,7 @@ class RankGroup {
   Environment environment_;
   LocalRanks local_ranks_;
   std::vector<int> hosts_;  // [rank of the job]: index of its host
+  std::mutex destroying_;
   mutable std::mutex mutex_;
   std::condition_variable change_;
   std::atomic<uint64_t> meetings_ = 0;  // completed barriers

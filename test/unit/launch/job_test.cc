@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "program/program_surroundings.h"
@@ -38,6 +39,27 @@ TEST(JobTest, ARankThatThrowsWakesTheOthersAndIsNamed) {
     EXPECT_EQ(woken, 3);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
   }
+}
+
+TEST(JobTest, SeveralGpusOfAProcessShareBuffersOfNcclWithoutFurtherMappings) {
+  constexpr Device kSecond{DeviceKind::cuda, 1};
+  const auto set_by = [](std::vector<Device> devices, std::optional<std::string> before) {
+    std::optional<std::string> value = before;
+    const Surroundings around{
+        .environment =
+            [&](const char* name) { return std::string(name) == "NCCL_CUMEM_ENABLE" ? value : std::nullopt; },
+        .set_environment =
+            [&](const char* name, const char* to) {
+              EXPECT_STREQ(name, "NCCL_CUMEM_ENABLE");
+              value = to;
+            }};
+    const Job job(std::move(devices), nullptr, seconds(30), Log::silent(), "training", around);
+    return value;
+  };
+  EXPECT_EQ(set_by({kGpu, kSecond}, std::nullopt), "0");
+  EXPECT_EQ(set_by({kGpu, kSecond}, "1"), "1") << "the user's value is kept";
+  EXPECT_EQ(set_by({kGpu}, std::nullopt), std::nullopt) << "a process with one GPU";
+  EXPECT_EQ(set_by({kCpu, kCpu}, std::nullopt), std::nullopt) << "NCCL is not used";
 }
 
 TEST(JobTest, WhatIsNoErrorOfOursIsABugOfTheRank) {
