@@ -109,7 +109,8 @@ class DeviceCache {
   /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
   /// keys in `removed` lose their rows, unless they are in `keys` too. Whole pools also add new keys; a pool that has
   /// no room for them is no longer whole. `number`: the value of CacheSource::updates() that includes this update.
-  /// Waits for the change. Meanwhile look-ups with CacheMisses::answered read the changed rows from the source.
+  /// Waits for the change. As long as the cache lacks changed rows, look-ups with CacheMisses::answered read them from
+  /// the source.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -193,7 +194,8 @@ class DeviceCache {
   void stage(const Pool&, const Rows&, bool only_present, StagedRows&);
   void set(const Pool&, const StagedRows&);
   void write(size_t pool, const Rows&);
-  void mark(std::span<const Update>);
+  size_t write_ahead(const Pool&, const Update&, uint32_t* taken);
+  void switch_to(std::span<const Update>, std::span<const size_t> ahead, uint32_t* taken);
   void remove(const Pool&, int32_t space, std::span<const int64_t> keys);
   void await_lookups();
   void reclaim(const Pool&);
@@ -216,7 +218,7 @@ class DeviceCache {
   // Guarded by `changing_`.
   uint32_t era_ = 0;
   StagedRows staged_[2];
-  Buffer marked_;  // keys to mark or to remove
+  Buffer marked_, taken_ahead_;  // keys to mark or to remove; rows of a whole pool that an update writes ahead
 
   std::mutex gathering_;                   // guards `gatherers_`
   std::unique_ptr<ThreadPool> gatherers_;  // null: not needed yet
