@@ -11,9 +11,9 @@
 // free when all lookups that were running have ended. Each lookup therefore stores its start epoch in a session, and
 // clears the epoch when it ends.
 //
-// The generation is odd while an update marks entries as stale. A lookup that saw an odd generation, or two
-// generations, sets `mixed` in its answer: some of its rows may be older than the update, and others newer. The caller
-// then repeats the lookup. Afterwards the new rows replace the stale rows piece by piece, while lookups that list
+// The generation is odd while an update sets entries or marks them as stale. A lookup that saw an odd generation, or
+// two generations, sets `mixed` in its answer: some of its rows may be older than the update, and others newer. The
+// caller then repeats the lookup. Afterwards new rows replace the stale rows piece by piece, while lookups that list
 // misses report keys of stale rows as misses.
 #pragma once
 
