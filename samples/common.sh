@@ -1,7 +1,7 @@
 # Sourced by the run.sh of each sample. Uses the programs in HCTR_BIN_DIR, or installed programs of this tree's version.
-# Otherwise installs missing dependencies and builds huge_ctr, data_generator and the programs in $programs, with CUDA
-# if there is a GPU. Afterwards the working folder is the root of the repository. Sets $name, $config, $out, $bin and
-# the functions below, and $preset if something was built.
+# Otherwise installs missing dependencies and builds huge_ctr, data_generator, the programs in $programs and the CMake
+# targets in $targets, with CUDA if there is a GPU. Afterwards the working folder is the root of the repository. Sets
+# $name, $config, $out, $bin and the functions below, and $preset if something was built.
 SECONDS=0
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -30,7 +30,7 @@ if [ -z "$bin" ]; then
   [ -e "build/$preset/CMakeCache.txt" ] || options+=(-DHCTR_UNITY=ON)
   echo "== Building ($preset)"
   cmake --preset "$preset" ${options[@]+"${options[@]}"} >"$out/configure.log" 2>&1 || { cat "$out/configure.log"; exit 1; }
-  cmake --build --preset "$preset" --target huge_ctr data_generator ${programs:-}
+  cmake --build --preset "$preset" --target huge_ctr data_generator ${programs:-} ${targets:-}
   bin=build/$preset/bin
   echo "Built in $SECONDS s."
 fi

@@ -104,6 +104,15 @@ class HCTR_API EmbeddingSet {
   /// stream, so the keys must not change before forward(batch). Collective.
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>);
   void forward(Batch, std::span<const FeatureVectors<float>>);
+  /// Writes the row number of each key of the batch to to[f]: [count of feature f]; 0: the key has no row. Returns the
+  /// number of remove_rows() calls so far, which prefetch() takes with the numbers. Only without a group, tiers and
+  /// policies, because those move or remove rows. Errors: Error(usage).
+  int64_t row_numbers(Batch, std::span<int32_t* const> to);
+  /// Like prefetch(), for keys whose row numbers are known from row_numbers() of earlier batches: nothing is looked up,
+  /// and no rows are added. For the sum of several batches' gradients: concatenate keys, row numbers and gradients.
+  /// rows[f]: [count of feature f]. Runs on the caller's stream. Errors: Error(usage), also if rows have been removed
+  /// since row_numbers().
+  Batch prefetch(int64_t samples, std::span<const FeatureKeys>, std::span<const int32_t* const> rows, int64_t removals);
   /// The number of vectors of each feature in the batch: samples, or keys with Pooling::none. Errors: Error(usage) if
   /// the batch has ended.
   std::vector<int64_t> vectors_of_batch(Batch) const;

@@ -124,7 +124,14 @@ enum class OnMiss {
 using StoreRowSink =
     std::function<void(std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> rows)>;
 
-/// The source of a table's rows: exactly one of model_file, file, keys with vectors, rows, and in_level is set.
+/// Rows for benchmarks, made in memory: the keys 0 to rows - 1, and elements that are uniform in [-1/sqrt(dim),
+/// 1/sqrt(dim)). A row is a function of the seed, the table's name and the key.
+struct StoreRandomRows {
+  int64_t rows = 0;  ///< 0: no such rows
+  uint64_t seed = 0;
+};
+
+/// The source of a table's rows: exactly one of model_file, file, keys with vectors, rows, random, and in_level is set.
 struct StoreTableSource {
   std::string name;
   int64_t dim = 0;
@@ -134,10 +141,10 @@ struct StoreTableSource {
   std::filesystem::path model_file{};
   /// Parquet with columns key and vector, or .safetensors with arrays of these names
   std::filesystem::path file{};
-  std::filesystem::path keys{}, vectors{};  ///< NumPy files
-  /// a function that passes the rows to a sink; several threads may call the sink at a time, if there are no slots
-  std::function<void(const StoreRowSink&)> rows{};
-  int64_t expected = 0;  ///< the number of rows, to reserve memory for; 0: unknown
+  std::filesystem::path keys{}, vectors{};          ///< NumPy files
+  std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
+  int64_t expected = 0;                             ///< of `rows`: their number, to reserve memory for; 0: unknown
+  StoreRandomRows random{};
   /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
   bool in_level = false;
   /// identifies the rows, like a checksum. Versions share tables of equal content; empty: unknown
@@ -186,13 +193,7 @@ struct StoreModelStatistics {
   int64_t waiting = 0;      ///< deltas that update() has found but not applied
 };
 
-class Store;
-class StoreCache;
-class StoreReading;
 class StoreView;
-class BoundVersion;
-struct Device;
-StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
 
 /// Thread-safe. Look-ups take no locks that updates hold, and each look-up reads one state of its version: before or
 /// after an update, never a part of it. Updates run one after another. While an update waits for look-ups or because of
@@ -259,10 +260,10 @@ class HCTR_API Store {
   /// Rewrites the files of the disk level without free slots. Returns the bytes freed.
   int64_t compact();
 
- private:
-  friend class StoreCache;
-  friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
   struct HCTR_HIDDEN State;
+  const std::shared_ptr<State>& state() const { return state_; }
+
+ private:
   std::shared_ptr<State> state_;
 };
 
@@ -276,7 +277,6 @@ HCTR_API Store open_store(const std::filesystem::path& config, const std::string
 /// One version of a model. Copies are cheap.
 class HCTR_API StoreView {
  public:
-  struct HCTR_HIDDEN Version;
   enum class Pooling { sum, mean, sqrtn };
   struct Table {
     std::string name;
@@ -295,13 +295,11 @@ class HCTR_API StoreView {
   int64_t get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets, Pooling,
                      float* vectors, int64_t stride = 0, int32_t slot = 0) const;
 
- private:
-  friend class Store;
-  friend class StoreCache;
-  friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
-  friend class StoreReading;
-  friend class BoundVersion;
+  struct HCTR_HIDDEN Version;
   explicit StoreView(std::shared_ptr<const Version>);
+  const std::shared_ptr<const Version>& state() const { return version_; }
+
+ private:
   std::shared_ptr<const Version> version_;
 };
 

@@ -75,10 +75,10 @@ class HCTR_API StoreCache {
 
   StoreCacheStatistics statistics() const;
 
- private:
-  friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
   struct HCTR_HIDDEN State;
   explicit StoreCache(std::unique_ptr<State>);
+
+ private:
   std::unique_ptr<State> state_;
 };
 

@@ -109,10 +109,10 @@ class HCTR_API Trainer {
   /// iterations are complete on return. On a GPU the last ones may still run, and state() waits for them.
   TrainEnd step(int64_t iterations = 1);
   /// Trains on the caller's samples, in batches of the config's batchsize; the last batch may be smaller. With whole
-  /// batches and max_iter, the result equals training on the same samples in files, bit for bit. The views are
-  /// described by inputs(), and have been read when the call returns. With several processes, each process passes all
-  /// samples. Errors: also Error(usage) for invalid views; Error(data) for labels that a loss does not accept, and for
-  /// keys beyond the config's limits.
+  /// batches and max_iter, the result equals training on the same samples in files, bit for bit. inputs() describes the
+  /// expected views. Their memory is no longer needed when the call returns. With several processes, each process
+  /// passes all samples. Errors: also Error(usage) for invalid views; Error(data) for labels that a loss does not
+  /// accept, and for keys beyond the config's limits.
   TrainEnd step(const SamplesView&);
 
   /// Evaluates on eval_source, or on the caller's samples. Returns the metrics of "eval_metrics" by name. Does not

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 import itertools
+from dataclasses import dataclass
 from typing import Any, Optional, Sequence
 
 import numpy as np
@@ -30,21 +31,17 @@ _capsule_pointer = c.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
 
 
+@dataclass(eq=False)
 class Column:
-    """A column to export: its format, buffers (arrays, or None), child, dictionary; or a pair of capsules."""
+    """A column to export."""
 
-    def __init__(
-        self,
-        length: int,
-        format: bytes,
-        buffers: Sequence[Optional[np.ndarray]] = (),
-        null_count: int = 0,
-        child: Optional["Column"] = None,
-        dictionary: Optional["Column"] = None,
-        capsules: Any = None,
-    ):
-        self.length, self.format, self.buffers, self.null_count = length, format, buffers, null_count
-        self.child, self.dictionary, self.capsules = child, dictionary, capsules
+    length: int
+    format: bytes
+    buffers: Sequence[Optional[np.ndarray]] = ()
+    null_count: int = 0
+    child: Optional[Column] = None
+    dictionary: Optional[Column] = None
+    capsules: Any = None  # a pair of capsules, which replaces the fields above except `length`
 
 
 def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:

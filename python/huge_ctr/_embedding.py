@@ -103,8 +103,9 @@ def _callbacks(allocator: Allocator) -> tuple[Any, Any]:
 
 @dataclass
 class Keys:
-    """The keys of a batch by feature: addresses, counts, and type constants of _structs. Batches with the same object
-    as `layout` differ only in addresses, so most fields of their structs are kept from call to call.
+    """The keys of a batch by feature: addresses, counts, and type constants of _structs. `bases` are added to the
+    addresses of keys, offsets and weights. Batches with the same object as `layout` differ only in `bases`, so most
+    fields of their structs are kept from call to call.
     """
 
     samples: int
@@ -115,6 +116,7 @@ class Keys:
     offsets_type: int = s.I64
     weights_at: Optional[np.ndarray] = None
     layout: Any = None
+    bases: tuple[int, int, int] = (0, 0, 0)
 
 
 class EmbeddingSet:
@@ -198,11 +200,12 @@ class EmbeddingSet:
         self._shape: Any = None  # rows and stride of all vectors in the structs; None: they differ by feature
 
     def _give_keys(self, keys: Keys) -> int:
-        self._keys_data[:] = keys.at
+        of_keys, of_offsets, of_weights = keys.bases
+        np.add(keys.at, of_keys, self._keys_data)
         if keys.offsets_at is not None:
-            self._offsets_data[:] = keys.offsets_at
+            np.add(keys.offsets_at, of_offsets, self._offsets_data)
         if keys.weights_at is not None:
-            self._weights_data[:] = keys.weights_at
+            np.add(keys.weights_at, of_weights, self._weights_data)
         if keys.layout is None or keys.layout is not self._layout:
             self._layout = keys.layout
             self._key_types[:], self._offset_types[:] = keys.type, keys.offsets_type
@@ -243,6 +246,24 @@ class EmbeddingSet:
         batch = c.c_int64()
         with self._lock:
             call("hctr_embedding_prefetch", self._handle.pointer, keys.samples, self._give_keys(keys), batch)
+        return batch.value
+
+    def row_numbers(self, batch: int, to: np.ndarray) -> int:
+        """Writes the row numbers of each feature's keys to int32 arrays at the addresses `to`, uint64 [features].
+        Returns the number of removals so far.
+        """
+        removals = c.c_int64()
+        with self._lock:
+            call("hctr_embedding_row_numbers", self._handle.pointer, batch, to.ctypes.data, removals)
+        return removals.value
+
+    def prefetch_rows(self, keys: Keys, numbers: np.ndarray, removals: int) -> int:
+        """Like prefetch(), for keys whose row numbers are known: int32 arrays at the addresses `numbers`."""
+        batch = c.c_int64()
+        with self._lock:
+            given = self._give_keys(keys)
+            at, pointer = numbers.ctypes.data, self._handle.pointer
+            call("hctr_embedding_prefetch_rows", pointer, keys.samples, given, at, removals, batch)
         return batch.value
 
     def vectors(self, batch: int, rows: Any, at: np.ndarray, stride: Any) -> None:

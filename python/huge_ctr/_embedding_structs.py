@@ -144,6 +144,8 @@ PROTOTYPES = {
     "hctr_embedding_set_stream": [_handle, c.c_void_p],
     "hctr_embedding_forward": [_handle, c.c_int64, c.c_void_p, c.c_void_p, _i64],
     "hctr_embedding_prefetch": [_handle, c.c_int64, c.c_void_p, _i64],
+    "hctr_embedding_row_numbers": [_handle, c.c_int64, c.c_void_p, _i64],
+    "hctr_embedding_prefetch_rows": [_handle, c.c_int64, c.c_void_p, c.c_void_p, c.c_int64, _i64],
     "hctr_embedding_vectors": [_handle, c.c_int64, c.c_void_p],
     "hctr_embedding_reserve": [_handle, c.c_int64, _i64],
     "hctr_embedding_reserve_lookup": [_handle, c.c_int64, _i64],

@@ -5,6 +5,7 @@
 # 100). Variables: PORT of the service (default: 8000) and REDIS_PORT (default: 6390), 0 for any free port; BROKERS:
 # addresses of Kafka.
 set -euo pipefail
+targets=plugins
 . "$(dirname "$0")/../common.sh"
 ask=$PWD/samples/serving/ask.py
 case $bin in /*) ;; *) bin=$PWD/$bin ;; esac

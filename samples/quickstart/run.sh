@@ -17,4 +17,4 @@ Next:
   train on Criteo rows   samples/criteo/run.sh ROWS.tsv
   all options            $bin/huge_ctr --help
 TXT
-[ -z "${preset:-}" ] || echo "  build all programs     cmake --build --preset $preset"
+[ -z "${preset:-}" ] || echo "  build everything       cmake --build --preset $preset"

@@ -18,8 +18,8 @@ std::string explain_step_of(const std::string& config, const JobOptions& options
   const Log log([](Level level, std::string_view line) {
     print_note(level == Level::warning ? cat("warning: ", line, "\n") : cat(line, "\n"));
   });
-  const Config read =
-      load_config(config, options.strict, log, options.changes, {}, nullptr, options.surroundings.environment);
+  const Config read = load_config(config, options.strict, log,
+                                  {.changes = options.changes, .environment = options.surroundings.environment});
   return explain_step(read, options.device == DeviceChoice::cpu ? std::nullopt : std::optional(gpu_to_plan_for()));
 }
 

@@ -230,106 +230,140 @@ void add_training_options(hctr::CommandLine& app, hctr::TrainOptions& options, i
                "Synchronize after every GPU kernel, to find a failing kernel (slow)");
 }
 
-int run(int argc, char** argv) {
-  check_for_pasted_dashes(argc, argv);
+/// The values of options that several commands have, and of positional arguments.
+struct Given {
   std::string train, topic, device = "auto", log = "text", out;
   std::vector<std::string> arguments;
+  std::string step_config;  // the config argument of "explain step"
+  std::vector<std::string> of_store = std::vector<std::string>(2), of_serve;
   int restarts = 0;
   hctr::TrainOptions options;
+};
+
+/// The commands that have options of their own.
+struct Commands {
+  explicit Commands(hctr::CommandLine& app)
+      : check(app), with_model(app), init(app), report(app), store(app), serve(app) {}
+
+  hctr::CheckCommand check;
+  hctr::ModelCommands with_model;
+  hctr::InitCommand init;
+  hctr::ReportCommand report;
+  hctr::StoreCommand store;
+  hctr::ServeCommand serve;
+};
+
+void add_common_options(hctr::CommandLine& app, Given& given) {
+  app.add_option("--out", given.out,
+                 "With --predict: a file that ends in .tsv, .csv or .parquet, or - for the standard output; with "
+                 "--init: the config, by default on the standard output; with --export: a new or empty folder; with "
+                 "--report: a file that ends in .html")
+      .type_name("FILE|DIR|-");
+  app.add_option("--log", given.log,
+                 "Progress and metrics as lines of text, or as lines of JSON on the standard "
+                 "output")
+      .one_of({"text", "json"})
+      .show_default();
+  app.add_option(
+         "--explain", given.topic,
+         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers: all layers; "
+         "config: all sections; store: the fields of a store.json; step FILE.json: the plan of a training step, "
+         "for this machine's GPU, else an H200, or with --device cpu for the CPU")
+      .type_name("NAME");
+  app.add_option("--set", given.options.changes,
+                 "Change a field of the config: solver.batchsize=1024, layers.fc1.fc_param.num_output=64; null removes "
+                 "it. May be repeated")
+      .type_name("FIELD=VALUE");
+  app.add_option("--device", given.device, "auto: a GPU if a usable GPU exists, else the CPU")
+      .one_of({"auto", "cpu", "cuda"})
+      .show_default();
+}
+
+/// Assigns the positional arguments to the values of the command's options.
+void place_arguments_of_command(const hctr::CommandLine& app, Commands& commands, Given& given) {
+  const std::string verb = app.verb() ? app.verb()->name : "";
+  const auto place = [&](const std::vector<std::string*>& to, size_t needed, std::vector<std::string>* more = nullptr) {
+    place_arguments(app, given.arguments, to, needed, more);
+  };
+  hctr::ModelCommands& with_model = commands.with_model;
+  if (verb == "train") place({&given.train}, 1);
+  if (verb == "check") place({&commands.check.config()}, 1);
+  if (verb == "eval") place({&with_model.eval_config()}, 1);
+  if (verb == "predict") place({&with_model.predict_config()}, 1);
+  if (verb == "export") place({&with_model.export_format(), &with_model.subject()}, 1);
+  if (verb == "init") place({&commands.init.data()}, 1);
+  if (verb == "report") place({}, 1, &commands.report.runs());
+  if (verb == "store") place({&given.of_store[0], &given.of_store[1]}, 2);
+  if (verb == "serve") place({}, 1, &given.of_serve);
+  if (verb == "explain") place({&given.topic, &given.step_config}, 1);
+  if (verb.empty()) {
+    std::vector<std::string*> to;
+    if (!with_model.export_format().empty()) to.push_back(&with_model.subject());
+    if (given.topic == "step") to.push_back(&given.step_config);
+    place(to, 0);
+  }
+}
+
+/// Returns the exit code.
+int run_command(const hctr::CommandLine& app, Commands& commands, Given& given) {
+  hctr::TrainOptions& options = given.options;
+  const std::string verb = app.verb() ? app.verb()->name : "";
+  if (verb == "store") return commands.store.run(given.of_store, options.surroundings);
+  if (verb == "serve") return commands.serve.run(given.of_serve, options);
+  if (commands.check.given()) return commands.check.run(options);
+  if (commands.init.given()) return commands.init.run(commands.with_model.eval_config(), given.out);
+  if (given.restarts > 0)
+    if (const auto code = hctr::keep_training(options, given.restarts)) return *code;
+  options.stop = &hctr::catch_stop_signals();
+  if (commands.report.given()) return commands.report.run(options, given.out);
+  options.encoding = commands.with_model.encoding();
+  options.allow_unmatched = commands.with_model.allow_unmatched();
+  const bool as_json = given.log == "json";
+  if (commands.with_model.given()) return commands.with_model.run(options, given.out, as_json);
+  if (!given.train.empty()) {
+    if (options.encoding == hctr::EncodingChoice::model)
+      throw hctr::Error(hctr::Kind::usage,
+                        "--encoding model requires --eval, --predict or --export; training uses the config's encoding");
+    return run_train(options, as_json);
+  }
+  throw hctr::Error(hctr::Kind::usage,
+                    "nothing to do: give a command, such as huge_ctr train FILE.json; huge_ctr --help lists them");
+}
+
+int run(int argc, char** argv) {
+  check_for_pasted_dashes(argc, argv);
+  Given given;
   hctr::CommandLine app(
       "huge_ctr", "Trains click-through-rate models that a JSON file describes, and uses the trained models.",
       "All commands except store and serve are also options: huge_ctr --train FILE.json is huge_ctr train "
       "FILE.json.\nExit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
       "other ranks, 75 stopped by SIGTERM, SIGUSR1 or SIGHUP after saving a checkpoint or the model, 130 stopped "
       "by SIGINT (Ctrl-C) after saving.\nManual: docs/ in the source tree.");
-  app.add_option("ARGUMENT", arguments, "What a command takes");
+  app.add_option("ARGUMENT", given.arguments, "What a command takes");
   app.set_verbs(hctr::verbs_of_huge_ctr());
-  app.add_option("--train", train, "Train the model that FILE.json describes").type_name("FILE.json");
-  hctr::CheckCommand check(app);
-  hctr::ModelCommands with_model(app);
-  hctr::InitCommand init(app);
-  hctr::ReportCommand report(app);
-  hctr::StoreCommand store(app);
-  hctr::ServeCommand serve(app);
-  app.add_option("--out", out,
-                 "With --predict: a file that ends in .tsv, .csv or .parquet, or - for the standard output; with "
-                 "--init: the config, by default on the standard output; with --export: a new or empty folder; with "
-                 "--report: a file that ends in .html")
-      .type_name("FILE|DIR|-");
-  app.add_option("--log", log,
-                 "Progress and metrics as lines of text, or as lines of JSON on the standard "
-                 "output")
-      .one_of({"text", "json"})
-      .show_default();
-  app.add_option(
-         "--explain", topic,
-         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers: all layers; "
-         "config: all sections; store: the fields of a store.json; step FILE.json: the plan of a training step, "
-         "for this machine's GPU, else an H200, or with --device cpu for the CPU")
-      .type_name("NAME");
-  app.add_option("--set", options.changes,
-                 "Change a field of the config: solver.batchsize=1024, layers.fc1.fc_param.num_output=64; null removes "
-                 "it. May be repeated")
-      .type_name("FIELD=VALUE");
-  app.add_option("--device", device, "auto: a GPU if a usable GPU exists, else the CPU")
-      .one_of({"auto", "cpu", "cuda"})
-      .show_default();
-  add_training_options(app, options, restarts);
+  app.add_option("--train", given.train, "Train the model that FILE.json describes").type_name("FILE.json");
+  Commands commands(app);
+  add_common_options(app, given);
+  add_training_options(app, given.options, given.restarts);
   if (!app.parse(argc, argv)) return 0;
-  const std::string verb = app.verb() ? app.verb()->name : "";
-  if (verb == "train") place_arguments(app, arguments, {&train}, 1);
-  if (verb == "check") place_arguments(app, arguments, {&check.config()}, 1);
-  if (verb == "eval") place_arguments(app, arguments, {&with_model.eval_config()}, 1);
-  if (verb == "predict") place_arguments(app, arguments, {&with_model.predict_config()}, 1);
-  if (verb == "export") place_arguments(app, arguments, {&with_model.export_format(), &with_model.subject()}, 1);
-  if (verb == "init") place_arguments(app, arguments, {&init.data()}, 1);
-  if (verb == "report") place_arguments(app, arguments, {}, 1, &report.runs());
-  std::vector<std::string> of_store(2);
-  if (verb == "store") place_arguments(app, arguments, {&of_store[0], &of_store[1]}, 2);
-  std::vector<std::string> of_serve;
-  if (verb == "serve") place_arguments(app, arguments, {}, 1, &of_serve);
-  std::string step_config;  // the config argument of "explain step"
-  if (verb == "explain") place_arguments(app, arguments, {&topic, &step_config}, 1);
-  if (verb.empty()) {
-    std::vector<std::string*> to;
-    if (!with_model.export_format().empty()) to.push_back(&with_model.subject());
-    if (topic == "step") to.push_back(&step_config);
-    place_arguments(app, arguments, to, 0);
-  }
-  options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
-                   : device == "cuda" ? hctr::DeviceChoice::cuda
-                                      : hctr::DeviceChoice::automatic;
+  place_arguments_of_command(app, commands, given);
+  hctr::TrainOptions& options = given.options;
+  options.device = given.device == "cpu"    ? hctr::DeviceChoice::cpu
+                   : given.device == "cuda" ? hctr::DeviceChoice::cuda
+                                            : hctr::DeviceChoice::automatic;
   options.surroundings = hctr::program_surroundings();
-  if (topic == "step") {
-    hctr::print(hctr::explain_step_of(step_config, options));
+  if (given.topic == "step") {
+    hctr::print(hctr::explain_step_of(given.step_config, options));
     return 0;
   }
-  if (!topic.empty()) {
-    hctr::print(hctr::explain(topic, hctr::store_entries()));
+  if (!given.topic.empty()) {
+    hctr::print(hctr::explain(given.topic, hctr::store_entries()));
     return 0;
   }
   expect_one_command(app);
-  options.config = train;
+  options.config = given.train;
   options.command.assign(argv, argv + argc);
-  if (verb == "store") return store.run(of_store, options.surroundings);
-  if (verb == "serve") return serve.run(of_serve, options);
-  if (check.given()) return check.run(options);
-  if (init.given()) return init.run(with_model.eval_config(), out);
-  if (restarts > 0)
-    if (const auto code = hctr::keep_training(options, restarts)) return *code;
-  options.stop = &hctr::catch_stop_signals();
-  if (report.given()) return report.run(options, out);
-  options.encoding = with_model.encoding();
-  options.allow_unmatched = with_model.allow_unmatched();
-  if (with_model.given()) return with_model.run(options, out, log == "json");
-  if (!train.empty()) {
-    if (options.encoding == hctr::EncodingChoice::model)
-      throw hctr::Error(hctr::Kind::usage,
-                        "--encoding model requires --eval, --predict or --export; training uses the config's encoding");
-    return run_train(options, log == "json");
-  }
-  throw hctr::Error(hctr::Kind::usage,
-                    "nothing to do: give a command, such as huge_ctr train FILE.json; huge_ctr --help lists them");
+  return run_command(app, commands, given);
 }
 
 }  // namespace

@@ -89,6 +89,58 @@ std::string how_it_ended(int status) {
                              : cat("has ended with exit code ", WEXITSTATUS(status));
 }
 
+/// Forks the worker, which trains with `options`. Returns true in the worker. Errors: Error(device).
+bool fork_worker(TrainOptions& options, std::unique_ptr<SharedWithWorkers, Unmap>& shared) {
+  const pid_t keeper = ::getpid();
+  const SignalsHeld held;
+  const pid_t process = ::fork();
+  if (process < 0) throw Error(Kind::device, cat("fork: ", std::strerror(errno)));
+  if (process > 0) {
+    worker = process;
+    return false;
+  }
+  // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. Without the group
+  // it would arrive twice, and the second signal would end the worker immediately.
+  ::setpgid(0, 0);
+  std::signal(SIGTTOU, SIG_IGN);  // lets the worker, a background process group, write to the terminal
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
+  options.attempt = &shared.release()->attempt;
+  options.stop = &catch_stop_signals();
+  return true;
+}
+
+/// Waits until the worker ends. Returns its status, as waitpid() does.
+int wait_for_worker() {
+  int status = 0;
+  while (::waitpid(worker, &status, 0) < 0)
+    if (errno != EINTR) throw Error(Kind::bug, cat("waitpid: ", std::strerror(errno)));
+  worker = 0;
+  return status;
+}
+
+/// Counts the consecutive attempts that resumed after the same iteration.
+class StalledAttempts {
+ public:
+  /// `from`: the iteration that the attempt resumed after; -1: not known.
+  void add(int64_t from) {
+    attempts_ = from == from_ ? attempts_ + 1 : 1;
+    from_ = from;
+  }
+  bool too_many() const { return attempts_ == kMostWithoutProgress; }
+  std::string text() const {
+    return cat(", three consecutive times ",
+               from_ < 0    ? std::string("before its first step")
+               : from_ == 0 ? std::string("before its first checkpoint")
+                            : cat("before a checkpoint newer than iteration ", from_),
+               ": another restart would not help; fix the cause in the messages above");
+  }
+
+ private:
+  int attempts_ = 0;
+  int64_t from_ = -2;
+};
+
 }  // namespace
 
 std::optional<int> keep_training(TrainOptions& options, int restarts) {
@@ -99,34 +151,13 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
   const Log log = log_to_stderr();
   auto shared = memory_of_workers();
   Attempt* const attempt = &shared->attempt;
-  const pid_t keeper = ::getpid();
   set_handlers();
-  int without_progress = 0;
-  for (int64_t last = -2;; ++attempt->number) {
+  for (StalledAttempts stalled;; ++attempt->number) {
     attempt->joined = false;
     attempt->from = -1;
     const auto begin = std::chrono::steady_clock::now();
-    int status = 0;
-    {
-      const SignalsHeld held;
-      const pid_t process = ::fork();
-      if (process < 0) throw Error(Kind::device, cat("fork: ", std::strerror(errno)));
-      if (process == 0) {
-        // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. Without the
-        // group it would arrive twice, and the second signal would end the worker immediately.
-        ::setpgid(0, 0);
-        std::signal(SIGTTOU, SIG_IGN);  // lets the worker, a background process group, write to the terminal
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
-        options.attempt = &shared.release()->attempt;
-        options.stop = &catch_stop_signals();
-        return std::nullopt;
-      }
-      worker = process;
-    }
-    while (::waitpid(worker, &status, 0) < 0)
-      if (errno != EINTR) throw Error(Kind::bug, cat("waitpid: ", std::strerror(errno)));
-    worker = 0;
+    if (fork_worker(options, shared)) return std::nullopt;
+    const int status = wait_for_worker();
     const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (!may_help(code) || stop_requested != 0) return code;
     const auto took = std::chrono::steady_clock::now() - begin;
@@ -136,16 +167,10 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
           "without this process");
       return code;
     }
-    const int64_t from = attempt->from;
-    without_progress = from == last ? without_progress + 1 : 1;
-    last = from;
+    stalled.add(attempt->from);
     const std::string ended = cat("training ", how_it_ended(status));
-    if (without_progress == kMostWithoutProgress) {
-      log.error(ended, ", three consecutive times ",
-                from < 0    ? std::string("before its first step")
-                : from == 0 ? std::string("before its first checkpoint")
-                            : cat("before a checkpoint newer than iteration ", from),
-                ": another restart would not help; fix the cause in the messages above");
+    if (stalled.too_many()) {
+      log.error(ended, stalled.text());
       return code;
     }
     if (attempt->number == restarts) {

@@ -58,7 +58,10 @@ ServeCommand::ServeCommand(CommandLine& app) {
   app.add_option("--max-body", max_body_, "Maximum size of a request in MiB; larger requests are refused unread")
       .range(1, 2047)
       .show_default();
-  app.add_option("--max-connections", max_connections_, "Maximum number of open connections").positive().show_default();
+  app.add_option("--max-connections", max_connections_,
+                 "Maximum number of open connections by HTTP, and as many by gRPC")
+      .positive()
+      .show_default();
   app.add_option("--exit-timeout", exit_timeout_, "Seconds that running requests may take when the service ends")
       .positive_number()
       .show_default();

@@ -50,6 +50,27 @@ hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t samples, 
   });
 }
 
+hctr_status hctr_embedding_row_numbers(hctr_embedding* embedding, int64_t batch, int32_t* const* numbers,
+                                       int64_t* removals) {
+  return call([&] {
+    hctr::EmbeddingSet& set = set_of(embedding);
+    expect_given(numbers, "hctr_embedding_row_numbers(): the row numbers");
+    expect_given(removals, "hctr_embedding_row_numbers(): the pointer to the number of removals");
+    *removals = set.row_numbers(batch, {numbers, set.options().features.size()});
+  });
+}
+
+hctr_status hctr_embedding_prefetch_rows(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
+                                         const int32_t* const* numbers, int64_t removals, int64_t* batch) {
+  return call([&] {
+    hctr::EmbeddingSet& set = set_of(embedding);
+    expect_given(numbers, "hctr_embedding_prefetch_rows(): the row numbers");
+    expect_given(batch, "hctr_embedding_prefetch_rows(): the pointer to the batch");
+    *batch = set.prefetch(samples, hctr::capi::keys_of(*embedding, samples, keys),
+                          {numbers, set.options().features.size()}, removals);
+  });
+}
+
 hctr_status hctr_embedding_vectors(hctr_embedding* embedding, int64_t batch, const hctr_array* vectors) {
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);

@@ -23,6 +23,38 @@ std::string no_effect(const std::string& key, const std::string& why) {
   return "\"" + key + "\" is accepted and has no effect: " + why;
 }
 
+/// The keys that an object may have.
+struct AllowedKeys {
+  std::vector<std::string> known;  ///< all keys
+  std::vector<std::string> unset;  ///< the names of fields that are absent
+};
+
+/// Reports the keys of `object` that a schema does not know: refused and ignored keys, and misspelled ones.
+void report_unknown(const SchemaBase& schema, const Json& object, const std::string& at, const AllowedKeys& keys,
+                    Problems& problems) {
+  const std::string& title = schema.title();
+  for (const auto& [key, value] : *object.object()) {
+    if (contains(keys.known, key)) continue;
+    const auto is_key = [k = &key](const auto& entry) { return entry.first == *k; };
+    const auto ignored = std::find_if(schema.ignored_keys().begin(), schema.ignored_keys().end(), is_key);
+    const auto refused = std::find_if(schema.refused_keys().begin(), schema.refused_keys().end(), is_key);
+    if (refused != schema.refused_keys().end()) {
+      if (is_empty(value))
+        problems.note(at + "/" + key, no_effect(key, "it is empty"));
+      else
+        problems.error(at + "/" + key, cat("\"", key, "\" is not supported: ", refused->second));
+    } else if (ignored != schema.ignored_keys().end()) {
+      problems.note(at + "/" + key, no_effect(key, ignored->second));
+    } else if (const std::string near = nearest(key, keys.unset); !near.empty()) {
+      problems.error(at + "/" + key, cat(title, " has no field \"", key, "\"; did you mean \"", near, "\"?"));
+    } else if (schema.is_closed() && !is_comment(key)) {
+      problems.error(at + "/" + key, cat(title, " has no field \"", key, "\"; --explain ", title, " lists them all"));
+    } else {
+      problems.warn(at + "/" + key, cat(title, " has no field \"", key, "\"; it is ignored"));
+    }
+  }
+}
+
 }  // namespace
 
 void SchemaBase::add_value(std::string_view name, ptrdiff_t offset, const ValueAccess& value, const void* fallback,
@@ -94,31 +126,6 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
   Found found(docs_.size(), {nullptr, ""});
   const Json* object = &node;
   std::string here = pointer;
-  const auto report_unknown = [&](const Json& of, const std::string& at, const std::vector<std::string>& known,
-                                  const std::vector<std::string>& unset) {
-    for (const auto& [key, value] : *of.object()) {
-      if (contains(known, key)) continue;
-      const auto is_key = [k = &key](const auto& entry) { return entry.first == *k; };
-      const auto ignored = std::find_if(ignored_.begin(), ignored_.end(), is_key);
-      const auto refused = std::find_if(refused_.begin(), refused_.end(), is_key);
-      if (refused != refused_.end()) {
-        if (is_empty(value))
-          problems.note(at + "/" + key, no_effect(key, "it is empty"));
-        else
-          problems.error(at + "/" + key, cat("\"", key, "\" is not supported: ", refused->second));
-      } else if (ignored != ignored_.end()) {
-        problems.note(at + "/" + key, no_effect(key, ignored->second));
-      } else if (const std::string near = nearest(key, unset); !near.empty()) {
-        problems.error(at + "/" + key, cat(title_, " has no field \"", key, "\"; did you mean \"", near, "\"?"));
-      } else if (closed_ && !is_comment(key)) {
-        problems.error(at + "/" + key,
-                       cat(title_, " has no field \"", key, "\"; --explain ", title_, " lists them all"));
-      } else {
-        problems.warn(at + "/" + key, cat(title_, " has no field \"", key, "\"; it is ignored"));
-      }
-    }
-  };
-
   if (!node.object()) {
     problems.error(pointer, cat(title_, ": expected ", short_field_.empty() ? "" : "a string or ", "an object, found ",
                                 node.kind()));
@@ -126,11 +133,11 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
   }
   const bool any_required = std::any_of(docs_.begin(), docs_.end(), [](const FieldDoc& d) { return d.required; });
   if (!nested_.empty()) {
-    std::vector<std::string> known = outer_keys, unset;
-    known.push_back(nested_);
+    AllowedKeys keys{.known = outer_keys, .unset = {}};
+    keys.known.push_back(nested_);
     object = node.find(nested_);
-    if (!object) unset.push_back(nested_);
-    report_unknown(node, pointer, known, unset);
+    if (!object) keys.unset.push_back(nested_);
+    report_unknown(*this, node, pointer, keys, problems);
     here = pointer + "/" + nested_;
     if (!object) {
       if (any_required) problems.error(pointer, cat(title_, " needs the object \"", nested_, "\""));
@@ -142,12 +149,13 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
     }
   }
 
-  std::vector<std::string> known = nested_.empty() ? outer_keys : std::vector<std::string>{}, unset;
+  AllowedKeys keys;
+  if (nested_.empty()) keys.known = outer_keys;
   for (size_t i = 0; i < docs_.size(); ++i) {
     std::vector<std::string> spellings = docs_[i].aliases;
     spellings.insert(spellings.begin(), docs_[i].name);
     for (const std::string& spelling : spellings) {
-      known.push_back(spelling);
+      keys.known.push_back(spelling);
       const Json* value = object->find(spelling);
       if (!value) continue;
       if (!found[i].first) found[i] = {value, here + "/" + spelling};
@@ -157,9 +165,9 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
                                                   "\" are names of the same field and have different values; keep "
                                                   "one"));
     }
-    if (!found[i].first) unset.insert(unset.end(), spellings.begin(), spellings.end());
+    if (!found[i].first) keys.unset.insert(keys.unset.end(), spellings.begin(), spellings.end());
   }
-  report_unknown(*object, here, known, unset);
+  report_unknown(*this, *object, here, keys, problems);
   for (size_t i = 0; i < docs_.size(); ++i)
     if (docs_[i].required && !found[i].first)
       problems.error(here, cat(title_, " needs \"", docs_[i].name, "\": ", docs_[i].text));

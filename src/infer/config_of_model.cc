@@ -30,13 +30,12 @@ Json completed_config(const ModelOptions& options, const Json& file, std::string
 
 Config config_of_model(const ModelOptions& options, const Log& log) {
   if (!options.config.empty()) {
-    if (options.encoding == EncodingChoice::config)
-      return load_config(options.config, options.strict, log, options.changes, {}, options.stop,
-                         options.surroundings.environment);
+    ConfigLoading loading{
+        .changes = options.changes, .stop = options.stop, .environment = options.surroundings.environment};
+    if (options.encoding == EncodingChoice::config) return load_config(options.config, options.strict, log, loading);
     std::string taken;
-    const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
-    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop,
-                                      options.surroundings.environment);
+    loading.complete = [&](const Json& file) { return completed_config(options, file, taken); };
+    const Config config = load_config(options.config, options.strict, log, loading);
     if (!taken.empty())
       log.info("note: '", options.config.string(), "' omits ", taken,
                " in the Data layer: using the values "

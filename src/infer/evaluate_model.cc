@@ -42,7 +42,7 @@ EvaluationSummary evaluate_model(LoadedModel& model, const std::string& source, 
   options.row_memory = {};
   Runtime runtime(model.device(), options);
   const BatchLayout layout = batch_layout(config, config.solver.eval_batch(), runtime.device());
-  Evaluator evaluator(Evaluator::InOwnMemory(), config, runtime, model.comm(), model.replica(), layout, log);
+  Evaluator evaluator(Evaluator::InOwnMemory{runtime}, config, model.comm(), model.replica(), layout, log);
   const auto start = std::chrono::steady_clock::now();
   auto result = evaluator.run(model.saved().iteration, stop);
   EvaluationSummary summary;

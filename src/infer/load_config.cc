@@ -69,26 +69,23 @@ void check_changed_fields(const Json& before, const Json& after, const std::vect
 }
 
 Config load_changed(const Json& original, const std::string& name, bool strict, const Log& log,
-                    const std::vector<std::string>& changes, const std::function<Json(const Json&)>& complete) {
-  const auto completed = [&](const Json& config) { return complete ? complete(config) : config; };
-  const Json config = completed(with_changes(original, changes));
-  if (!changes.empty()) check_changed_fields(completed(original), config, changes);
+                    const ConfigLoading& loading) {
+  const auto completed = [&](const Json& config) { return loading.complete ? loading.complete(config) : config; };
+  const Json config = completed(with_changes(original, loading.changes));
+  if (!loading.changes.empty()) check_changed_fields(completed(original), config, loading.changes);
   return load_config(config, name, strict, log);
 }
 
 }  // namespace
 
-Config load_config(const std::filesystem::path& path, bool strict, const Log& log,
-                   const std::vector<std::string>& changes, const std::function<Json(const Json&)>& complete,
-                   const std::atomic<int>* stop, const Environment& environment) {
-  return load_changed(read_config_file(path, {}, stop, environment), path == "-" ? "standard input" : path.string(),
-                      strict, log, changes, complete);
+Config load_config(const std::filesystem::path& path, bool strict, const Log& log, const ConfigLoading& loading) {
+  return load_changed(read_config_file(path, {}, loading.stop, loading.environment),
+                      path == "-" ? "standard input" : path.string(), strict, log, loading);
 }
 
 Config load_config_text(const std::string& text, const std::string& name, bool strict, const Log& log,
-                        const std::vector<std::string>& changes, const std::function<Json(const Json&)>& complete,
-                        const Environment& environment) {
-  return load_changed(read_config_text(text, name, environment), name, strict, log, changes, complete);
+                        const ConfigLoading& loading) {
+  return load_changed(read_config_text(text, name, loading.environment), name, strict, log, loading);
 }
 
 Config load_config(const Json& json, const std::string& name, bool strict, const Log& log) {

@@ -13,17 +13,20 @@
 
 namespace hctr {
 
+struct ConfigLoading {
+  std::vector<std::string> changes{};           ///< the values of --set
+  std::function<Json(const Json&)> complete{};  ///< modifies the parsed file
+  const std::atomic<int>* stop = nullptr;       ///< may be null
+  Environment environment{};
+};
+
 /// Reads a config like read_config_file() and connects its layers, with the config's batch size, on one rank. Logs
-/// warnings and notes. `complete` modifies the parsed file. Errors: Error(config) with every problem; Error(usage) for
-/// an invalid change; Error(io); Error(interrupted) if `stop`, which may be null, becomes nonzero while the config is
-/// read from a pipe.
-Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {},
-                   const std::function<Json(const Json&)>& complete = {}, const std::atomic<int>* stop = nullptr,
-                   const Environment& environment = {});
+/// warnings and notes. Errors: Error(config) with every problem; Error(usage) for an invalid change; Error(io);
+/// Error(interrupted) if `stop` becomes nonzero while the config is read from a pipe.
+Config load_config(const std::filesystem::path&, bool strict, const Log&, const ConfigLoading& = {});
 /// Like load_config(), for JSON text. `name`: the name in messages; paths of "include" are relative to its folder.
 Config load_config_text(const std::string& text, const std::string& name, bool strict, const Log&,
-                        const std::vector<std::string>& changes, const std::function<Json(const Json&)>& complete,
-                        const Environment&);
+                        const ConfigLoading& = {});
 /// Like load_config(), for the config of a saved model. `name`: the file that it was read from, for messages.
 Config load_config(const Json&, const std::string& name, bool strict, const Log&);
 

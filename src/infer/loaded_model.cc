@@ -38,8 +38,11 @@ LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, co
       comm_(comm),
       runtime_(on.device, options_of(config_, comm, on)),
       // The model is not trained: the training batch has one row, in a ring of one buffer.
-      replica_(config_, runtime_, comm, 1, on.samples, 1, std::vector<Placement>{},
-               on.with_tables ? ReplicaUse::score : ReplicaUse::score_dense) {
+      replica_(config_, runtime_, comm,
+               {.samples = 1,
+                .eval_samples = on.samples,
+                .ring_size = 1,
+                .use = on.with_tables ? ReplicaUse::score : ReplicaUse::score_dense}) {
   load(log);
   runtime_.compute_stream().synchronize();
   comm_.barrier();  // ranks take different times to load, which must not count towards the timeout of a batch

@@ -77,13 +77,17 @@ SampleArrays read_sample_arrays(const Config& config, const Source& source, int6
 
 std::vector<InputView> SampleArrays::views(int64_t first) const {
   std::vector<InputView> views;
-  if (dense_dim > 0) views.push_back({.name = dense_name, .data = dense.data() + first * dense_dim});
+  const float* const values = given_dense ? given_dense.get() : dense.data();
+  if (dense_dim > 0) views.push_back({.name = dense_name, .data = values + first * dense_dim});
   for (const Keys& input : inputs) {
+    InputView& view = views.emplace_back(InputView{.name = input.name, .type = ElementType::i64});
+    if (input.given) {
+      view.data = input.given.get() + first * input.slots;
+      continue;
+    }
     const int64_t* offsets = input.offsets.data() + first * input.slots;
-    views.push_back({.name = input.name,
-                     .data = input.one_each ? input.keys.data() + *offsets : input.keys.data(),
-                     .type = ElementType::i64,
-                     .offsets = input.one_each ? nullptr : offsets});
+    view.data = input.one_each ? input.keys.data() + *offsets : input.keys.data();
+    view.offsets = input.one_each ? nullptr : offsets;
   }
   return views;
 }

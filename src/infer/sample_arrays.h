@@ -22,10 +22,13 @@ struct SampleArrays {
     int64_t slots = 0;
     std::vector<int64_t> keys, offsets;  ///< offsets: [samples * slots + 1]
     bool one_each = true;                ///< every bag has exactly one key
+    /// One key for each bag, [samples * slots], in place of `keys` and `offsets`. Null: not given.
+    std::shared_ptr<const int64_t> given{};
   };
   int64_t samples = 0, dense_dim = 0;
   std::string dense_name;
-  std::vector<float> dense;  ///< [samples, dense_dim]
+  std::vector<float> dense;                    ///< [samples, dense_dim]
+  std::shared_ptr<const float> given_dense{};  ///< in place of `dense`; null: not given
   std::vector<Keys> inputs;
 
   /// Views of the samples from `first` on, valid during this object's lifetime. Inputs with `one_each` have no offsets.

@@ -72,20 +72,20 @@ int64_t InternalTensor::row_elements() const {
   return elements;
 }
 
-ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_t samples, bool copies_written,
-                           bool inputs_on_device, ops::PackedWeights& packed, const SessionRules& rules)
+ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, const SessionSetup& setup,
+                           ops::PackedWeights& packed, const SessionRules& rules)
     : config_(model.config()),
       rules_(rules),
       runtime_(model.device(), session_options(model)),
-      ring_(batch_layout(config_, samples, runtime_.device()), 1, runtime_.device()),
+      ring_(batch_layout(config_, setup.samples, runtime_.device()), 1, runtime_.device()),
       cached_rows_(tables && tables->cache() ? std::make_optional<CachedRows>(*tables, runtime_.device())
                                              : std::nullopt),
       forward_(model.replica(), config_, runtime_, model.comm(), ring_.shape(),
                [&](size_t e, int64_t capacity) -> std::unique_ptr<TableReader> {
                  return tables ? reader_of(*tables, e, capacity) : nullptr;
                }),
-      inputs_on_device_(inputs_on_device),
-      sends_parts_(runtime_.device().is_cuda() && (inputs_on_device || ring_.layout().bytes > kBytesAtOnce)),
+      inputs_on_device_(setup.inputs_on_device),
+      sends_parts_(runtime_.device().is_cuda() && (setup.inputs_on_device || ring_.layout().bytes > kBytesAtOnce)),
       copies_by_kernel_(runtime_.device().is_cuda() && !sends_parts_ &&
                         ring_.layout().bytes <= rules_.kernel_copy_bytes),
       batch_(batch_tensors(ring_, 0, config_.data.sparse.size())),
@@ -105,7 +105,7 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
   const BatchView batch = ring_.on_host(0);
   std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);  // labels do not affect predictions
   ring_.upload(runtime_.compute_stream(), 0, ring_.layout().label, ring_.layout().dense);
-  if (!copies_written) {
+  if (!setup.copies_written) {
     Context ctx(runtime_, runtime_.compute_stream());
     forward_.network().write_weight_copies(ctx, binding_);
     for (const LayerIo& io : binding_.calls)

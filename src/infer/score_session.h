@@ -45,15 +45,20 @@ struct InternalTensor {
   int64_t row_elements() const;
 };
 
+struct SessionSetup {
+  int64_t samples;        ///< maximum number of samples of a batch
+  bool inputs_on_device;  ///< whether inputs may be in device memory
+  /// Whether another session has written the transposed and packed copies of weights; if false, this session writes
+  /// them.
+  bool copies_written;
+};
+
 /// Shares weights and tables with other sessions. Used by one thread at a time.
 class ScoreSession {
  public:
-  /// For batches of up to `samples` samples. The model must outlive the session. `copies_written`: whether another
-  /// session has written the transposed and packed copies of weights; if false, this session writes them. `tables`: the
-  /// store of a model without tables of its own; null otherwise. `inputs_on_device`: whether inputs may be in device
-  /// memory.
-  ScoreSession(LoadedModel&, const StoreTables* tables, int64_t samples, bool copies_written, bool inputs_on_device,
-               ops::PackedWeights& packed, const SessionRules& rules = {});
+  /// The model must outlive the session. `tables`: the store of a model without tables of its own; null otherwise.
+  ScoreSession(LoadedModel&, const StoreTables* tables, const SessionSetup&, ops::PackedWeights& packed,
+               const SessionRules& rules = {});
   ScoreSession(const ScoreSession&) = delete;
   ScoreSession& operator=(const ScoreSession&) = delete;
 

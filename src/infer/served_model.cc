@@ -219,8 +219,8 @@ std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples, bool inputs_on_
     }
     copies_written = std::exchange(copies_written_, true);
   }
-  return std::make_unique<ScoreSession>(*model_, tables_ ? &*tables_ : nullptr, capacity, copies_written,
-                                        inputs_on_device, packed_, rules_);
+  return std::make_unique<ScoreSession>(*model_, tables_ ? &*tables_ : nullptr,
+                                        SessionSetup{capacity, inputs_on_device, copies_written}, packed_, rules_);
 }
 
 void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {

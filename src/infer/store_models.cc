@@ -26,6 +26,7 @@ StoreTableSource source_of(const StoreTableSection& from) {
                           .file = from.file,
                           .keys = from.keys,
                           .vectors = from.vectors,
+                          .random = {from.random_rows, static_cast<uint64_t>(from.seed)},
                           .in_level = from.in_level};
   if (from.sources() == 0) source.rows = [](const StoreRowSink&) {};
   return source;

@@ -31,9 +31,9 @@ ScorerOptions evaluation_options(const Config& config, const ReaderPosition& fro
   return options;
 }
 
-ScorerOptions options_beside(const Config& config) {
+ScorerOptions options_beside(const Config& config, Runtime& runtime) {
   ScorerOptions options = evaluation_options(config, {});
-  options.beside = true;
+  options.beside = &runtime;
   return options;
 }
 
@@ -44,29 +44,29 @@ ScorerOptions given_options(const Config& config) {
 
 }  // namespace
 
-Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
-                     const BatchLayout& layout, const Log& log, const ReaderPosition& from)
-    : Evaluator(config, runtime, comm, model, layout, log, evaluation_options(config, from)) {
+Evaluator::Evaluator(const Config& config, Communicator& comm, Replica& model, const BatchLayout& layout,
+                     const Log& log, const ReaderPosition& from)
+    : Evaluator(config, comm, model, layout, log, evaluation_options(config, from)) {
   export_prefix_ = config.solver.export_predictions_prefix;
 }
 
-Evaluator::Evaluator(InOwnMemory, const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
+Evaluator::Evaluator(InOwnMemory in, const Config& config, Communicator& comm, Replica& model,
                      const BatchLayout& layout, const Log& log)
-    : Evaluator(config, runtime, comm, model, layout, log, options_beside(config)) {}
+    : Evaluator(config, comm, model, layout, log, options_beside(config, in.runtime)) {}
 
-Evaluator::Evaluator(OfGiven, const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
-                     const BatchLayout& layout, const Log& log)
-    : Evaluator(config, runtime, comm, model, layout, log, given_options(config)) {}
+Evaluator::Evaluator(OfGiven, const Config& config, Communicator& comm, Replica& model, const BatchLayout& layout,
+                     const Log& log)
+    : Evaluator(config, comm, model, layout, log, given_options(config)) {}
 
-Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
-                     const BatchLayout& layout, const Log& log, const ScorerOptions& options)
+Evaluator::Evaluator(const Config& config, Communicator& comm, Replica& model, const BatchLayout& layout,
+                     const Log& log, const ScorerOptions& options)
     : comm_(comm),
       log_(log),
       tasks_(model.tasks()),
       metrics_(config.solver.eval_metrics),
       sample_weight_(config.data.sample_weight.column),
       options_(options),
-      scorer_(config, runtime, comm, model, layout, options_, log) {}
+      scorer_(config, comm, model, layout, options_, log) {}
 
 std::optional<Evaluator::Result> Evaluator::run(int64_t steps, const std::atomic<int>* stop) {
   scores_.clear();

@@ -17,15 +17,16 @@ class Evaluator {
  public:
   /// `from`: start position, used if each evaluation continues where the previous one ended. Errors: those of the
   /// Reader for config.data.eval_source.
-  Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
-            const ReaderPosition& from = {});
+  Evaluator(const Config&, Communicator&, Replica&, const BatchLayout&, const Log&, const ReaderPosition& from = {});
   /// Selects the constructor of an evaluator with its own activation memory, on one rank; see ScorerOptions::beside.
-  struct InOwnMemory {};
-  Evaluator(InOwnMemory, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
+  struct InOwnMemory {
+    Runtime& runtime;
+  };
+  Evaluator(InOwnMemory, const Config&, Communicator&, Replica&, const BatchLayout&, const Log&);
   /// Selects the constructor of an evaluator for the samples that give() sets. Such an evaluator ignores the config's
   /// eval_source, batch limits and prediction exports.
   struct OfGiven {};
-  Evaluator(OfGiven, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
+  Evaluator(OfGiven, const Config&, Communicator&, Replica&, const BatchLayout&, const Log&);
 
   struct Result {
     /// The values of "eval_metrics" by name. With several losses, a metric of predictions is named <name> for the first
@@ -54,7 +55,7 @@ class Evaluator {
   int64_t skipped_records() const { return scorer_.reader().skipped_records(); }
 
  private:
-  Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&, const ScorerOptions&);
+  Evaluator(const Config&, Communicator&, Replica&, const BatchLayout&, const Log&, const ScorerOptions&);
   void add(const ScoredBatch&, Result&);
   /// Calls body() unless the export has failed before. Warns if body() fails.
   void export_or_warn(const std::function<void()>& body);

@@ -220,13 +220,13 @@ void GivenSamples::copy(int64_t first, int64_t count, StreamRef stream, const Ba
   }
 }
 
-GivenBatches::GivenBatches(const BatchLayout& layout, std::vector<std::byte*> buffers, int64_t batch, int rank,
-                           int ranks, bool keep_last_partial, ThreadPool& pool)
+GivenBatches::GivenBatches(const BatchLayout& layout, std::vector<std::byte*> buffers, const RankOfBatch& part,
+                           bool keep_last_partial, ThreadPool& pool)
     : layout_(layout),
       buffers_(std::move(buffers)),
-      batch_(batch),
-      rank_begin_(batch * rank / ranks),
-      rank_end_(batch * (rank + 1) / ranks),
+      batch_(part.batch),
+      rank_begin_(part.batch * part.rank / part.ranks),
+      rank_end_(part.batch * (part.rank + 1) / part.ranks),
       keep_last_partial_(keep_last_partial),
       pool_(pool),
       placed_(buffers_.size()) {}

@@ -76,14 +76,19 @@ class GivenSamples {
   std::vector<Keys> keys_;  // [sparse inputs]
 };
 
+/// As with a Reader, a rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch.
+struct RankOfBatch {
+  int64_t batch;
+  int rank, ranks;
+};
+
 /// Batches of given samples on one rank, in a ring of buffers. There are no threads: next() fills a buffer
 /// synchronously.
 class GivenBatches {
  public:
-  /// As with a Reader, each rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch. `buffers`:
-  /// layout.bytes each. `keep_last_partial`: whether to deliver a smaller last batch.
-  GivenBatches(const BatchLayout&, std::vector<std::byte*> buffers, int64_t batch, int rank, int ranks,
-               bool keep_last_partial, ThreadPool&);
+  /// `buffers`: layout.bytes each. `keep_last_partial`: whether to deliver a smaller last batch.
+  GivenBatches(const BatchLayout&, std::vector<std::byte*> buffers, const RankOfBatch&, bool keep_last_partial,
+               ThreadPool&);
 
   /// Sets the samples that next() reads. The samples must outlive their batches. `samples_before`: number of samples in
   /// earlier batches, added to sample indices.

@@ -33,20 +33,21 @@ BatchLayout with_tables_of(const DataSection& data, const BatchLayout& layout) {
 
 }  // namespace
 
-Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Replica& model, const BatchLayout& layout,
+Scorer::Scorer(const Config& config, Communicator& comm, Replica& model, const BatchLayout& layout,
                const ScorerOptions& options, const Log& log)
-    : runtime_(runtime),
+    : runtime_(options.beside ? *options.beside : model.runtime()),
       comm_(comm),
       data_(config.data),
       options_(with_own_groups(options, data_)),
       layout_(with_tables_of(data_, layout)),
-      cache_(runtime.device(), options.cached),
-      ring_(layout_, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
-      pass_(options.beside ? forward_pass_beside(model, config, runtime, comm, layout_.shape) : forward_pass_of(model)),
+      cache_(runtime_.device(), options.cached),
+      ring_(layout_, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime_.device()),
+      pass_(options.beside ? forward_pass_beside(model, config, runtime_, comm, layout_.shape)
+                           : forward_pass_of(model)),
       check_(config, model.graph(), options.given ? "the samples given" : options.source.path, options.check_labels),
       counted_(config, model.graph()),
       sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches && disk_folders(runtime, model).empty() &&
+      records_(config.solver.cuda_graph && !runtime_.options().sync_launches && disk_folders(runtime_, model).empty() &&
                model.fixed_sizes()) {
   if (options.match_keys) matches_.emplace(config, comm, model, options.groups);
   const size_t tasks = model.tasks().size();
@@ -57,12 +58,14 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Repli
     for (const Tensor& prediction : pass_->predictions()) predictions_.push_back(add_result(prediction.spec()));
     for (const Tensor& label : labels) labels_.push_back(add_result(label.spec()));
   }
-  for (int s = 0; s < ring_.buffers(); ++s) results_.emplace_back(runtime.device(), result_bytes_);
+  for (int s = 0; s < ring_.buffers(); ++s) results_.emplace_back(runtime_.device(), result_bytes_);
   record_again();
   std::vector<std::byte*> read_into = ring_.host_blocks();
   read_into.resize(kBuffers);
   if (options_.given) {
-    given_.emplace(layout_, read_into, config.solver.eval_batch(), comm.rank(), comm.size(), true, runtime.threads());
+    given_.emplace(layout_, read_into,
+                   RankOfBatch{.batch = config.solver.eval_batch(), .rank = comm.rank(), .ranks = comm.size()}, true,
+                   runtime_.threads());
     return;
   }
   ReaderOptions reading = reader_options(config, comm, config.solver.eval_batch(), options.continues);
@@ -135,11 +138,8 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
   bool fetched = false;  // `next` is set, or the set has ended
   std::optional<Error> failed;
   const auto note_error = [&](const auto& body) {
-    try {
-      body();
-    } catch (...) {
-      if (!failed) failed = current_error();
-    }
+    const std::optional<Error> error = error_of(body);
+    if (!failed) failed = error;
   };
   for (int64_t batch = 0; !options_.batches || batch < *options_.batches;) {
     // errors of earlier batches, checked here because a pass may be long

@@ -39,7 +39,7 @@ struct ScorerOptions {
   int64_t cached = 0;                    ///< number of batches to cache in device memory for later passes
   bool match_keys = false;               ///< whether to collect matches()
   bool given = false;                    ///< samples come from give(); group keys are used unchanged
-  bool beside = false;                   ///< separate activation memory: forward_pass_beside()
+  Runtime* beside = nullptr;             ///< separate activation memory of this runtime: forward_pass_beside()
 };
 
 /// The model's outputs for a batch. Views are valid only during the visit(batch) call.
@@ -57,7 +57,7 @@ struct ScoredBatch {
 class Scorer {
  public:
   /// Errors: those of the Reader.
-  Scorer(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const ScorerOptions&, const Log&);
+  Scorer(const Config&, Communicator&, Replica&, const BatchLayout&, const ScorerOptions&, const Log&);
 
   ~Scorer();
 

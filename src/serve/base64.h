@@ -7,7 +7,6 @@
 
 namespace hctr::serve {
 
-std::string base64_of(std::string_view bytes);
 /// None for invalid text. The padding at the end may be missing.
 std::optional<std::string> from_base64(std::string_view text);
 

@@ -18,11 +18,18 @@ std::string why_no_grpc() try {
   return error.what();
 }
 
-std::unique_ptr<GrpcServer> start_grpc(const std::string& address, int port, int64_t most_bytes, GrpcHandler handler) {
+GrpcFront::GrpcFront(const std::string& address, int port, const HttpLimits& limits, GrpcHandler handler)
+    : listener_(address, port, limits.connections) {
   GrpcServer* server = nullptr;
-  if (const char* problem = grpc_plugin().serve(address.c_str(), port, most_bytes, handler, &server))
+  if (const char* problem = grpc_plugin().serve(limits.body_bytes, handler, &server))
     throw Error(Kind::io, cat("cannot listen at ", address, ", port ", port, ", for gRPC: ", problem));
-  return std::unique_ptr<GrpcServer>(server);
+  server_.reset(server);
+  listener_.start(*server);
+}
+
+void GrpcFront::drain(int64_t ms) {
+  listener_.stop();
+  server_->drain(ms);
 }
 
 std::unique_ptr<GrpcClient> connect_grpc(const std::string& address) {

@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "serve/grpc_listener.h"
 #include "serve/grpc_plugin.h"
+#include "serve/serve_options.h"
 
 namespace hctr::serve {
 
@@ -13,8 +15,20 @@ const GrpcPlugin& grpc_plugin();
 /// Why the plug-in cannot be loaded; empty if it can.
 std::string why_no_grpc();
 
-/// Errors: Error(io) naming address and port.
-std::unique_ptr<GrpcServer> start_grpc(const std::string& address, int port, int64_t most_bytes, GrpcHandler);
+/// A gRPC server that listens.
+class GrpcFront {
+ public:
+  /// `port` 0: any free port. Errors: Error(io) naming address and port.
+  GrpcFront(const std::string& address, int port, const HttpLimits&, GrpcHandler);
+  int port() const { return listener_.port(); }
+  /// Accepts no more connections and calls, and waits at most `ms` for running calls.
+  void drain(int64_t ms);
+
+ private:
+  std::unique_ptr<GrpcServer> server_;
+  GrpcListener listener_;  // ends before the server
+};
+
 std::unique_ptr<GrpcClient> connect_grpc(const std::string& address);
 
 struct GrpcAnswer {

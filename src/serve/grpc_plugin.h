@@ -32,8 +32,9 @@ struct GrpcHandler {
 class GrpcServer {
  public:
   virtual ~GrpcServer() = default;  // cancels running calls
-  virtual int port() const = 0;
-  /// Accepts no more calls, and waits at most `ms` for running calls.
+  /// Serves a connection. `socket`: connected and non-blocking; the server closes it.
+  virtual void take_connection(int socket) = 0;
+  /// Accepts no more calls, and waits at most `ms` for running calls. take_connection() must not be called any more.
   virtual void drain(int64_t ms) = 0;
 };
 
@@ -51,11 +52,11 @@ struct GrpcPlugin {
   const char* about;  ///< "gRPC 1.51.1"
   /// These functions return an error text, or null. The text is valid until the same thread calls the plug-in again.
   /// `most_bytes`: maximum size of a message.
-  const char* (*serve)(const char* address, int port, int64_t most_bytes, GrpcHandler, GrpcServer** server);
+  const char* (*serve)(int64_t most_bytes, GrpcHandler, GrpcServer** server);
   const char* (*connect)(const char* address, GrpcClient** client);
 };
 
-inline constexpr int64_t kGrpcPlugin = 1;
+inline constexpr int64_t kGrpcPlugin = 2;
 inline constexpr const char* kGrpcPluginFile = "libhuge_ctr_grpc.so";
 /// The plug-in's only exported symbol: const GrpcPlugin* ().
 inline constexpr const char* kGrpcPluginEntry = "hctr_grpc_plugin";

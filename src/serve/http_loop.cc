@@ -1,26 +1,24 @@
 #include "serve/http_loop.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include "core/base/expect.h"
-#include "serve/serve_status.h"
+#include "serve/listener.h"
 
 namespace hctr::serve {
 namespace {
 
 constexpr uint64_t kListener = 0, kWake = 1;
 constexpr size_t kReadBytes = size_t{1} << 16;
+constexpr int64_t kMostRefused = 256;  // refused connections that are open until their clients have read the refusal
+constexpr std::chrono::seconds kLingerTime{2};
+constexpr const char* kRetry = ": retry later, or start the service with a larger --max-body";
 
 HttpLoop::Time now() { return std::chrono::steady_clock::now(); }
 
@@ -31,14 +29,11 @@ void watch_socket(int poll, int operation, int socket, uint32_t events, uint64_t
   (void)::epoll_ctl(poll, operation, socket, &event);
 }
 
-/// Connections whose descriptor is not below this number are refused. The remaining descriptors are for files and gRPC,
-/// whose server stops to accept connections for good after an accept() without a free descriptor.
-int most_descriptor() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > std::numeric_limits<int>::max())
-    return std::numeric_limits<int>::max();
-  const auto most = static_cast<int>(limit.rlim_cur);
-  return most - std::min(most / 4, 256);
+/// Discards the bytes that have arrived, up to a few KiB.
+void discard_received(int socket) {
+  char bytes[4096];
+  for (int i = 0; i < 16 && ::recv(socket, bytes, sizeof bytes, MSG_DONTWAIT) > 0; ++i) {
+  }
 }
 
 void wake_up(int descriptor) {
@@ -50,7 +45,7 @@ void wake_up(int descriptor) {
 
 HttpLoop::HttpLoop(int listener, const HttpLimits& limits, HttpHandler handler, std::shared_ptr<HttpTotals> totals)
     : listener_(listener),
-      most_descriptor_(most_descriptor()),
+      most_descriptor_(most_http_descriptor()),
       limits_(limits),
       handler_(std::move(handler)),
       totals_(std::move(totals)) {
@@ -107,33 +102,51 @@ void HttpLoop::run() {
 
 void HttpLoop::accept_all() {
   while (listens_ && !drains_) {
-    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket < 0) {
-      // No free file descriptors: pending connections are accepted later, when descriptors are free.
-      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      return;
-    }
-    const int yes = 1;
-    (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    const bool full = totals_->connections.fetch_add(1) >= limits_.connections;
-    if (full || socket >= most_descriptor_) {
-      const std::string refusal = http_text(
-          http_error(503, full ? cat("the service has ", limits_.connections, " connections, its maximum")
-                               : std::string("the service has no more file descriptors: raise the limit (ulimit -n)")),
-          false);
-      (void)::send(socket, refusal.data(), refusal.size(), MSG_NOSIGNAL);
-      ::close(socket);
-      totals_->connections.fetch_sub(1);
+    const int socket = accept_next(listener_);
+    if (socket < 0) return;
+    if (socket >= most_descriptor_) {
+      refuse(socket, "the service has no more file descriptors: raise the limit (ulimit -n)");
       continue;
     }
-    ++own_connections_;
-    auto connection = std::make_unique<Connection>(limits_);
-    connection->socket = socket;
-    connection->since = now();
-    connection->events = EPOLLIN | EPOLLRDHUP;
-    watch_socket(poll_, EPOLL_CTL_ADD, socket, connection->events, next_);
-    open_.emplace(next_++, std::move(connection));
+    if (totals_->connections.fetch_add(1) >= limits_.connections) {
+      totals_->connections.fetch_sub(1);
+      refuse(socket, cat("the service has ", limits_.connections, " connections, its maximum"));
+      continue;
+    }
+    add(socket);
   }
+}
+
+HttpLoop::Connection& HttpLoop::add(int socket) {
+  auto connection = std::make_unique<Connection>(limits_);
+  connection->socket = socket;
+  connection->since = now();
+  connection->events = EPOLLIN | EPOLLRDHUP;
+  watch_socket(poll_, EPOLL_CTL_ADD, socket, connection->events, next_);
+  ++own_connections_;
+  return *open_.emplace(next_++, std::move(connection)).first->second;
+}
+
+void HttpLoop::refuse(int socket, const std::string& why) {
+  const std::string refusal = http_text(http_error(503, why), false);
+  (void)::send(socket, refusal.data(), refusal.size(), MSG_NOSIGNAL);
+  // The client may be sending its request. To close a socket with unread bytes, or one that receives more, sends a
+  // reset, which would drop the refusal.
+  if (socket >= most_descriptor_ || refused_ >= kMostRefused) {
+    discard_received(socket);
+    ::close(socket);
+    return;
+  }
+  Connection& connection = add(socket);
+  connection.refused = true;
+  ++refused_;
+  linger(connection);
+}
+
+void HttpLoop::linger(Connection& connection) {
+  (void)::shutdown(connection.socket, SHUT_WR);
+  connection.lingers = true;
+  connection.since = now();
 }
 
 bool HttpLoop::serve(uint64_t id, uint32_t events) {
@@ -141,8 +154,10 @@ bool HttpLoop::serve(uint64_t id, uint32_t events) {
   if (found == open_.end()) return true;
   Connection& connection = *found->second;
   if (events & (EPOLLERR | EPOLLHUP)) return false;
+  if (connection.lingers) return discard(connection);
   if (events & EPOLLOUT && !flush(connection)) return false;
-  if (events & (EPOLLIN | EPOLLRDHUP) && !connection.busy && connection.output.empty()) receive(connection);
+  if (events & (EPOLLIN | EPOLLRDHUP) && !connection.busy && !connection.lingers && connection.output.empty())
+    receive(connection);
   const bool stays = advance(id, connection);
   if (stays) watch(id, connection);
   return stays;
@@ -153,12 +168,28 @@ void HttpLoop::receive(Connection& connection) {
   // One recv() per event, so that one connection does not delay the others.
   const ssize_t count = ::recv(connection.socket, bytes, sizeof bytes, 0);
   if (count > 0) {
-    if (!connection.parser.begun() && connection.input.empty()) connection.since = now();
+    if (!connection.parser.begun() && connection.input.empty()) {
+      connection.since = now();
+      connection.progress = 0;
+    }
     connection.input.append(bytes, static_cast<size_t>(count));
+    note_progress(connection, connection.parser.bytes() + std::ssize(connection.input));
     count_bytes(connection, connection.counted + count);
   } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
     connection.saw_end = true;
   }
+}
+
+bool HttpLoop::discard(Connection& connection) {
+  char bytes[kReadBytes];
+  const ssize_t count = ::recv(connection.socket, bytes, sizeof bytes, 0);
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void HttpLoop::note_progress(Connection& connection, int64_t bytes) {
+  if (bytes - connection.progress < HttpLimits::kProgress) return;
+  connection.progress = bytes;
+  connection.since = now();
 }
 
 void HttpLoop::count_bytes(Connection& connection, int64_t bytes) {
@@ -180,9 +211,7 @@ bool HttpLoop::advance(uint64_t id, Connection& connection) {
     }
     if (connection.counted > HttpLimits::kSmallRequest && totals_->bytes > limits_.total_bytes()) {
       connection.closes = true;
-      return answer(connection, http_error(503,
-                                           "the requests of all clients take too much memory: retry later, or start "
-                                           "the service with a larger --max-body"));
+      return answer(connection, http_error(503, cat("the requests of all clients take too much memory", kRetry)));
     }
     if (connection.parser.takes_continue()) {
       connection.output += "HTTP/1.1 100 Continue\r\n\r\n";
@@ -199,16 +228,21 @@ bool HttpLoop::advance(uint64_t id, Connection& connection) {
       wake_up(mailbox->wake);
     });
   }
-  return connection.busy || !connection.output.empty() || !connection.saw_end;
+  return connection.busy || connection.lingers || !connection.output.empty() || !connection.saw_end;
 }
 
 bool HttpLoop::answer(Connection& connection, const HttpResponse& response) {
+  count_bytes(connection, std::ssize(connection.input));
+  const bool large = std::ssize(response.body) > HttpLimits::kSmallRequest;
+  if (large && totals_->bytes - connection.counted > limits_.total_bytes())
+    return answer(connection, http_error(503, cat("answers that clients have not read take too much memory", kRetry)));
   const bool keeps = connection.keep_alive && !connection.closes && !drains_;
   connection.closes = !keeps;
   connection.busy = false;
-  count_bytes(connection, std::ssize(connection.input));
   connection.output += http_text(response, keeps);
+  count_bytes(connection, std::ssize(connection.input) + std::ssize(connection.output));
   connection.since = now();
+  connection.progress = 0;
   return flush(connection);
 }
 
@@ -218,20 +252,23 @@ bool HttpLoop::flush(Connection& connection) {
                                  connection.output.size() - connection.sent, MSG_NOSIGNAL);
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     connection.sent += static_cast<size_t>(count);
-    connection.since = now();
+    note_progress(connection, static_cast<int64_t>(connection.sent));
   }
-  connection.output.clear();
+  if (connection.output.capacity() > kReadBytes)
+    connection.output = {};
+  else
+    connection.output.clear();
   connection.sent = 0;
-  if (connection.closes) {
-    // Discard further bytes of the client: closing a socket with unread bytes sends a reset, which would drop the
-    // response in flight.
-    (void)::shutdown(connection.socket, SHUT_WR);
-    char rest[4096];
-    for (int i = 0; i < 16 && ::recv(connection.socket, rest, sizeof rest, MSG_DONTWAIT) > 0; ++i) {
-    }
-    return false;
-  }
-  return true;
+  connection.since = now();
+  connection.progress = 0;
+  count_bytes(connection, std::ssize(connection.input));
+  if (!connection.closes) return true;
+  // The client may still be sending: see refuse().
+  connection.input = {};
+  count_bytes(connection, 0);
+  linger(connection);
+  if (drains_) discard_received(connection.socket);
+  return !drains_;
 }
 
 void HttpLoop::deliver_answers() {
@@ -254,7 +291,8 @@ void HttpLoop::deliver_answers() {
 }
 
 void HttpLoop::watch(uint64_t id, Connection& connection) {
-  const bool reads = !connection.busy && !connection.closes && !connection.saw_end && connection.output.empty();
+  const bool reads = connection.lingers ||
+                     (!connection.busy && !connection.closes && !connection.saw_end && connection.output.empty());
   const uint32_t wanted = (reads ? static_cast<uint32_t>(EPOLLIN | EPOLLRDHUP) : 0u) |
                           (connection.output.empty() ? 0u : static_cast<uint32_t>(EPOLLOUT));
   if (wanted == connection.events) return;
@@ -268,10 +306,12 @@ void HttpLoop::close_late() {
   for (auto& [id, connection] : open_) {
     if (connection->busy) continue;
     const auto passed = at - connection->since;
-    if (!connection->output.empty()) {
+    if (connection->lingers) {
+      if (drains_ || passed > kLingerTime) late.push_back(id);
+    } else if (!connection->output.empty()) {
       if (passed > limits_.write_time) late.push_back(id);
     } else if (connection->parser.begun()) {
-      if (passed <= limits_.request_time + std::chrono::seconds(connection->parser.bytes() / 16384)) continue;
+      if (passed <= limits_.request_time) continue;
       connection->closes = true;
       if (!answer(*connection, http_error(408, "the request did not arrive in time"))) late.push_back(id);
     } else if (drains_ || passed > limits_.idle_time) {
@@ -286,9 +326,9 @@ void HttpLoop::close_connection(uint64_t id) {
   if (found == open_.end()) return;
   ::close(found->second->socket);
   count_bytes(*found->second, 0);
+  found->second->refused ? --refused_ : totals_->connections.fetch_sub(1);
   open_.erase(found);
   --own_connections_;
-  totals_->connections.fetch_sub(1);
 }
 
 }  // namespace hctr::serve

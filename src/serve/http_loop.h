@@ -19,7 +19,7 @@ namespace hctr::serve {
 /// Counts of all threads of a server.
 struct HttpTotals {
   std::atomic<int64_t> connections{0};
-  std::atomic<int64_t> bytes{0};  ///< received bytes of requests that are not answered
+  std::atomic<int64_t> bytes{0};  ///< of unanswered requests, and of answers that clients have not read
 };
 
 class HttpLoop {
@@ -44,11 +44,14 @@ class HttpLoop {
     std::string input{}, output{};  // input: bytes to parse; output: bytes to send, of which the first `sent` are sent
     size_t sent = 0;
     bool busy = false, keep_alive = true, closes = false, saw_end = false;
+    bool refused = false;  // above the maximum number of connections, and not in HttpTotals::connections
+    bool lingers = false;  // the last response is sent; further bytes of the client are discarded
     uint32_t events = 0;
     int64_t counted = 0;  // bytes of this connection in HttpTotals::bytes
-    // Start of the timeout. While a request arrives: its first byte. While a response is sent: the last progress. While
+    // Start of the timeout. While a request arrives or a response is sent: its first byte, or the last progress. While
     // idle: the end of the last response, or the connection's start.
     Time since{};
+    int64_t progress = 0;  // bytes of the request or response at the last progress
   };
   /// Responses of handlers, which may arrive after the loop is destroyed.
   struct Mailbox {
@@ -59,7 +62,16 @@ class HttpLoop {
 
   void run();
   void accept_all();
+  Connection& add(int socket);
+  /// Answers a new connection with 503.
+  void refuse(int socket, const std::string& why);
   void receive(Connection&);
+  /// Ends a connection after its last response: waits a short time until the client has closed it.
+  static void linger(Connection&);
+  /// Discards bytes that a client sends after its last response. False: the connection must be closed.
+  static bool discard(Connection&);
+  /// Starts the timeout again if enough bytes of a request or response have been transferred.
+  static void note_progress(Connection&, int64_t bytes);
   void count_bytes(Connection&, int64_t bytes);
   /// Parses `input` and handles complete requests. False: the connection must be closed.
   bool advance(uint64_t id, Connection&);
@@ -79,6 +91,7 @@ class HttpLoop {
   std::atomic<bool> ends_ = false, drains_ = false;
   bool listens_ = true;
   std::map<uint64_t, std::unique_ptr<Connection>> open_;
+  int64_t refused_ = 0;  // connections in `open_` that are refused
   uint64_t next_ = 2;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::thread thread_;

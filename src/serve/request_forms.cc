@@ -1,6 +1,8 @@
 // Reads requests with one tensor per column, and requests in the form of NVIDIA's backend.
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "serve/column_table.h"
@@ -145,17 +147,38 @@ void expect_few_samples(const NamedTensor& tensor, int64_t samples) {
 }
 
 void append_samples(SampleArrays& to, const SampleArrays& from) {
-  to.samples += from.samples;
-  to.dense.insert(to.dense.end(), from.dense.begin(), from.dense.end());
+  const auto values_of = [](const SampleArrays& of) {
+    return of.given_dense ? std::span(of.given_dense.get(), static_cast<size_t>(of.samples * of.dense_dim))
+                          : std::span<const float>(of.dense);
+  };
+  const auto add = [](auto& list, const auto& values) { list.insert(list.end(), values.begin(), values.end()); };
+  if (to.given_dense) {
+    add(to.dense, values_of(to));
+    to.given_dense = nullptr;
+  }
+  add(to.dense, values_of(from));
   for (size_t t = 0; t < to.inputs.size(); ++t) {
     SampleArrays::Keys& keys = to.inputs[t];
+    const auto add_ones = [&keys](const std::shared_ptr<const int64_t>& given, int64_t samples) {
+      const auto count = static_cast<size_t>(samples * keys.slots), before = keys.offsets.size();
+      const auto base = static_cast<int64_t>(keys.keys.size());
+      keys.keys.insert(keys.keys.end(), given.get(), given.get() + count);
+      keys.offsets.resize(before + count);
+      for (size_t i = 0; i < count; ++i) keys.offsets[before + i] = base + static_cast<int64_t>(i) + 1;
+    };
+    if (const auto given = std::exchange(keys.given, nullptr)) add_ones(given, to.samples);
     const SampleArrays::Keys& more = from.inputs[t];
+    if (more.given) {
+      add_ones(more.given, from.samples);
+      continue;
+    }
     const auto base = static_cast<int64_t>(keys.keys.size());
-    keys.keys.insert(keys.keys.end(), more.keys.begin(), more.keys.end());
+    add(keys.keys, more.keys);
     keys.offsets.reserve(keys.offsets.size() + more.offsets.size());
     for (size_t i = 1; i < more.offsets.size(); ++i) keys.offsets.push_back(base + more.offsets[i]);
     keys.one_each = keys.one_each && more.one_each;
   }
+  to.samples += from.samples;
 }
 
 }  // namespace hctr::serve

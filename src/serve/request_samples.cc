@@ -1,6 +1,7 @@
 #include "serve/request_samples.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <set>
 #include <utility>
@@ -43,6 +44,13 @@ std::vector<int64_t> ends_of(const NamedTensor& counts, int64_t values) {
     throw Refusal::invalid("input '", without_counts(counts.name), "' has ", values, " values, and '", counts.name,
                            "' counts ", sum);
   return ends;
+}
+
+/// The data of a tensor as an array, without a copy; null if the data are not aligned, or have no owner.
+template <class T>
+std::shared_ptr<const T> array_in(const NamedTensor& tensor) {
+  if (!tensor.owner || reinterpret_cast<uintptr_t>(tensor.data.data()) % alignof(T) != 0) return nullptr;
+  return {tensor.owner, reinterpret_cast<const T*>(tensor.data.data())};
 }
 
 std::vector<RequestColumn> columns_of_config(const Config& config, const std::vector<bool>& slots_optional) {
@@ -186,8 +194,11 @@ void RequestSamples::read_dense(const NamedTensor& tensor, SampleArrays& samples
 void RequestSamples::read_keys(const NamedTensor& tensor, const NamedTensor* counts, size_t input,
                                SampleArrays& samples) const {
   SampleArrays::Keys& keys = samples.inputs[input];
-  keys.keys = integers_of(tensor, true);
   const auto bags = static_cast<size_t>(samples.samples * keys.slots);
+  if (!counts && tensor.type == Datatype::i64 && tensor.data.size() == bags * sizeof(int64_t))
+    keys.given = array_in<int64_t>(tensor);
+  if (keys.given) return;
+  keys.keys = integers_of(tensor, true);
   if (counts) {
     const std::vector<int64_t> ends = ends_of(*counts, static_cast<int64_t>(keys.keys.size()));
     for (const int64_t end : ends) {
@@ -197,7 +208,8 @@ void RequestSamples::read_keys(const NamedTensor& tensor, const NamedTensor* cou
     return;
   }
   const auto each = static_cast<int64_t>(bags == 0 ? 1 : keys.keys.size() / bags);
-  for (size_t bag = 1; bag <= bags; ++bag) keys.offsets.push_back(static_cast<int64_t>(bag) * each);
+  keys.offsets.resize(bags + 1);
+  for (size_t bag = 1; bag <= bags; ++bag) keys.offsets[bag] = static_cast<int64_t>(bag) * each;
   keys.one_each = each == 1;
 }
 
@@ -229,9 +241,11 @@ SampleArrays RequestSamples::read_packed(const InferRequest& request) const {
   samples.samples = std::max<int64_t>(all, 0);
   size_t keys = 0;
   for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].role == ModelTensor::Role::dense)
-      read_dense(*given[i].first, samples);
-    else
+    if (inputs_[i].role == ModelTensor::Role::dense) {
+      const NamedTensor& tensor = *given[i].first;
+      if (tensor.type == Datatype::f32) samples.given_dense = array_in<float>(tensor);
+      if (!samples.given_dense) read_dense(tensor, samples);
+    } else
       read_keys(*given[i].first, given[i].second, keys++, samples);
   return samples;
 }
@@ -246,10 +260,12 @@ void RequestSamples::expect_bags(const SampleArrays& samples) const {
     for (int64_t s = 0; s < keys.slots; ++s) most.push_back(section.kept_nnz(s));
     const int64_t most_of_sample = section.kept_keys();
     size_t bag = 0;
-    for (int64_t b = 0; b < samples.samples; ++b) {
+    // All samples are like the first one if each bag has one key.
+    for (int64_t b = 0; b < (keys.one_each ? std::min<int64_t>(1, samples.samples) : samples.samples); ++b) {
       int64_t of_sample = 0;
       for (int64_t s = 0; s < keys.slots; ++s, ++bag) {
-        const int64_t count = keys.offsets[bag + 1] - keys.offsets[bag], kept = std::min(count, keep);
+        const int64_t count = keys.one_each ? 1 : keys.offsets[bag + 1] - keys.offsets[bag];
+        const int64_t kept = std::min(count, keep);
         if (kept > most[static_cast<size_t>(s)])
           throw Refusal::invalid("input '", keys.name, "': slot ", s, " of sample ", b, " has ", count,
                                  " keys, but the model accepts at most ", most[static_cast<size_t>(s)]);

@@ -19,14 +19,18 @@ enum class ModelControl { none, poll, on_request };
 
 struct HttpLimits {
   int64_t header_bytes = 64 << 10, body_bytes = 64 << 20;
-  int64_t connections = 1024;  ///< maximum open connections; further ones are answered with 503
-  /// Maximum memory of all requests until they are answered, except small ones. Further requests are answered with 503.
+  /// maximum open connections by HTTP, and as many by gRPC; further ones are answered with 503, or closed
+  int64_t connections = 1024;
+  /// Maximum memory of all requests until they are answered, and of answers until they are read. Beyond this, further
+  /// requests and answers get 503, except small ones.
   int64_t total_bytes() const { return 16 * body_bytes; }
-  /// Requests of at most this size are not limited by total_bytes().
+  /// Requests and answers of at most this size are not limited by total_bytes().
   static constexpr int64_t kSmallRequest = 16 << 10;
-  std::chrono::milliseconds request_time{30000};  ///< time limit for receiving a request, plus a second for each 16 KiB
+  /// Bytes of a request or response whose transfer starts its time limit again.
+  static constexpr int64_t kProgress = 512 << 10;
+  std::chrono::milliseconds request_time{30000};  ///< time limit for receiving a request
   std::chrono::milliseconds idle_time{75000};     ///< limit for an idle connection
-  std::chrono::milliseconds write_time{30000};    ///< time limit for sending a response without progress
+  std::chrono::milliseconds write_time{30000};    ///< time limit for sending a response
 };
 
 struct ServeOptions {

@@ -1,6 +1,7 @@
 #include "serve/served_parity.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -23,11 +24,11 @@ constexpr int kClients = 4;
 
 template <class T>
 void append_tensor(PackedRequest& request, std::string& tail, const std::string& name, Datatype type,
-                   const std::vector<int64_t>& shape, const T* values, size_t count) {
+                   const std::vector<int64_t>& shape, std::span<const T> values) {
   request.body +=
       cat(request.body.ends_with('[') ? "" : ",", "{\"name\":", Json(name).text(), ",\"datatype\":\"", word_of(type),
-          "\",\"shape\":", text_of_shape(shape), ",\"parameters\":{\"binary_data_size\":", count * sizeof(T), "}}");
-  tail.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+          "\",\"shape\":", text_of_shape(shape), ",\"parameters\":{\"binary_data_size\":", values.size_bytes(), "}}");
+  tail.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 
 /// The outputs with all probabilities of a loss.
@@ -88,7 +89,7 @@ void ask_pieces(ParityRun& run, unsigned seed) try {
       const NamedTensor offline = run.offline.rows(*output, first, count);
       for (size_t i = 0; i < static_cast<size_t>(count * output->elements); ++i, ++at) {
         const float expected = element<float>(offline.data, i), got = at < scores.size() ? scores[at] : std::nanf("");
-        if (std::memcmp(&expected, &got, sizeof got) == 0) continue;
+        if (std::bit_cast<uint32_t>(expected) == std::bit_cast<uint32_t>(got)) continue;
         ++own.different;
         own.largest = std::max(own.largest, std::fabs(static_cast<double>(expected) - static_cast<double>(got)));
       }
@@ -115,17 +116,18 @@ PackedRequest packed_request(const SampleArrays& samples, int64_t first, int64_t
   std::string tail;
   if (samples.dense_dim > 0)
     append_tensor(request, tail, samples.dense_name, Datatype::f32, {count, samples.dense_dim},
-                  samples.dense.data() + first * samples.dense_dim, static_cast<size_t>(count * samples.dense_dim));
+                  std::span<const float>(samples.dense.data() + first * samples.dense_dim,
+                                         static_cast<size_t>(count * samples.dense_dim)));
   for (const SampleArrays::Keys& keys : samples.inputs) {
     const int64_t* offsets = keys.offsets.data() + first * keys.slots;
     std::vector<int32_t> counts;
     for (int64_t bag = 0; bag < count * keys.slots; ++bag)
       counts.push_back(static_cast<int32_t>(offsets[bag + 1] - offsets[bag]));
     const int64_t all = offsets[count * keys.slots] - offsets[0];
-    append_tensor(request, tail, keys.name, Datatype::i64, {all}, keys.keys.data() + offsets[0],
-                  static_cast<size_t>(all));
-    append_tensor(request, tail, counts_name(keys.name), Datatype::i32, {count, keys.slots}, counts.data(),
-                  counts.size());
+    append_tensor(request, tail, keys.name, Datatype::i64, {all},
+                  std::span<const int64_t>(keys.keys.data() + offsets[0], static_cast<size_t>(all)));
+    append_tensor(request, tail, counts_name(keys.name), Datatype::i32, {count, keys.slots},
+                  std::span<const int32_t>(counts));
   }
   request.body += "]}";
   request.json_bytes = request.body.size();

@@ -34,7 +34,7 @@ Service::Service(const ServeOptions& options) : options_(options) {
   if (options.grpc_port >= 0) {
     if (const std::string why = why_no_grpc(); why.empty()) {
       grpc_api_ = std::make_unique<GrpcApi>(*core_);
-      grpc_ = start_grpc(options.address, options.grpc_port, options.limits.body_bytes, grpc_api_->handler());
+      grpc_ = std::make_unique<GrpcFront>(options.address, options.grpc_port, options.limits, grpc_api_->handler());
       grpc_state = cat("gRPC: ", options.address, ":", grpc_->port());
     } else {
       grpc_state = cat("no gRPC: ", why);

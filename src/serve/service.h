@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "serve/grpc_plugin.h"
+#include "serve/grpc_front.h"
 #include "serve/http_server.h"
 #include "serve/serve_core.h"
 #include "serve/serve_options.h"
@@ -35,7 +35,7 @@ class Service {
   std::unique_ptr<HttpApi> api_;
   std::unique_ptr<GrpcApi> grpc_api_;
   std::unique_ptr<HttpServer> http_, metrics_;
-  std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<GrpcFront> grpc_;
 };
 
 }  // namespace hctr::serve

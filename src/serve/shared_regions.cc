@@ -89,10 +89,11 @@ void SharedRegions::attach(InferRequest& request) const {
     int64_t first = 0, bytes = 0;
     const std::shared_ptr<SharedRegion> region = find(input.name, input.parameters, first, bytes);
     if (!region) continue;
-    const auto copy = std::make_shared<std::string>(static_cast<size_t>(bytes), '\0');
-    if (!region->read(first, copy->data(), copy->size()))
+    const auto size = static_cast<size_t>(bytes);
+    const std::shared_ptr<char> copy = buffers_.take(size);
+    if (!region->read(first, copy.get(), size))
       throw Refusal::invalid("input '", input.name, "': the shared memory has become smaller");
-    input.data = *copy;
+    input.data = {copy.get(), size};
     input.owner = copy;
   }
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/json.h"
+#include "serve/buffer_pool.h"
 #include "serve/infer_request.h"
 #include "serve/shared_region.h"
 
@@ -48,6 +49,7 @@ class SharedRegions {
                                      int64_t& bytes) const;
 
   Allowed allowed_;
+  mutable BufferPool buffers_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<SharedRegion>> regions_;
 };

@@ -27,11 +27,13 @@ void UnseenKeys::add(const SampleArrays& samples) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].tables.empty()) continue;
     const SampleArrays::Keys& keys = samples.inputs[i];
-    for (int64_t bag = 0; bag < samples.samples * keys.slots && kept_ < kMostKeys; ++bag)
-      for (int64_t k = keys.offsets[static_cast<size_t>(bag)]; k < keys.offsets[static_cast<size_t>(bag) + 1]; ++k) {
-        inputs_[i].kept.emplace_back(static_cast<int32_t>(bag % keys.slots), keys.keys[static_cast<size_t>(k)]);
-        ++kept_;
-      }
+    const int64_t* const all = keys.given ? keys.given.get() : keys.keys.data();
+    for (int64_t bag = 0; bag < samples.samples * keys.slots && kept_ < kMostKeys; ++bag) {
+      const int64_t begin = keys.given ? bag : keys.offsets[static_cast<size_t>(bag)];
+      const int64_t end = keys.given ? bag + 1 : keys.offsets[static_cast<size_t>(bag) + 1];
+      for (int64_t k = begin; k < end; ++k, ++kept_)
+        inputs_[i].kept.emplace_back(static_cast<int32_t>(bag % keys.slots), all[k]);
+    }
   }
 }
 

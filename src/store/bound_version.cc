@@ -34,7 +34,7 @@ BoundVersion::~BoundVersion() {
 }
 
 std::shared_ptr<BoundVersion> BoundVersion::shared(const StoreView& view, Device device) {
-  StoreShared& store = *view.version_->store;
+  StoreShared& store = *view.state()->store;
   if (store.changes_elsewhere)
     throw Error(Kind::config,
                 "another program changes rows of the store, and a GPU cache would return old rows: use the CPU");
@@ -42,11 +42,11 @@ std::shared_ptr<BoundVersion> BoundVersion::shared(const StoreView& view, Device
   std::shared_ptr<BoundVersion> before;
   for (const std::weak_ptr<BoundVersion>& one : store.caches) {
     const std::shared_ptr<BoundVersion> other = one.lock();
-    if (!other || *other->device() != device || other->version_->model != view.version_->model) continue;
-    if (other->version_ == view.version_) return other;
+    if (!other || *other->device() != device || other->version_->model != view.state()->model) continue;
+    if (other->version_ == view.state()) return other;
     before = other;
   }
-  const auto next = std::make_shared<BoundVersion>(view, view.version_, store.cache, &device);
+  const auto next = std::make_shared<BoundVersion>(view, view.state(), store.cache, &device);
   {
     const std::scoped_lock changing(store.updating, store.changing);
     next->fill(before.get());

@@ -40,7 +40,7 @@ class HCTR_HIDDEN BoundVersion {
   /// cache if no model uses it yet, and loads the keys that another version of the model used most recently. Errors:
   /// those of fill(); Error(config) if another program changes the store's rows.
   static std::shared_ptr<BoundVersion> shared(const StoreView&, Device);
-  static const StoreShared& store_of(const StoreView& view) { return *view.version_->store; }
+  static const StoreShared& store_of(const StoreView& view) { return *view.state()->store; }
 
   /// `default_value`: replaces the default values of the tables.
   StoreCache::Answer lookup(std::span<const StoreCache::Part>, void* stream, std::optional<float> default_value = {});

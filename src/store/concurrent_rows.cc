@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/huge_memory.h"
 #include "core/base/prefetch.h"
+#include "core/base/thread_pool.h"
 
 namespace hctr {
 namespace {
@@ -18,7 +20,8 @@ constexpr int64_t kLeastPartitions = 16, kMostPartitions = 1 << 16;
 // load of a partition after growing, and the load at which it grows
 constexpr double kFreshLoad = 0.83, kFullLoad = 0.91;
 constexpr int64_t kFewSlots = 8;
-constexpr size_t kAhead = 32;  // keys looked up together, so that their memory accesses overlap
+constexpr size_t kAhead = 32;                    // keys looked up together, so that their memory accesses overlap
+constexpr size_t kHugeBytes = size_t{64} << 20;  // maps of at least this size are in huge pages
 
 /// The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, 2014).
 uint64_t mixed(uint64_t x) {
@@ -40,9 +43,33 @@ int64_t slots_for(int64_t rows) {
 
 /// Rows of an even number of words are read and written in pairs of words.
 struct ConcurrentRows::Block {
-  Block(int64_t slots_, int64_t words) : slots(slots_), keys(new std::atomic<int64_t>[static_cast<size_t>(slots_)]) {
+  Block(int64_t slots_, int64_t words)
+      : slots(slots_),
+        own_keys(new std::atomic<int64_t>[static_cast<size_t>(slots_)]),
+        own_rows(new uint64_t[pairs_of(slots_, words)]),
+        keys(own_keys.get()),
+        rows(own_rows.get()) {
+    mark_free();
+  }
+  /// In a part of shared memory.
+  Block(int64_t slots_, int64_t words, std::shared_ptr<const HugeMemory> from, std::byte* keys_at, std::byte* rows_at)
+      : slots(slots_),
+        memory(std::move(from)),
+        row_bytes(pairs_of(slots_, words) * sizeof(uint64_t)),
+        keys(reinterpret_cast<std::atomic<int64_t>*>(keys_at)),
+        rows(reinterpret_cast<uint64_t*>(rows_at)) {
+    mark_free();
+  }
+  ~Block() {
+    if (!memory) return;
+    memory->release(reinterpret_cast<const std::byte*>(keys), static_cast<size_t>(slots) * sizeof(int64_t));
+    memory->release(reinterpret_cast<const std::byte*>(rows), row_bytes);
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  static size_t pairs_of(int64_t slots, int64_t words) { return static_cast<size_t>((slots * words + 1) / 2); }
+  void mark_free() {
     for (int64_t i = 0; i < slots; ++i) keys[i].store(kNone, std::memory_order_relaxed);
-    rows.reset(new uint64_t[static_cast<size_t>((slots * words + 1) / 2)]);
   }
   int64_t first(uint32_t hash) const { return static_cast<int64_t>((static_cast<uint64_t>(hash) * slots64()) >> 32); }
   uint64_t slots64() const { return static_cast<uint64_t>(slots); }
@@ -56,22 +83,40 @@ struct ConcurrentRows::Block {
     }
     return slot;
   }
-  uint32_t* row(int64_t slot, int64_t words) const { return reinterpret_cast<uint32_t*>(rows.get()) + slot * words; }
+  uint32_t* row(int64_t slot, int64_t words) const { return reinterpret_cast<uint32_t*>(rows) + slot * words; }
 
   int64_t slots;
-  std::unique_ptr<std::atomic<int64_t>[]> keys;
-  std::unique_ptr<uint64_t[]> rows;
+  std::shared_ptr<const HugeMemory> memory{};  // null: the block owns its arrays
+  size_t row_bytes = 0;                        // in `memory`
+  std::unique_ptr<std::atomic<int64_t>[]> own_keys{};
+  std::unique_ptr<uint64_t[]> own_rows{};
+  std::atomic<int64_t>* keys;
+  uint64_t* rows;
 };
 
 ConcurrentRows::ConcurrentRows(int64_t words, int64_t expected)
     : words_(words), partitions_(static_cast<size_t>(partitions_for(expected))) {
-  const int64_t slots = slots_for(expected / static_cast<int64_t>(partitions_.size()));
-  const auto start = [&](Partition& partition, int64_t count) {
-    partition.owner = std::make_shared<Block>(count, words_);
+  allocate(slots_for(expected / std::ssize(partitions_)));
+  special_.owner = std::make_shared<Block>(2, words_);
+  special_.block.store(special_.owner.get());
+}
+
+void ConcurrentRows::allocate(int64_t slots) {
+  const size_t key_bytes = static_cast<size_t>(slots) * sizeof(int64_t);
+  const size_t row_bytes = Block::pairs_of(slots, words_) * sizeof(uint64_t);
+  // The keys of all partitions come first: marking them as free writes no pages of rows.
+  constexpr size_t kCacheLine = 64;
+  const size_t rows_at = (partitions_.size() * key_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  const size_t all = rows_at + partitions_.size() * row_bytes;
+  const auto memory = all < kHugeBytes ? nullptr : std::make_shared<const HugeMemory>(all);
+  std::byte* keys = memory ? memory->data() : nullptr;
+  std::byte* rows = memory ? memory->data() + rows_at : nullptr;
+  for (Partition& partition : partitions_) {
+    partition.owner =
+        memory ? std::make_shared<Block>(slots, words_, memory, keys, rows) : std::make_shared<Block>(slots, words_);
     partition.block.store(partition.owner.get());
-  };
-  for (Partition& partition : partitions_) start(partition, slots);
-  start(special_, 2);
+    if (memory) keys += key_bytes, rows += row_bytes;
+  }
 }
 
 ConcurrentRows::~ConcurrentRows() = default;
@@ -208,23 +253,46 @@ int64_t ConcurrentRows::count(std::span<const int64_t> keys) const {
 }
 
 void ConcurrentRows::put(std::span<const int64_t> keys, const uint32_t* rows) {
+  put_in(0, std::ssize(partitions_), keys, rows);
+}
+
+void ConcurrentRows::put_all(std::span<const int64_t> keys, const uint32_t* rows, ThreadPool& threads) {
+  const int64_t partitions = std::ssize(partitions_);
+  threads.parallel_for(partitions, (partitions + threads.threads() - 1) / threads.threads(),
+                       [&](int64_t first, int64_t last) { put_in(first, last, keys, rows); });
+}
+
+void ConcurrentRows::put_in(int64_t first, int64_t last, std::span<const int64_t> keys, const uint32_t* rows) {
   Home homes[kAhead];
-  for (size_t begin = 0; begin < keys.size(); begin += kAhead) {
-    const size_t some = std::min(kAhead, keys.size() - begin);
-    {
-      const ReadEpochs::Reader reading(epochs_);
-      for (size_t i = 0; i < some; ++i) {
-        homes[i] = home_of(keys[begin + i]);
-        const Block& block = *homes[i].partition->block.load();
-        prefetch(&block.keys[block.first(homes[i].hash)]);
-      }
-      for (size_t i = 0; i < some; ++i) {
-        const Block& block = *homes[i].partition->block.load();
-        prefetch(block.row(block.slot_of(homes[i].key, homes[i].hash), words_), static_cast<size_t>(words_) * 4);
-      }
-    }
-    for (size_t i = 0; i < some; ++i) put(homes[i], rows + static_cast<int64_t>(begin + i) * words_);
+  const uint32_t* from[kAhead];
+  size_t count = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Home home = home_of(keys[i]);
+    // The partition of the special key belongs to the first part.
+    const int64_t partition = home.partition == &special_ ? 0 : home.partition - partitions_.data();
+    if (partition < first || partition >= last) continue;
+    homes[count] = home;
+    from[count++] = rows + static_cast<int64_t>(i) * words_;
+    if (count < kAhead) continue;
+    put_some({homes, count}, from);
+    count = 0;
   }
+  put_some({homes, count}, from);
+}
+
+void ConcurrentRows::put_some(std::span<const Home> homes, const uint32_t* const* rows) {
+  {
+    const ReadEpochs::Reader reading(epochs_);
+    for (const Home& home : homes) {
+      const Block& block = *home.partition->block.load();
+      prefetch(&block.keys[block.first(home.hash)]);
+    }
+    for (const Home& home : homes) {
+      const Block& block = *home.partition->block.load();
+      prefetch(block.row(block.slot_of(home.key, home.hash), words_), static_cast<size_t>(words_) * 4);
+    }
+  }
+  for (size_t i = 0; i < homes.size(); ++i) put(homes[i], rows[i]);
 }
 
 bool ConcurrentRows::put(int64_t key, const uint32_t* row) { return put(home_of(key), row); }

@@ -14,6 +14,8 @@
 
 namespace hctr {
 
+class ThreadPool;
+
 /// The keys of a request, and the destinations of their rows. Row i is written to element places[i] * stride of an
 /// array; without `places`, to element i * stride.
 struct KeysToFind {
@@ -51,6 +53,9 @@ class ConcurrentRows {
   /// Like put(). Before adding a new key, evicts another row of the key's partition, if the partition has rows.
   bool put_in_place(int64_t key, const uint32_t* row);
   bool remove(int64_t key);
+  /// Like put() for each key in order, on all threads: each thread changes a part of the partitions. rows: [keys,
+  /// words].
+  void put_all(std::span<const int64_t> keys, const uint32_t* rows, ThreadPool&);
 
   int64_t words() const { return words_; }
   int64_t size() const { return size_.load(std::memory_order_relaxed); }
@@ -80,8 +85,13 @@ class ConcurrentRows {
   /// Writes to the key's slot or a free slot. Requires a free slot and an odd sequence number.
   void write(Block&, int64_t slot, int64_t key, const uint32_t* row) const;
   bool read(const Home&, uint32_t* to) const;
+  /// Allocates the first block of each partition.
+  void allocate(int64_t slots);
   void grow(Partition&);
   bool put(const Home&, const uint32_t* row);
+  /// Puts the rows that belong to the partitions [first, last).
+  void put_in(int64_t first, int64_t last, std::span<const int64_t> keys, const uint32_t* rows);
+  void put_some(std::span<const Home>, const uint32_t* const* rows);
   void insert(Partition&, const Home&, const uint32_t* row);
   void remove_slot(Partition&, int64_t slot);
 

@@ -118,7 +118,7 @@ class DeviceCache {
     std::span<const int64_t> removed{};
   };
   void update(std::span<const Update>, uint64_t number);
-  /// The keys of a table with a row, most recently used first.
+  /// The keys of a table that have a row in the cache, most recently used first.
   std::vector<int64_t> keys_by_use(int32_t space);
   /// Whether the pool still contains all keys of its tables.
   bool whole(int32_t pool) const;
@@ -136,6 +136,7 @@ class DeviceCache {
  private:
   struct Pool;
   struct Session;
+  struct RequestLayout;
   struct Space {
     int32_t pool, dim;
     float default_value;
@@ -172,6 +173,7 @@ class DeviceCache {
   ops::CachedType type_of(int32_t pool) const;
   void check(std::span<const CacheRequest>) const;
   bool look_up_once(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
+  void list_parts(Session&, std::span<const CacheRequest>, const RequestLayout&, std::byte* there);
   void start(Session&, std::span<const CacheRequest>, StreamRef, CacheMisses, bool is_awaited);
   void await_answer(Session&, StreamRef) const;
   void leave(Session&, StreamRef);

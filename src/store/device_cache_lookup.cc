@@ -86,24 +86,27 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
 /// Queues the look-up. The kernel reads few keys from page-locked memory. Other requests are copied first: parts,
 /// offsets and keys together. Once the GPU has answered, only the second kernel of a look-up with bags still uses the
 /// session's memory.
-void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, CacheMisses misses,
-                        bool is_awaited) {
-  size_t keys = 0, keys_here = 0, offsets_here = 0;
-  for (const CacheRequest& request : requests) {
-    keys += request.keys.size();
-    if (request.keys_there) continue;
-    keys_here += request.keys.size();
-    offsets_here += request.offsets.size();
+/// The request buffer of a session: the parts, then the offsets and keys that are in host memory.
+struct DeviceCache::RequestLayout {
+  explicit RequestLayout(std::span<const CacheRequest> requests) {
+    size_t keys_here = 0, offsets_here = 0;
+    for (const CacheRequest& request : requests) {
+      keys += request.keys.size();
+      if (request.keys_there) continue;
+      keys_here += request.keys.size();
+      offsets_here += request.offsets.size();
+    }
+    offsets_at = (requests.size() * sizeof(ops::CachePart) + 15) / 16 * 16;
+    keys_at = offsets_at + offsets_here * sizeof(int64_t);
+    bytes = keys_at + keys_here * sizeof(int64_t);
   }
-  const size_t offsets_at = (requests.size() * sizeof(ops::CachePart) + 15) / 16 * 16;
-  const size_t keys_at = offsets_at + offsets_here * sizeof(int64_t), bytes = keys_at + keys_here * sizeof(int64_t);
-  session.reserve(bytes, keys);
+  size_t keys = 0, offsets_at = 0, keys_at = 0, bytes = 0;
+};
+
+/// Lists the parts of a look-up, and copies host numbers to the request buffer. `there`: its address on the device.
+void DeviceCache::list_parts(Session& session, std::span<const CacheRequest> requests, const RequestLayout& layout,
+                             std::byte* there) {
   std::byte* const here = session.request->data();
-  // Beyond this size a copy is faster. Kernels read offsets several times.
-  constexpr size_t kFewBytes = 64 << 10;
-  const bool few = requests.size() <= ops::CacheLookup::kFewParts && bytes <= kFewBytes &&
-                   std::ranges::all_of(requests, [](const auto& request) { return request.offsets.empty(); });
-  std::byte* const there = few ? here : session.request_there.data();
   session.parts.clear(), session.dims.clear(), session.types.clear();
   session.lookup = {.only_f32 = true};
   size_t key = 0, sent = 0, sent_offsets = 0;
@@ -115,9 +118,10 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   };
   for (const CacheRequest& request : requests) {
     const Space of = space(request.space);
-    const int64_t* const keys_there = request.keys_there ? request.keys.data() : send(request.keys, keys_at, sent);
+    const int64_t* const keys_there =
+        request.keys_there ? request.keys.data() : send(request.keys, layout.keys_at, sent);
     const int64_t* const offsets_there =
-        request.keys_there ? request.offsets.data() : send(request.offsets, offsets_at, sent_offsets);
+        request.keys_there ? request.offsets.data() : send(request.offsets, layout.offsets_at, sent_offsets);
     session.parts.push_back({.pool = of.pool,
                              .space = request.space,
                              .first_item = session.lookup.items,
@@ -136,17 +140,30 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
     session.lookup.only_f32 &= session.types.back() == ops::CachedType::f32;
     key += request.keys.size();
   }
+}
+
+void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, CacheMisses misses,
+                        bool is_awaited) {
+  const RequestLayout layout(requests);
+  session.reserve(layout.bytes, layout.keys);
+  std::byte* const here = session.request->data();
+  // Beyond this size a copy is faster. Kernels read offsets several times.
+  constexpr size_t kFewBytes = 64 << 10;
+  const bool few = requests.size() <= ops::CacheLookup::kFewParts && layout.bytes <= kFewBytes &&
+                   std::ranges::all_of(requests, [](const auto& request) { return request.offsets.empty(); });
+  std::byte* const there = few ? here : session.request_there.data();
+  list_parts(session, requests, layout, there);
   ops::CacheLookup& lookup = session.lookup;
   if (few) {
     std::ranges::copy(session.parts, lookup.few_parts);
   } else {
     std::ranges::copy(session.parts, reinterpret_cast<ops::CachePart*>(here));
-    copy_bytes(stream, there, here, bytes);
+    copy_bytes(stream, there, here, layout.bytes);
     lookup.parts = reinterpret_cast<const ops::CachePart*>(there);
   }
   lookup.pools = reinterpret_cast<const ops::CachePool*>(pool_list_.data());
   lookup.part_count = static_cast<int32_t>(requests.size());
-  lookup.keys = static_cast<int64_t>(keys);
+  lookup.keys = static_cast<int64_t>(layout.keys);
   lookup.places = lookup.has_bags ? reinterpret_cast<int32_t*>(session.places.data()) : nullptr;
   lookup.misses = elements_of<ops::CacheMiss>(*session.misses);
   lookup.state = reinterpret_cast<ops::CacheState*>(state_.data());

@@ -24,9 +24,10 @@ class FileLevel : public StoreLevel {
 
   std::string name() const override { return "file"; }
   std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
-  std::vector<std::string> namespaces() const override;
+  /// The namespaces that have a table.
+  std::vector<std::string> namespaces() const;
   void drop(const std::string& space) override;
-  bool persistent() const override { return true; }
+  bool changes_at_commit() const override { return true; }
   bool holds() const override { return true; }
   void hold(const std::string& space) override { set_held(space, true); }
   void release(const std::string& space) override { set_held(space, false); }

@@ -14,6 +14,8 @@
 
 namespace hctr {
 
+class ThreadPool;
+
 struct LevelStatistics {
   int64_t rows = 0, bytes = 0;   ///< bytes: size of rows, keys and their index in memory or in the file
   int64_t asked = 0, found = 0;  ///< keys
@@ -39,8 +41,8 @@ class LevelTable {
   }
   /// Adds or replaces rows. rows: [keys, dim]. Errors: Error(io).
   virtual void put(std::span<const int64_t> keys, const float* rows) = 0;
-  /// Whether several threads may put() rows of distinct keys.
-  virtual bool puts_at_once() const { return false; }
+  /// Like put(), for loading a table; a level may use the threads.
+  virtual void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool& /*threads*/) { put(keys, rows); }
   virtual void remove(std::span<const int64_t> keys) = 0;
   /// Like put(), for an update: a bounded level need not add new rows.
   virtual void update(std::span<const int64_t> keys, const float* rows) {
@@ -76,12 +78,10 @@ class StoreLevel {
   virtual std::shared_ptr<LevelTable> adopt(const std::string& space, int64_t /*dim*/) {
     throw Error(Kind::config, "rows of '" + space + "' are not in the level '" + name() + "' already");
   }
-  virtual std::vector<std::string> namespaces() const = 0;
   /// Removes a table. Readers that hold the table can still use it.
   virtual void drop(const std::string& space) = 0;
-  virtual bool persistent() const { return false; }
   /// Whether changes to committed tables become visible at the next commit. If false, they are visible immediately.
-  virtual bool changes_at_commit() const { return persistent(); }
+  virtual bool changes_at_commit() const { return false; }
   /// Whether the level supports hold(), which allows other commits while tables change.
   virtual bool holds() const { return !changes_at_commit(); }
   /// Excludes the changes of this namespace from commits until release().

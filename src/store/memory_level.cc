@@ -8,6 +8,8 @@
 namespace hctr {
 namespace {
 
+constexpr int64_t kRowsForThreads = 1024;  // fewer rows are put by the calling thread
+
 const uint32_t* words_of(const float* rows) { return reinterpret_cast<const uint32_t*>(rows); }
 
 class MemoryTable : public LevelTable {
@@ -25,7 +27,6 @@ class MemoryTable : public LevelTable {
   }
   bool contains(int64_t key) override { return rows_.contains(key); }
   int64_t count(std::span<const int64_t> keys) override { return rows_.count(keys); }
-  bool puts_at_once() const override { return most_rows_ == 0; }
   void put(std::span<const int64_t> keys, const float* rows) override {
     if (most_rows_ == 0) return rows_.put(keys, words_of(rows));
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -35,6 +36,10 @@ class MemoryTable : public LevelTable {
       else
         rows_.put(keys[i], row);
     }
+  }
+  void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool& threads) override {
+    if (most_rows_ > 0 || std::ssize(keys) < kRowsForThreads) return put(keys, rows);
+    rows_.put_all(keys, words_of(rows), threads);
   }
   void remove(std::span<const int64_t> keys) override {
     for (const int64_t key : keys) rows_.remove(key);
@@ -67,13 +72,6 @@ std::shared_ptr<LevelTable> MemoryLevel::table(const std::string& space, int64_t
   if (!table) table = std::make_shared<MemoryTable>(dim, expected, most_rows_);
   HCTR_EXPECT(table->dim() == dim, "rows of ", dim, " elements in '", space, "', which has ", table->dim());
   return table;
-}
-
-std::vector<std::string> MemoryLevel::namespaces() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> names;
-  for (const auto& [name, table] : tables_) names.push_back(name);
-  return names;
 }
 
 void MemoryLevel::drop(const std::string& space) {

@@ -17,12 +17,11 @@ class MemoryLevel : public StoreLevel {
   explicit MemoryLevel(int64_t most_rows = 0) : most_rows_(most_rows) {}
   std::string name() const override { return "memory"; }
   std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
-  std::vector<std::string> namespaces() const override;
   void drop(const std::string& space) override;
 
  private:
   int64_t most_rows_;  // 0: all
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::string, std::shared_ptr<LevelTable>> tables_;
 };
 

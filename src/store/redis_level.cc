@@ -82,13 +82,6 @@ std::shared_ptr<LevelTable> RedisLevel::adopt(const std::string& space, int64_t 
   return table;
 }
 
-std::vector<std::string> RedisLevel::namespaces() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> names;
-  for (const auto& [name, member] : members_) names.push_back(name);
-  return names;
-}
-
 void RedisLevel::drop(const std::string& space) {
   const std::lock_guard lock(mutex_);
   const auto found = members_.find(space);

@@ -22,7 +22,6 @@ class RedisLevel : public StoreLevel {
   std::string name() const override { return "redis"; }
   std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
   std::shared_ptr<LevelTable> adopt(const std::string& space, int64_t dim) override;
-  std::vector<std::string> namespaces() const override;
   void drop(const std::string& space) override;
   void commit(const std::string& note) override;
   void roll_back() override;
@@ -36,7 +35,7 @@ class RedisLevel : public StoreLevel {
   std::shared_ptr<RedisTable> add(const std::string& space, int64_t dim, int64_t expected, bool adopted);
 
   RedisShared shared_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::string, Member> members_;
 };
 

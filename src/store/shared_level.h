@@ -24,7 +24,8 @@ class SharedLevel : public StoreLevel {
 
   std::string name() const override { return "shared_memory"; }
   std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
-  std::vector<std::string> namespaces() const override;
+  /// The namespaces that have a table.
+  std::vector<std::string> namespaces() const;
   void drop(const std::string& space) override;
   bool changes_at_commit() const override { return true; }
   bool tables_are_snapshots() const override { return true; }

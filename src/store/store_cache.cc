@@ -32,17 +32,17 @@ struct StoreCache::State {
 StoreCache cache_on(const Store& store, std::string_view model, const StoreCacheOptions& options,
                     const Device* device) {
   check_cache_options(options);
-  if (device && store.state_->shared->changes_elsewhere)
+  if (device && store.state()->shared->changes_elsewhere)
     throw Error(Kind::config,
                 "another program changes rows of the store, and a GPU cache would return old rows: set gpu to -1");
   auto state = std::make_unique<StoreCache::State>();
-  state->store = store.state_;
+  state->store = store.state();
   state->model = model;
   state->options = options;
   if (device) state->device = *device;
   const StoreView view = store.view(model);
-  state->bound = std::make_shared<BoundVersion>(view, view.version_, options, device);
-  const std::scoped_lock changing(store.state_->updating, store.state_->changing);
+  state->bound = std::make_shared<BoundVersion>(view, view.state(), options, device);
+  const std::scoped_lock changing(state->store->updating, state->store->changing);
   state->bound->fill(nullptr);
   return StoreCache(std::move(state));
 }
@@ -72,8 +72,7 @@ StoreCache::StoreCache(const Store& store, std::string_view model, const StoreCa
   *this = cache_on(store, model, options, device ? &*device : nullptr);
 }
 
-StoreCache::StoreCache(const Store& store, std::string_view model)
-    : StoreCache(store, model, store.state_->shared->cache) {}
+StoreCache::StoreCache(const Store& store, std::string_view model) : StoreCache(store, model, store.cache_options()) {}
 
 StoreCache::~StoreCache() = default;
 StoreCache::StoreCache(StoreCache&&) noexcept = default;

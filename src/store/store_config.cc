@@ -19,6 +19,10 @@ Schema<StoreTableSection> table_schema() {
            "arrays key and vector")
       .opt("keys", &T::keys, "an npy file of integer keys; needs \"vectors\"")
       .opt("vectors", &T::vectors, "an npy file of floats, one row per key of \"keys\"")
+      .opt("random_rows", &T::random_rows,
+           "for benchmarks: random rows for the keys from 0 up to this number, made in memory from \"seed\"",
+           at_least(0))
+      .opt("seed", &T::seed, "with \"random_rows\": the same seed makes the same rows", at_least(0))
       .opt("in_level", &T::in_level,
            "true: the lowest level already has the rows, under HugeCTR's names; needs \"names\": \"hugectr\" in "
            "that level")
@@ -29,7 +33,11 @@ Schema<StoreTableSection> table_schema() {
       .together([](T& t, const std::string& pointer, Problems& problems) {
         if (t.sources() > 1 || t.keys.empty() != t.vectors.empty())
           problems.error(pointer,
-                         "needs either \"model_file\", \"file\", \"keys\" and \"vectors\", or \"in_level\": true");
+                         "needs either \"model_file\", \"file\", \"keys\" and \"vectors\", \"random_rows\", or "
+                         "\"in_level\": true");
+        if (t.random_rows > 0 && t.by_slot)
+          problems.error(pointer + "/by_slot", "\"random_rows\" are identified by the key alone");
+        if (t.seed > 0 && t.random_rows == 0) problems.error(pointer + "/seed", "needs \"random_rows\"");
       })
       .closed();
 }
@@ -54,8 +62,8 @@ Schema<StoreModelSection> model_schema() {
           if (m.tables[t].sources() == 0)
             problems.error(
                 cat(pointer, "/tables/", t),
-                "needs either \"model_file\", \"file\", or \"keys\" and \"vectors\"; tables that begin empty "
-                "need a \"stream\"");
+                "needs either \"model_file\", \"file\", \"keys\" and \"vectors\", or \"random_rows\"; tables that "
+                "begin empty need a \"stream\"");
       })
       .closed();
 }

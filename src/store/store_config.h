@@ -16,12 +16,14 @@ namespace hctr {
 /// A table in store.json. The fields that are set determine the source of its rows.
 struct StoreTableSection {
   std::string name, model_file, file, keys, vectors;
-  int64_t dim = 0;
+  int64_t dim = 0, random_rows = 0, seed = 0;
   bool by_slot = false, in_level = false;
   double default_value = 0;
 
   /// The number of sources. 0: the table is initially empty.
-  int sources() const { return !model_file.empty() + !file.empty() + !(keys.empty() && vectors.empty()) + in_level; }
+  int sources() const {
+    return !model_file.empty() + !file.empty() + !(keys.empty() && vectors.empty()) + (random_rows > 0) + in_level;
+  }
 };
 
 /// A level in RocksDB.

@@ -67,7 +67,7 @@ int64_t StoreView::get_pooled(size_t table, std::span<const int64_t> keys, std::
   return StoreReading(*this).get_pooled(table, keys, offsets, pooling, vectors, stride, slot);
 }
 
-StoreReading::StoreReading(const StoreView& view) : state_(std::make_unique<State>(view.version_)) {}
+StoreReading::StoreReading(const StoreView& view) : state_(std::make_unique<State>(view.state())) {}
 StoreReading::~StoreReading() = default;
 StoreReading::StoreReading(StoreReading&&) noexcept = default;
 StoreReading& StoreReading::operator=(StoreReading&&) noexcept = default;

@@ -9,6 +9,8 @@
 
 namespace hctr {
 
+class BoundVersion;
+
 struct StoreShared {
   // Lock in this order. An update that waits for its rate limit holds only `updating`, so that versions can be loaded
   // and activated during this wait.

@@ -1,19 +1,23 @@
 #include "store/store_state.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "config/problems.h"
 #include "core/base/expect.h"
 #include "core/base/progress.h"
+#include "core/base/thread_pool.h"
 #include "hctr/formats.h"
 #include "store/make_levels.h"
+#include "store/slot_rows.h"
 
 namespace hctr {
 namespace {
 
 /// The number of rows, computed from the size of the model file; 0: unknown.
 int64_t expected_rows(const StoreTableSource& from) {
+  if (from.random.rows > 0) return from.random.rows;
   if (from.expected > 0) return from.expected;
   std::error_code error;
   const fs::path keys = from.model_file / formats::kFolderKeys;
@@ -88,29 +92,24 @@ std::shared_ptr<StoreTable> Store::State::make_table(StoreTable::About about) {
   return std::make_shared<StoreTable>(std::move(about), levels);
 }
 
-void Store::State::fill(StoreTable& table, const StoreTableSource& from, const ShowProgress& show) {
+void Store::State::fill(StoreTable& table, const StoreTableSource& from, const ShowProgress& show,
+                        ThreadPool& threads) {
   Progress progress(show, cat("loading table '", from.name, "'"), "rows", expected_rows(from));
-  const auto dim = static_cast<size_t>(table.dim());
-  std::atomic<int64_t> rows{0};
-  std::mutex showing, putting;
+  int64_t rows = 0;
   if (!from.by_slot) table.open(0, expected_rows(from));
-  const bool at_once = !from.by_slot && table.fills_at_once(0);
-  read_table(from, [&](std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> values) {
-    const int64_t before = rows.fetch_add(std::ssize(keys));
-    if (const std::unique_lock lock(showing, std::try_to_lock); lock) progress.update(before);
-    std::unique_lock one_by_one(putting, std::defer_lock);
-    if (!at_once) one_by_one.lock();
+  // A table that grows copies its rows several times, so each slot begins with its final size.
+  for (const auto& [slot, expected] : rows_by_slot(from, threads)) table.open(slot, expected);
+  SlotRows by_slot(table.dim());
+  const auto add = [&](std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> values) {
+    progress.update(rows);
+    rows += static_cast<int64_t>(keys.size());
     const auto put = [&](int32_t slot, std::span<const int64_t> some, const float* of) {
       table.open(slot, static_cast<int64_t>(some.size()));
-      for (size_t l = 0; l < levels.size(); ++l) table.fill(l, slot, some, of);
+      for (size_t l = 0; l < levels.size(); ++l) table.fill(l, slot, some, of, threads);
     };
-    if (!from.by_slot) return put(0, keys, values.data());
-    for (size_t begin = 0, end = 0; begin < keys.size(); begin = end) {
-      const int32_t slot = slots.empty() ? 0 : slots[begin];
-      for (end = begin + 1; end < keys.size() && (slots.empty() || slots[end] == slot);) ++end;
-      put(slot, keys.subspan(begin, end - begin), values.data() + begin * dim);
-    }
-  });
+    from.by_slot ? by_slot.divide(slots, keys, values, threads, put) : put(0, keys, values.data());
+  };
+  read_table(from, add, threads);
   const int64_t different = table.rows();  // may be slow: a level may sort all rows here
   progress.update(rows);
   progress.finish();
@@ -146,6 +145,7 @@ void Store::State::load(const StoreModel& from) {
   next->progress->iteration = from.iteration;
   StoreView::Version::Content loaded{.tables = {}, .iteration = from.iteration};
   std::vector<std::shared_ptr<StoreTable>> made;
+  std::optional<ThreadPool> threads;
   // no lock of `pointers_` is needed: this thread holds `changing`, and only its holder changes models_
   const auto found = models_.find(from.name);
   try {
@@ -162,8 +162,9 @@ void Store::State::load(const StoreModel& from) {
                             .content = content,
                             .space = cat(from.name, "/", source.name, "/", next_space_++)});
         made.push_back(table);
+        if (!threads) threads.emplace(usable_cores());
         in_context([&] { return cat("loading table '", source.name, "' of model '", from.name, "'"); },
-                   [&] { source.in_level ? table->adopt() : fill(*table, source, from.progress); });
+                   [&] { source.in_level ? table->adopt() : fill(*table, source, from.progress, *threads); });
       }
       for (const std::shared_ptr<StoreTable>& other : loaded.tables)
         if (other->about().name == source.name)

@@ -68,7 +68,7 @@ struct Store::State {
  private:
   using Models = std::map<std::string, Model, std::less<>>;
   std::shared_ptr<StoreTable> make_table(StoreTable::About);
-  void fill(StoreTable&, const StoreTableSource&, const ShowProgress&);
+  void fill(StoreTable&, const StoreTableSource&, const ShowProgress&, ThreadPool&);
   /// A table with this content in another version of the model; null if no version has one.
   std::shared_ptr<StoreTable> same_table(const Model*, const StoreTableSource&, const std::string& content) const;
   std::shared_ptr<StoreTable> copy_of(const StoreTable&);
@@ -76,6 +76,11 @@ struct Store::State {
   class Update;
   void change(StoreTable&, size_t level, const ChangesOfTable&, std::unique_lock<std::mutex>& of_changing);
   void check_change(const StoreTable&, const ChangesOfTable&, int64_t rows_after) const;
+  std::shared_ptr<Version::Pending> pending_of(const Version::Content& before, std::vector<ChangesOfTable>,
+                                               const std::vector<int64_t>& rows_after) const;
+  /// Waits for the look-ups that began before this call. Releases `changing` meanwhile, if the lowest level can hold
+  /// changes.
+  void wait_for_look_ups(const Version&, std::unique_lock<std::mutex>& of_changing);
   /// Commits the changes of the lowest level together with the description of the store.
   void commit();
   /// Removes a version that could not be committed, and was not active before.

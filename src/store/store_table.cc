@@ -115,6 +115,11 @@ int64_t StoreTable::rows() const {
   return rows;
 }
 
+int64_t StoreTable::rows(int32_t slot) const {
+  const auto tables = find(slot);
+  return tables ? tables->back()->size() : 0;
+}
+
 std::vector<std::pair<int32_t, std::string>> StoreTable::spaces() const {
   const std::shared_lock lock(slots_);
   std::vector<std::pair<int32_t, std::string>> all;
@@ -210,13 +215,10 @@ void StoreTable::end_update() {
   changing_.unlock();
 }
 
-bool StoreTable::fills_at_once(int32_t slot) const {
-  return std::ranges::all_of(*find(slot), [](const auto& table) { return table->puts_at_once(); });
-}
-
-void StoreTable::fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {
+void StoreTable::fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows,
+                      ThreadPool& threads) {
   LevelTable& table = *(*find(slot))[level];
-  if (level + 1 == levels_.size() || table.is_filled()) table.put(keys, rows);
+  if (level + 1 == levels_.size() || table.is_filled()) table.put_all(keys, rows, threads);
 }
 
 void StoreTable::put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {

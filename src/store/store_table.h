@@ -51,6 +51,7 @@ class StoreTable {
   /// The number of keys that have rows. Keys must be distinct.
   int64_t count(int32_t slot, std::span<const int64_t> keys) const;
   int64_t rows() const;
+  int64_t rows(int32_t slot) const;
   /// Passes all rows to a sink, slot by slot.
   void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
   StoreTableStatistics statistics() const;
@@ -69,9 +70,7 @@ class StoreTable {
   /// Call before and after the changes of an update. Between the two calls, look-ups copy no rows to upper levels.
   void begin_update();
   void end_update();
-  /// Whether several threads may fill() a slot with distinct keys.
-  bool fills_at_once(int32_t slot) const;
-  void fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
+  void fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows, ThreadPool&);
   /// Like fill(), for an update: a level that is a cache changes only rows that it contains.
   void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
   void remove(size_t level, int32_t slot, std::span<const int64_t> keys);

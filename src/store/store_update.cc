@@ -77,9 +77,10 @@ std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
   about.space = cat(about.space.substr(0, about.space.rfind('/') + 1), next_space_++);
   about.content.clear();
   const std::shared_ptr<StoreTable> copy = make_table(about);
-  for (const auto& [slot, name] : table.spaces()) copy->open(slot, 0);
+  for (const auto& [slot, name] : table.spaces()) copy->open(slot, table.rows(slot));
+  ThreadPool alone(1);
   table.each([&](int32_t slot, std::span<const int64_t> keys, std::span<const float> rows) {
-    for (size_t l = 0; l < levels.size(); ++l) copy->fill(l, slot, keys, rows.data());
+    for (size_t l = 0; l < levels.size(); ++l) copy->fill(l, slot, keys, rows.data(), alone);
   });
   return copy;
 }
@@ -119,6 +120,33 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
   }
 }
 
+/// The distinct rows of an update. Detects errors of the update before any change.
+std::shared_ptr<Store::State::Version::Pending> Store::State::pending_of(const Version::Content& before,
+                                                                         std::vector<ChangesOfTable> changes,
+                                                                         const std::vector<int64_t>& rows_after) const {
+  const auto pending = std::make_shared<Version::Pending>();
+  pending->changes = std::move(changes);
+  for (size_t t = 0; t < before.tables.size(); ++t) {
+    ChangesOfTable& of_table = pending->changes[t];
+    const int64_t dim = before.tables[t]->dim();
+    PendingRows rows(of_table, dim);
+    if (rows.has_duplicates()) {
+      rows.remove_duplicates_from(of_table);
+      rows = PendingRows(of_table, dim);
+    }
+    check_change(*before.tables[t], of_table, rows_after[t]);
+    pending->rows.push_back(std::move(rows));
+  }
+  return pending;
+}
+
+void Store::State::wait_for_look_ups(const Version& version, std::unique_lock<std::mutex>& of_changing) {
+  const bool frees = levels.back()->holds();
+  if (frees) of_changing.unlock();
+  version.content.wait();
+  if (frees) of_changing.lock();
+}
+
 /// Changes the lowest level first, so that upper levels never show rows that it lacks. Until every level has the
 /// update's rows, look-ups read these rows from memory (Content::pending). They do so from just before the commit if
 /// the lowest level changes at commits, otherwise from before its rows change. The update waits for the look-ups that
@@ -139,19 +167,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
   if (before.pending)
     throw Error(Kind::data, cat("version '", version->name, "' of model '", version->model,
                                 "' lacks a part of its last update, which ran out of memory: load the version again"));
-  const auto pending = std::make_shared<Version::Pending>();
-  pending->changes = std::move(changes);
-  for (size_t t = 0; t < before.tables.size(); ++t) {
-    ChangesOfTable& of_table = pending->changes[t];
-    const int64_t dim = before.tables[t]->dim();
-    PendingRows rows(of_table, dim);
-    if (rows.has_duplicates()) {
-      rows.remove_duplicates_from(of_table);
-      rows = PendingRows(of_table, dim);
-    }
-    check_change(*before.tables[t], of_table, rows_after[t]);
-    pending->rows.push_back(std::move(rows));
-  }
+  const std::shared_ptr<Version::Pending> pending = pending_of(before, std::move(changes), rows_after);
 
   // A table that other versions share is copied first, so that those versions keep the old rows.
   Content after{.tables = before.tables, .pending = pending, .iteration = iteration, .number = before.number + 1};
@@ -166,11 +182,6 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     version->content.set(content);
     progress.iteration = content.iteration;
   };
-  const auto wait_for_earlier_look_ups = [&] {
-    if (levels.back()->holds()) lock.unlock();
-    version->content.wait();
-    if (levels.back()->holds()) lock.lock();
-  };
   try {
     for (size_t t = 0; t < after.tables.size(); ++t) {
       if (pending->changes[t].empty()) continue;
@@ -183,7 +194,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     if (at_commit)
       for (const std::shared_ptr<StoreTable>& copy : copies) (void)copy->rows();
     show(after);
-    wait_for_earlier_look_ups();
+    wait_for_look_ups(*version, lock);
     // Levels that change at commits may still roll back, so listeners are notified later.
     if (!at_commit) notify_listeners(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);

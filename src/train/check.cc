@@ -112,8 +112,8 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
     for (int64_t gpu = 0; gpu < *options.gpus; ++gpu) list += cat(gpu == 0 ? "" : ",", gpu);
     changes.push_back(cat("solver.gpu=[", list, "]"));
   }
-  Config config =
-      load_config(options.config, options.strict, log, changes, {}, nullptr, options.surroundings.environment);
+  Config config = load_config(options.config, options.strict, log,
+                              {.changes = changes, .environment = options.surroundings.environment});
   if (config.solver.gpu.all) {
     const int gpus = options.device == DeviceChoice::cpu ? 1 : std::max(1, find_gpus().count);
     config.solver.gpu = {.per_process = {std::vector<int64_t>(static_cast<size_t>(gpus))}};

@@ -198,7 +198,7 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
   };
   std::optional<StagedCopies> staged;
   if (stream.device.is_cuda()) staged.emplace(stream.device, runtime_.threads());
-  content.state(StateWriter(comm_.rank(), stream, now.index, keep, which, staged ? &*staged : nullptr, &now.later));
+  content.state(StateWriter(comm_.rank(), stream, now.index, keep, which, {staged ? &*staged : nullptr, &now.later}));
   for (const LaterRows& rows : now.later.rows) now.waited.push_back(rows.waited);
   if (comm_.rank() != 0) return;
   if (now.file && !std::exchange(warned_memory_, true))

@@ -117,9 +117,15 @@ double sums_between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned
   return sorted + sums + 4 * ring * owned.keys;
 }
 
+/// The ranks of a run, and the samples of each in a batch.
+struct RankBatches {
+  int64_t ranks, samples, eval_samples;
+};
+
 /// The bytes of a table's buffers for the batches in the ring and for their exchange.
 TableBuffers buffers_of(const PlanTable& table, const Placement& placement, const SparseInput& input, int64_t rank,
-                        int64_t ranks, int64_t samples, int64_t eval_samples) {
+                        const RankBatches& batches) {
+  const auto [ranks, samples, eval_samples] = batches;
   double owned_keys = 0, owned_vectors = 0, vectors = 0;  // per sample
   for (size_t s = 0; s < table.slots.size(); ++s) {
     const bool whole = ranks == 1 || placement.replicated_on(ranks) ||
@@ -180,6 +186,114 @@ std::vector<MemoryBill::Budget> budgets_of(const Config& config, int64_t ranks) 
   return budgets;
 }
 
+/// The tables of a config and their placement.
+struct BilledTables {
+  const Config& config;
+  const std::vector<std::vector<int64_t>>& distinct;  ///< [sparse input][slot]; empty: unknown
+  RankBatches batches;
+  PlanProblem problem;
+  std::vector<Placement> placements;
+
+  size_t input_of(size_t e) const {
+    const auto& inputs = config.data.sparse;
+    const std::string& bottom = config.embeddings[e].section.bottom;
+    return static_cast<size_t>(
+        std::find_if(inputs.begin(), inputs.end(), [&](const SparseInput& each) { return each.top == bottom; }) -
+        inputs.begin());
+  }
+  int64_t rows(size_t e, int64_t rank) const {
+    return rows_on(config.embeddings[e].section, placements[e], rank, batches.ranks,
+                   distinct.empty() ? std::vector<int64_t>() : distinct.at(input_of(e)));
+  }
+};
+
+BilledTables billed_tables(const Config& config, const std::vector<std::vector<int64_t>>& distinct,
+                           const RankBatches& batches, double gpu_bytes) {
+  BilledTables tables{.config = config,
+                      .distinct = distinct,
+                      .batches = batches,
+                      .problem = plan_problem(config, batches.ranks, {}),
+                      .placements = {}};
+  tables.problem.speeds.memory = memory_for_plan(gpu_bytes);
+  tables.placements = placements_of(config, tables.problem);
+  return tables;
+}
+
+/// Bytes of all tables on one rank.
+struct BytesOfTables {
+  MemoryBill::Parts parts;  ///< a part for each table's rows
+  std::map<std::string, MemoryBill::Rows> rows;
+  TableBuffers buffers;
+  int64_t of_moving_rows = 0, room_for_rows = 0;
+};
+
+BytesOfTables bytes_of_tables(const BilledTables& tables, int64_t rank) {
+  const auto& [config, distinct, batches, problem, placements] = tables;
+  BytesOfTables bytes;
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const EmbeddingSection& section = config.embeddings[e].section;
+    const int64_t rows = tables.rows(e, rank);
+    const TableBuffers buffers =
+        buffers_of(problem.tables[e], placements[e], config.data.sparse[tables.input_of(e)], rank, batches);
+    bytes.buffers.prepared += buffers.prepared;
+    bytes.buffers.exchanged += buffers.exchanged;
+    bytes.buffers.packed += buffers.packed;
+    bytes.parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
+    const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
+    const bool is_direct = !spec.direct.empty();
+    bytes.rows[section.top()] = {rows * number_bytes_of_row(spec),
+                                 rows * (bytes_of_row(spec) - number_bytes_of_row(spec)),
+                                 rows * bytes_of_moving_row(is_direct)};
+    if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(batches.ranks))
+      // If vectors are split, the capacity is a number of pieces, but `rows` is a number of whole rows.
+      bytes.room_for_rows += problem.tables[e].row_bytes *
+                             (rows_with_memory(rows, section.stated_rows(rank, placements[e]) / placements[e].pieces,
+                                               buffers.keys / placements[e].pieces, StepPipeline::kBuffers + 1) -
+                              rows);
+    if (config.solver.table_memory.move_every > 0) bytes.of_moving_rows += rows * bytes_of_moving_row(is_direct);
+  }
+  return bytes;
+}
+
+/// Name and bytes per row of each table whose number of rows neither the config nor the data determine.
+std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows(const BilledTables& tables) {
+  std::vector<std::pair<std::string, int64_t>> unknown;
+  for (size_t e = 0; e < tables.config.embeddings.size(); ++e) {
+    const EmbeddingSection& section = tables.config.embeddings[e].section;
+    if (tables.distinct.empty() && section.stated_by().empty() && tables.rows(e, 0) == 0)
+      unknown.emplace_back(section.top(), tables.problem.tables[e].row_bytes);
+  }
+  return unknown;
+}
+
+/// Bytes of the dense part and its activations on a rank.
+MemoryBill::Parts parts_of_dense(const Config& config, const RankBatches& batches) {
+  const Graph graph = graph_of(config, Phase::train, batches.samples);
+  const int64_t weights = 4 * graph.parameters,
+                states = config.optimizer.rule(config.optimizer.hyper.learning_rate).states();
+  return {{"dense weights", weights + bytes_of_copies(config, graph)},
+          {"gradients of weights", weights},
+          {"optimizer states of weights", weights * states},
+          {"activations in training", activations(config, Phase::train, batches.samples)},
+          {"activations in evaluation", activations(config, Phase::evaluate, batches.eval_samples)}};
+}
+
+/// Bytes of the batches of a rank that are read ahead.
+struct BatchBuffers {
+  int64_t training, evaluation;  ///< in memory of the host, and as many bytes on the GPU
+  int64_t unpacked;              ///< on the GPU only
+};
+
+BatchBuffers batch_buffers(const Config& config, const RankBatches& batches) {
+  constexpr Device kAnyGpu{DeviceKind::cuda, 0};
+  const BatchLayout layout = batch_layout(config, batches.samples, kAnyGpu),
+                    eval_layout = batch_layout(config, batches.eval_samples, kAnyGpu);
+  return {.training = static_cast<int64_t>(layout.bytes) * StepPipeline::kBuffers,
+          .evaluation = static_cast<int64_t>(eval_layout.bytes) * Scorer::kBuffers,
+          .unpacked = static_cast<int64_t>(layout.unpacked_bytes) * StepPipeline::kBuffers +
+                      static_cast<int64_t>(eval_layout.unpacked_bytes) * Scorer::kBuffers};
+}
+
 }  // namespace
 
 int64_t sum_of(const MemoryBill::Parts& parts) {
@@ -197,78 +311,35 @@ MemoryBill::Rows& MemoryBill::Rows::operator+=(const Rows& other) {
 
 MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct,
                        double gpu_bytes) {
-  const int64_t samples = samples_of_rank(config.solver.batchsize, ranks),
-                eval_samples = samples_of_rank(config.solver.eval_batch(), ranks);
-  const Graph graph = graph_of(config, Phase::train, samples);
-  const int64_t weights = 4 * graph.parameters, copies = bytes_of_copies(config, graph);
-  const int64_t states = config.optimizer.rule(config.optimizer.hyper.learning_rate).states();
-  constexpr Device kAnyGpu{DeviceKind::cuda, 0};
-  const BatchLayout layout = batch_layout(config, samples, kAnyGpu),
-                    eval_layout = batch_layout(config, eval_samples, kAnyGpu);
-  const int64_t staging = static_cast<int64_t>(layout.bytes) * StepPipeline::kBuffers,
-                eval_staging = static_cast<int64_t>(eval_layout.bytes) * Scorer::kBuffers,
-                unpacked = static_cast<int64_t>(layout.unpacked_bytes) * StepPipeline::kBuffers +
-                           static_cast<int64_t>(eval_layout.unpacked_bytes) * Scorer::kBuffers;
-  PlanProblem problem = plan_problem(config, ranks, {});
-  problem.speeds.memory = memory_for_plan(gpu_bytes);
-  const std::vector<Placement> placements = placements_of(config, problem);
-  const int64_t in_training = activations(config, Phase::train, samples),
-                in_evaluation = activations(config, Phase::evaluate, eval_samples);
+  const RankBatches batches{.ranks = ranks,
+                            .samples = samples_of_rank(config.solver.batchsize, ranks),
+                            .eval_samples = samples_of_rank(config.solver.eval_batch(), ranks)};
+  const MemoryBill::Parts dense = parts_of_dense(config, batches);
+  const BatchBuffers staged = batch_buffers(config, batches);
+  const BilledTables tables = billed_tables(config, distinct, batches, gpu_bytes);
   MemoryBill bill;
   if (const MemorySize& host = config.solver.table_memory.host; host.kind == MemorySize::Kind::bytes)
     bill.most_host_rows = host.bytes / ranks;
   bill.budgets = budgets_of(config, ranks);
+  bill.bytes_of_unknown_rows = bytes_of_unknown_rows(tables);
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    MemoryBill::Parts parts = {{"dense weights", weights + copies},
-                               {"gradients of weights", weights},
-                               {"optimizer states of weights", weights * states},
-                               {"activations in training", in_training},
-                               {"activations in evaluation", in_evaluation}};
-    TableBuffers buffers;
-    int64_t of_moving_rows = 0, room_for_rows = 0;
-    std::map<std::string, MemoryBill::Rows> rows_of_tables;
-    for (size_t e = 0; e < config.embeddings.size(); ++e) {
-      const EmbeddingSection& section = config.embeddings[e].section;
-      const auto input =
-          static_cast<size_t>(std::find_if(config.data.sparse.begin(), config.data.sparse.end(),
-                                           [&](const SparseInput& each) { return each.top == section.bottom; }) -
-                              config.data.sparse.begin());
-      const int64_t rows =
-          rows_on(section, placements[e], rank, ranks, distinct.empty() ? std::vector<int64_t>() : distinct.at(input));
-      const TableBuffers more =
-          buffers_of(problem.tables[e], placements[e], config.data.sparse[input], rank, ranks, samples, eval_samples);
-      buffers.prepared += more.prepared;
-      buffers.exchanged += more.exchanged;
-      buffers.packed += more.packed;
-      parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
-      const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
-      const bool is_direct = !spec.direct.empty();
-      rows_of_tables[section.top()] = {rows * number_bytes_of_row(spec),
-                                       rows * (bytes_of_row(spec) - number_bytes_of_row(spec)),
-                                       rows * bytes_of_moving_row(is_direct)};
-      if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(ranks))
-        // If vectors are split, the capacity is a number of pieces, but `rows` is a number of whole rows.
-        room_for_rows += problem.tables[e].row_bytes *
-                         (rows_with_memory(rows, section.stated_rows(rank, placements[e]) / placements[e].pieces,
-                                           more.keys / placements[e].pieces, StepPipeline::kBuffers + 1) -
-                          rows);
-      if (config.solver.table_memory.move_every > 0) of_moving_rows += rows * bytes_of_moving_row(is_direct);
-      if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
-        bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
-    }
-    parts.emplace_back("memory for new rows", room_for_rows);
-    parts.emplace_back("keys of batches", buffers.prepared);
-    if (ranks > 1) parts.emplace_back("exchange between ranks", buffers.exchanged);
-    parts.emplace_back("batches", staging + eval_staging + unpacked);
+    BytesOfTables of_tables = bytes_of_tables(tables, rank);
+    MemoryBill::Parts parts = dense;
+    parts.insert(parts.end(), of_tables.parts.begin(), of_tables.parts.end());
+    parts.emplace_back("memory for new rows", of_tables.room_for_rows);
+    parts.emplace_back("keys of batches", of_tables.buffers.prepared);
+    if (ranks > 1) parts.emplace_back("exchange between ranks", of_tables.buffers.exchanged);
+    parts.emplace_back("batches", staged.training + staged.evaluation + staged.unpacked);
     parts.emplace_back("CUDA and its libraries, about", kLibraries);
     bill.gpus.push_back(std::move(parts));
-    bill.of_moving_rows.push_back(of_moving_rows);
-    bill.rows.push_back(std::move(rows_of_tables));
-    bill.between_hosts.push_back(buffers.packed);
+    bill.of_moving_rows.push_back(of_tables.of_moving_rows);
+    bill.rows.push_back(std::move(of_tables.rows));
+    bill.between_hosts.push_back(of_tables.buffers.packed);
   }
   const int64_t workers = reader_options(config, config.solver.batchsize).workers;
-  bill.host = {{"page-locked batches", ranks * (staging + eval_staging)},
-               {"reader, about", ranks * workers * 3 * kChunkBytes + 3 * ranks * (staging / StepPipeline::kBuffers)}};
+  bill.host = {
+      {"page-locked batches", ranks * (staged.training + staged.evaluation)},
+      {"reader, about", ranks * workers * 3 * kChunkBytes + 3 * ranks * (staged.training / StepPipeline::kBuffers)}};
   return bill;
 }
 

@@ -162,6 +162,53 @@ std::vector<std::string> lines_of_beside(const StepTimes& step) {
   return lines;
 }
 
+/// A line for each part with its times and rates.
+std::vector<std::string> table_of_parts(const StepTimes& step) {
+  std::vector<std::string> lines;
+  constexpr size_t kNumber = 11;  // width of a number column
+  const auto words_of = [&](const PartTime& part) {
+    std::vector<std::string> words = {part.part, part.type, part.name};
+    if (step.gpu) words.emplace_back(word(part.on));
+    return words;
+  };
+  std::vector<std::string> head = {"part", "type", "name"};
+  if (step.gpu) head.emplace_back("on");
+  std::vector<size_t> widths(head.size(), 4);
+  for (const PartTime& part : step.parts)
+    for (size_t i = 0; i < head.size(); ++i) widths[i] = std::max(widths[i], words_of(part)[i].size());
+  const auto row = [&](std::vector<std::string> words, std::initializer_list<std::string> numbers) {
+    std::string line = "  ";
+    words.resize(head.size());
+    for (size_t i = 0; i < words.size(); ++i)
+      line += words[i] + std::string(widths[i] - std::min(widths[i], words[i].size()) + 2, ' ');
+    for (const std::string& number : numbers)
+      line += std::string(kNumber - std::min(kNumber, number.size()), ' ') + number;
+    while (line.ends_with(' ')) line.pop_back();
+    lines.push_back(line);
+  };
+  row(head, {"ms", "% step", "GB/s", "% copy", "GFLOP/s", "% products"});
+  double small = 0, small_share = 0;
+  int64_t smalls = 0;
+  for (const PartTime& part : step.parts) {
+    if (part.seconds < step.seconds / 1000) {
+      small += part.seconds;
+      small_share += part.share;
+      ++smalls;
+      continue;
+    }
+    const Work& w = part.work;
+    row(words_of(part), {milliseconds(part.seconds), percent(part.share / step.seconds),
+                         w.bytes > 0 ? fixed(w.bytes / part.seconds / 1e9, 1) : "",
+                         w.bytes > 0 ? percent(copy_seconds(w, step.ceilings) / part.seconds) : "",
+                         w.flops > 0 ? fixed(w.flops / part.seconds / 1e9, 1) : "",
+                         w.flops > 0 ? percent(product_seconds(w, step.ceilings) / part.seconds) : ""});
+  }
+  if (smalls > 0) row({cat(smalls, " smaller parts")}, {milliseconds(small), percent(small_share / step.seconds)});
+  row({"all parts"}, {milliseconds(step.in_parts()), percent(step.in_parts() / step.seconds)});
+  row({step.gpu ? "idle" : "the rest"}, {milliseconds(step.idle), percent(step.idle / step.seconds)});
+  return lines;
+}
+
 }  // namespace
 
 double StepTimes::in_parts() const {
@@ -245,47 +292,7 @@ std::vector<std::string> lines_of(const StepTimes& step) {
       "On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
       name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s",
       step.ceilings.fp8_flops > 0 ? cat(", of FP8 ", fixed(step.ceilings.fp8_flops / 1e9, 0), " GFLOP/s") : "", "."));
-  constexpr size_t kNumber = 11;  // width of a number column
-  const auto words_of = [&](const PartTime& part) {
-    std::vector<std::string> words = {part.part, part.type, part.name};
-    if (step.gpu) words.emplace_back(word(part.on));
-    return words;
-  };
-  std::vector<std::string> head = {"part", "type", "name"};
-  if (step.gpu) head.emplace_back("on");
-  std::vector<size_t> widths(head.size(), 4);
-  for (const PartTime& part : step.parts)
-    for (size_t i = 0; i < head.size(); ++i) widths[i] = std::max(widths[i], words_of(part)[i].size());
-  const auto row = [&](std::vector<std::string> words, std::initializer_list<std::string> numbers) {
-    std::string line = "  ";
-    words.resize(head.size());
-    for (size_t i = 0; i < words.size(); ++i)
-      line += words[i] + std::string(widths[i] - std::min(widths[i], words[i].size()) + 2, ' ');
-    for (const std::string& number : numbers)
-      line += std::string(kNumber - std::min(kNumber, number.size()), ' ') + number;
-    while (line.ends_with(' ')) line.pop_back();
-    lines.push_back(line);
-  };
-  row(head, {"ms", "% step", "GB/s", "% copy", "GFLOP/s", "% products"});
-  double small = 0, small_share = 0;
-  int64_t smalls = 0;
-  for (const PartTime& part : step.parts) {
-    if (part.seconds < step.seconds / 1000) {
-      small += part.seconds;
-      small_share += part.share;
-      ++smalls;
-      continue;
-    }
-    const Work& w = part.work;
-    row(words_of(part), {milliseconds(part.seconds), percent(part.share / step.seconds),
-                         w.bytes > 0 ? fixed(w.bytes / part.seconds / 1e9, 1) : "",
-                         w.bytes > 0 ? percent(copy_seconds(w, step.ceilings) / part.seconds) : "",
-                         w.flops > 0 ? fixed(w.flops / part.seconds / 1e9, 1) : "",
-                         w.flops > 0 ? percent(product_seconds(w, step.ceilings) / part.seconds) : ""});
-  }
-  if (smalls > 0) row({cat(smalls, " smaller parts")}, {milliseconds(small), percent(small_share / step.seconds)});
-  row({"all parts"}, {milliseconds(step.in_parts()), percent(step.in_parts() / step.seconds)});
-  row({step.gpu ? "idle" : "the rest"}, {milliseconds(step.idle), percent(step.idle / step.seconds)});
+  for (const std::string& line : table_of_parts(step)) lines.push_back(line);
   for (const std::string& line : lines_of_beside(step)) lines.push_back(line);
   for (const StepTimes::Stream& stream : step.streams)
     lines.push_back(cat("Overlap: the ", word(stream.on), " stream runs ", milliseconds(stream.seconds), " ms, ",

@@ -60,7 +60,7 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   resolve_schedule(schedule_, steps_of_run());
   if (model_->loss_scale()) most_not_finite_ = kMostSkipped;  // the model skips steps with NaN or infinite gradients
   if (!config.data.eval_source.empty())
-    evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm_, *model_, eval_layout_, log, now_.eval_reader);
+    evaluator_ = std::make_unique<Evaluator>(config, comm_, *model_, eval_layout_, log, now_.eval_reader);
   else
     log.info("No eval_source: nothing is evaluated.");
   choose_algorithms();
@@ -78,12 +78,15 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
 }
 
 std::unique_ptr<Replica> Run::make_model() {
-  return std::make_unique<Replica>(config_, runtime_, comm_, layout_.shape.samples, eval_layout_.shape.samples,
-                                   StepPipeline::kBuffers, placements_);
+  return std::make_unique<Replica>(config_, runtime_, comm_,
+                                   ReplicaShape{.samples = layout_.shape.samples,
+                                                .eval_samples = eval_layout_.shape.samples,
+                                                .ring_size = StepPipeline::kBuffers,
+                                                .placements = placements_});
 }
 
 std::unique_ptr<StepPipeline> Run::make_pipeline(const ReadProgress& progress) {
-  return std::make_unique<StepPipeline>(config_, runtime_, comm_, *model_, layout_, log_, progress, feed_, peers_);
+  return std::make_unique<StepPipeline>(config_, comm_, *model_, layout_, log_, ReadSetup{progress, feed_, peers_});
 }
 
 void Run::begin() {

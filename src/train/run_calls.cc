@@ -69,8 +69,7 @@ TrainEnd Run::step_on(const GivenSamples& samples) {
 std::map<std::string, double> Run::evaluate_on(const GivenSamples& samples) {
   check_finite(last_loss());
   if (!given_evaluator_)
-    given_evaluator_ =
-        std::make_unique<Evaluator>(Evaluator::OfGiven(), config_, runtime_, comm_, *model_, eval_layout_, log_);
+    given_evaluator_ = std::make_unique<Evaluator>(Evaluator::OfGiven(), config_, comm_, *model_, eval_layout_, log_);
   given_evaluator_->give(samples);
   const auto result = given_evaluator_->run(now_.iterations, options_.stop);
   return result ? result->metrics : std::map<std::string, double>();
@@ -87,22 +86,12 @@ std::vector<fs::path> Run::save_at(const std::string& prefix) {
 void Run::set_source(const std::string& source) {
   const std::string before = std::exchange(config_.data.source, path_of_rank(path_on_host(source), comm_.rank()));
   const ReadProgress progress = pipeline_->progress();
-  std::optional<Error> failed;
   try {
-    pipeline_->change_source(now_.samples);
-  } catch (...) {
-    failed = current_error();
-  }
-  try {
-    throw_on_all_ranks(comm_, failed);
-    failed.reset();
-    try {
-      expect_one_data_set();
-      if (comm_.rank() == 0) expect_fitting_data();
-    } catch (...) {
-      failed = current_error();
-    }
-    throw_on_all_ranks(comm_, failed);
+    run_on_all_ranks(comm_, [&] { pipeline_->change_source(now_.samples); });
+    throw_on_all_ranks(comm_, error_of([&] {
+                         expect_one_data_set();
+                         if (comm_.rank() == 0) expect_fitting_data();
+                       }));
   } catch (...) {
     config_.data.source = before;
     pipeline_->go_back_to(progress);
@@ -116,8 +105,7 @@ void Run::set_evaluation_source(const std::string& source) {
   const std::string before = std::exchange(config_.data.eval_source, path_of_rank(path_on_host(source), comm_.rank()));
   std::unique_ptr<Evaluator> next;
   try {
-    run_on_all_ranks(
-        comm_, [&] { next = std::make_unique<Evaluator>(config_, runtime_, comm_, *model_, eval_layout_, log_); });
+    run_on_all_ranks(comm_, [&] { next = std::make_unique<Evaluator>(config_, comm_, *model_, eval_layout_, log_); });
   } catch (...) {
     config_.data.eval_source = before;
     throw;
@@ -176,7 +164,7 @@ void Run::load(const WeightFiles& files) {
   pipeline_ = make_pipeline(progress);
   pipeline_->start_loss_sum(sum);
   if (!config_.data.eval_source.empty())
-    evaluator_ = std::make_unique<Evaluator>(config_, runtime_, comm_, *model_, eval_layout_, log_, evaluation);
+    evaluator_ = std::make_unique<Evaluator>(config_, comm_, *model_, eval_layout_, log_, evaluation);
   checkpoints_->begin_whole();
   trained_ = false;
   now_.evaluated_at = -1;

@@ -128,14 +128,11 @@ std::optional<int64_t> Run::step(double rate) {
 bool Run::fetch() {
   using Fetched = StepPipeline::Fetched;
   for (int rounds = 1;; ++rounds) {
-    std::optional<Error> failed;
     Fetched found = Fetched::end;
-    try {
+    const std::optional<Error> failed = error_of([&] {
       found = pipeline_->fetch(options_.stop);
       expect_memory();
-    } catch (...) {
-      failed = current_error();
-    }
+    });
     const bool diverged = pipeline_->steps_not_finite() > most_not_finite_ || pipeline_->spoiled();
     const bool stop = options_.stop && *options_.stop != 0, waits = found == Fetched::waiting;
     if (!comm_.any(failed || diverged || stop || waits || follow_news())) return found == Fetched::batch;

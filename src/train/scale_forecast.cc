@@ -52,10 +52,19 @@ struct SentByHost {
 /// shares.
 double owners_with_a_key(double owners, double keys) { return owners * (1 - std::pow(1 - 1 / owners, keys)); }
 
-void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_host, int32_t owner,
-              const Placement& placement, const Cluster& cluster, double samples, Traffic& traffic) {
+/// A slot of a table, or a piece of it if vectors are split.
+struct OwnedSlot {
+  const PlanTable& table;
+  const PlanSlot& slot;
+  double distinct_of_host;  ///< distinct keys in the batch of a host
+  int64_t pieces;
+  int32_t owner;
+};
+
+void add_slot(const OwnedSlot& owned, const Cluster& cluster, double samples, Traffic& traffic) {
+  const auto& [table, slot, distinct_of_host, pieces, owner] = owned;
   const auto gpus = static_cast<double>(cluster.all_gpus()), hosts = static_cast<double>(cluster.hosts);
-  const double part = 1 / static_cast<double>(placement.pieces);
+  const double part = 1 / static_cast<double>(pieces);
   if (owner == Placement::kReplicated) {
     traffic.replicated += static_cast<double>(slot.rows * table.dim) * sizeof(float) * part;
     return;
@@ -95,7 +104,7 @@ Traffic traffic_of(const PlanProblem& problem, const std::vector<Placement>& pla
         const int32_t owner = placement.replicated_on(problem.ranks) ? Placement::kReplicated
                               : placement.owners.empty()             ? Placement::kSpread
                                                                      : placement.owners[at];
-        add_slot(table, table.slots[s], slots.at(s).distinct, owner, placement, cluster,
+        add_slot({table, table.slots[s], slots.at(s).distinct, placement.pieces, owner}, cluster,
                  static_cast<double>(problem.batch), traffic);
       }
   }

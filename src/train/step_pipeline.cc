@@ -20,31 +20,31 @@ constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;
 
 }  // namespace
 
-StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
-                           const BatchLayout& layout, const Log& log, const ReadProgress& from,
-                           std::shared_ptr<FileFeed> feed, std::shared_ptr<LookAheadGroup> peers)
+StepPipeline::StepPipeline(const Config& config, Communicator& comm, Replica& model, const BatchLayout& layout,
+                           const Log& log, ReadSetup setup)
     : config_(config),
       log_(log),
-      runtime_(runtime),
+      runtime_(model.runtime()),
       comm_(comm),
       model_(model),
       layout_(layout),
-      ring_(layout, kBuffers, runtime.device()),
+      ring_(layout, kBuffers, runtime_.device()),
       check_(config, model.graph(), config.data.source.empty() ? "the samples given" : config.data.source),
       counted_(config, model.graph()),
-      losses_(runtime.device(), kBuffers * sizeof(ops::LossRecord)),
-      loss_total_(runtime.device(), sizeof(ops::LossRecord)),
-      spoiled_flag_(runtime.device(), sizeof(int32_t)),
+      losses_(runtime_.device(), kBuffers * sizeof(ops::LossRecord)),
+      loss_total_(runtime_.device(), sizeof(ops::LossRecord)),
+      spoiled_flag_(runtime_.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches),
-      feed_(std::move(feed)),
-      given_(layout_, ring_.host_blocks(), config.solver.batchsize, comm.rank(), comm.size(),
-             !config.solver.compatibility.drop_partial_batches, runtime.threads()),
-      progress_(from) {
-  zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
-  runtime.compute_stream().synchronize();
+      records_(config.solver.cuda_graph && !runtime_.options().sync_launches),
+      feed_(std::move(setup.feed)),
+      given_(layout_, ring_.host_blocks(),
+             {.batch = config.solver.batchsize, .rank = comm.rank(), .ranks = comm.size()},
+             !config.solver.compatibility.drop_partial_batches, runtime_.threads()),
+      progress_(setup.from) {
+  zero_bytes(runtime_.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
+  runtime_.compute_stream().synchronize();
   for (int s = 0; s < kBuffers; ++s) {
-    buffers_.emplace_back(runtime.device());
+    buffers_.emplace_back(runtime_.device());
     record(s);
   }
   // With max_iter, the reader repeats the set. With num_epochs, the caller of step() restarts it.
@@ -54,10 +54,10 @@ StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator&
   reading_.seed = config.solver.seed.value;
   reading_.negative_share = config.data.negative_sampling;
   reading_.feed = feed_;
-  if (!disk_folders(runtime, model).empty()) {
+  if (!disk_folders(runtime_, model).empty()) {
     look_ahead_ = std::make_shared<LookAhead>(
         [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers - 1,
-        peers ? std::move(peers) : std::make_shared<LookAheadGroup>());
+        setup.peers ? std::move(setup.peers) : std::make_shared<LookAheadGroup>());
     reading_.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
   }
   if (!config.data.source.empty()) open_source();

@@ -43,6 +43,14 @@ struct ReadProgress {
   int key_bytes = 0;  ///< 0: no key read yet
 };
 
+/// The start of reading.
+struct ReadSetup {
+  ReadProgress from{};
+  std::shared_ptr<FileFeed> feed{};  ///< null: all files of the set are known
+  /// Shared by the ranks of this process; null: this rank looks ahead for its own keys only.
+  std::shared_ptr<LookAheadGroup> peers{};
+};
+
 /// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time,
 /// batch k+2 is uploaded on the key stream and its keys are sent to their owner ranks. Without StepChoices::keys_ahead,
 /// upload and key exchange are for batch k+1 and run on the prepare stream.
@@ -51,11 +59,8 @@ struct ReadProgress {
 /// prefetch point, look-up and sort start at that point of step k-1, and overlap the rest of step k-1 and step k.
 class StepPipeline {
  public:
-  /// If the config has no source, the caller gives all samples. `peers`: shared by the ranks of this process; null:
-  /// this rank looks ahead for its own keys only.
-  StepPipeline(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
-               const ReadProgress& from = {}, std::shared_ptr<FileFeed> feed = {},
-               std::shared_ptr<LookAheadGroup> peers = {});
+  /// If the config has no source, the caller gives all samples.
+  StepPipeline(const Config&, Communicator&, Replica&, const BatchLayout&, const Log&, ReadSetup = {});
 
   ~StepPipeline();
 

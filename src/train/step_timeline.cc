@@ -109,6 +109,55 @@ std::vector<Span> mean_of_queued(const std::vector<StepSample>& samples) {
   return out;
 }
 
+/// The parts of a step as measured, in seconds, and the gaps between the parts on the compute stream.
+struct MeasuredParts {
+  std::vector<double> lengths, begins;  // [parts], with the cost of events
+  std::vector<size_t> compute;          // the parts on the compute stream
+  std::vector<double> gaps, more;       // [compute] the gap after the part, and by how much it may be longer
+
+  double sum_with(double events) const {
+    double sum = 0;
+    for (size_t c = 0; c < compute.size(); ++c) sum += std::max(0.0, lengths[compute[c]] - events) + gaps[c];
+    return sum;
+  }
+};
+
+MeasuredParts measured_parts(const std::vector<StepSample>& samples, double step, EventCost cost) {
+  const std::vector<Span>& parts = samples[0].recorded;
+  MeasuredParts measured;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto if_timed = [&](const StepSample& sample, double seconds) {
+      return sample.recorded[i].timed ? std::optional(seconds) : std::nullopt;
+    };
+    measured.lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
+      return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
+    })));
+    // The events make measured steps longer, so multiply each begin by (step without events / measured step).
+    measured.begins.push_back(median(figures(samples, [&](const StepSample& sample) {
+      return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
+    })));
+    if (computes(parts[i])) measured.compute.push_back(i);
+  }
+  const std::vector<size_t>& compute = measured.compute;
+  for (size_t c = 0; c < compute.size(); ++c) {
+    const Gap gap =
+        gap_after(samples, compute[c], c + 1 < compute.size() ? std::optional(compute[c + 1]) : std::nullopt, cost);
+    measured.gaps.push_back(gap.least);
+    measured.more.push_back(gap.most - gap.least);
+  }
+  return measured;
+}
+
+/// The cost of a part's events with which the parts and gaps add up to the step.
+double cost_of_events(const MeasuredParts& measured, double step, EventCost cost) {
+  double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
+  for (int i = 0; i < 40; ++i) {  // bisection: the sum decreases as the cost of events grows
+    const double middle = (least + most) / 2;
+    (measured.sum_with(middle) > step ? least : most) = middle;
+  }
+  return most;
+}
+
 }  // namespace
 
 std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, size_t samples) {
@@ -124,46 +173,18 @@ std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, s
 StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, EventCost cost) {
   HCTR_EXPECT(!samples.empty(), "no step has been measured");
   const std::vector<Span>& parts = samples[0].recorded;
-  std::vector<double> lengths, begins;  // seconds, with the cost of events
-  std::vector<size_t> compute;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto if_timed = [&](const StepSample& sample, double seconds) {
-      return sample.recorded[i].timed ? std::optional(seconds) : std::nullopt;
-    };
-    lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
-      return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
-    })));
-    // The events make measured steps longer, so multiply each begin by (step without events / measured step).
-    begins.push_back(median(figures(samples, [&](const StepSample& sample) {
-      return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
-    })));
-    if (computes(parts[i])) compute.push_back(i);
-  }
-  std::vector<double> gaps, more;
-  for (size_t c = 0; c < compute.size(); ++c) {
-    const Gap gap =
-        gap_after(samples, compute[c], c + 1 < compute.size() ? std::optional(compute[c + 1]) : std::nullopt, cost);
-    gaps.push_back(gap.least);
-    more.push_back(gap.most - gap.least);
-  }
-  const auto sum_with = [&](double events) {
-    double sum = 0;
-    for (size_t c = 0; c < compute.size(); ++c) sum += std::max(0.0, lengths[compute[c]] - events) + gaps[c];
-    return sum;
-  };
+  MeasuredParts measured = measured_parts(samples, step, cost);
+  const std::vector<size_t>& compute = measured.compute;
+  const std::vector<double>&lengths = measured.lengths, &more = measured.more;
+  std::vector<double>&begins = measured.begins, &gaps = measured.gaps;
   StepTimeline out;
-  out.measured = sum_with(cost.around);
+  out.measured = measured.sum_with(cost.around);
   // Time that is missing from the step is added to the gaps that have a wait, up to their upper bounds.
   const double all_more = std::accumulate(more.begin(), more.end(), 0.0);
   const double filled = all_more > 0 ? std::clamp((step - out.measured) / all_more, 0.0, 1.0) : 0;
   for (size_t c = 0; c < compute.size(); ++c) gaps[c] += filled * more[c];
-  double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
-  for (int i = 0; i < 40; ++i) {  // bisection: the sum decreases as the cost of events grows
-    const double middle = (least + most) / 2;
-    (sum_with(middle) > step ? least : most) = middle;
-  }
-  out.events = most;
-  const double scale = std::min(1.0, step / sum_with(out.events));
+  out.events = cost_of_events(measured, step, cost);
+  const double scale = std::min(1.0, step / measured.sum_with(out.events));
 
   double at = 0;
   for (size_t c = 0; c < compute.size(); ++c) {

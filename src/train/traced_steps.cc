@@ -66,6 +66,44 @@ std::vector<Piece> gaps_in(const Piece& program, const std::vector<Piece>& busy)
   return gaps;
 }
 
+/// The work of a series, by part.
+struct TracedParts {
+  struct Run {
+    Span part;
+    std::vector<Piece> pieces;
+  };
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Run> runs;  // [launch, recording, part]
+  // [launch] the interval in which the launch's program runs, excluding preparations
+  std::map<uint32_t, Piece> programs;
+  std::vector<Piece> busy;
+};
+
+TracedParts by_part(const TracedSeries& series) {
+  TracedParts parts;
+  std::map<Span::On, double> ended;  // for each stream: the end of the last part
+  for (const TracedWork& work : series.work) {
+    const Span& part = part_of(series, work);
+    Piece piece{work.begin, work.end};
+    add_piece(piece, parts.busy);
+    if (work.mark && work.mark->recording != PartMark::kQueued && part.on != Span::On::prepare) {
+      Piece& program = parts.programs.try_emplace(work.launch, piece).first->second;
+      program.second = std::max(program.second, piece.second);
+    }
+    if (is_one_stream(part.on)) {
+      double& end = ended.try_emplace(part.on, piece.first).first->second;
+      piece.first = std::max(piece.first, end);
+      end = std::max(end, piece.second);
+    }
+    const PartMark mark = work.mark.value_or(PartMark{PartMark::kQueued, UINT32_MAX});
+    // 0: all launches of a queued part are combined
+    const uint32_t launch = work.mark && mark.recording == PartMark::kQueued ? 0 : work.launch;
+    TracedParts::Run& run =
+        parts.runs.try_emplace({launch, mark.recording, mark.part}, TracedParts::Run{part, {}}).first->second;
+    if (piece.first < piece.second) add_piece(piece, run.pieces);
+  }
+  return parts;
+}
+
 }  // namespace
 
 int64_t add_series(const TracedSeries& series, TracedSteps& to) {
@@ -82,36 +120,8 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
     to.spans.push_back(span);
     return true;
   };
-
-  struct PartRun {  // the work of a part
-    Span part;
-    std::vector<Piece> pieces;
-  };
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, PartRun> runs;  // [launch, recording, part]
-  std::map<Span::On, double> ended;                                  // for each stream: the end of the last part
-  // [launch] the interval in which the launch's program runs, excluding preparations
-  std::map<uint32_t, Piece> programs;
-  std::vector<Piece> busy;
-  for (const TracedWork& work : series.work) {
-    const Span& part = part_of(series, work);
-    Piece piece{work.begin, work.end};
-    add_piece(piece, busy);
-    if (work.mark && work.mark->recording != PartMark::kQueued && part.on != Span::On::prepare) {
-      Piece& program = programs.try_emplace(work.launch, piece).first->second;
-      program.second = std::max(program.second, piece.second);
-    }
-    if (is_one_stream(part.on)) {
-      double& end = ended.try_emplace(part.on, piece.first).first->second;
-      piece.first = std::max(piece.first, end);
-      end = std::max(end, piece.second);
-    }
-    const PartMark mark = work.mark.value_or(PartMark{PartMark::kQueued, UINT32_MAX});
-    // 0: all launches of a queued part are combined
-    const uint32_t launch = work.mark && mark.recording == PartMark::kQueued ? 0 : work.launch;
-    PartRun& run = runs.try_emplace({launch, mark.recording, mark.part}, PartRun{part, {}}).first->second;
-    if (piece.first < piece.second) add_piece(piece, run.pieces);
-  }
-  for (const auto& [key, run] : runs) {
+  const TracedParts parts = by_part(series);
+  for (const auto& [key, run] : parts.runs) {
     Span span = run.part;
     // A part's work belongs to the step in which the part begins.
     bool counts = !run.pieces.empty() && run.pieces[0].first >= first && run.pieces[0].first < last;
@@ -120,8 +130,8 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
       if (add(span, piece)) counts = false;
     }
   }
-  for (const auto& [launch, program] : programs)
-    for (const Piece& gap : gaps_in(program, busy))
+  for (const auto& [launch, program] : parts.programs)
+    for (const Piece& gap : gaps_in(program, parts.busy))
       add({.part = "start", .type = kStartOfKernels, .name = "of a step", .on = Span::On::compute}, gap);
   for (const Span& span : series.queued)
     if (span.on == Span::On::host) add(span, {span.begin, span.end});

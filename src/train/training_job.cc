@@ -124,16 +124,16 @@ TrainingJob::~TrainingJob() {
 
 void TrainingJob::read_config(bool needs_source) {
   const Log& log = is_first_process() ? log_ : quiet_;
-  const Environment& environment = options_.surroundings.environment;
+  ConfigLoading loading{
+      .changes = options_.changes, .stop = options_.stop, .environment = options_.surroundings.environment};
+  if (!needs_source) loading.complete = with_source_to_come;
   if (options_.config_text.empty()) {
     config_file_ = options_.config;
-    config_ = load_config(options_.config, options_.strict, log, options_.changes,
-                          needs_source ? nullptr : with_source_to_come, options_.stop, environment);
+    config_ = load_config(options_.config, options_.strict, log, loading);
   } else {
     config_file_ = "-";
     if (options_.config.empty()) options_.config = "config";
-    config_ = load_config_text(options_.config_text, options_.config.string(), options_.strict, log, options_.changes,
-                               needs_source ? nullptr : with_source_to_come, environment);
+    config_ = load_config_text(options_.config_text, options_.config.string(), options_.strict, log, loading);
   }
   if (config_.data.source == kSourceToCome) config_.data.source.clear();
   if (config_.data.source.empty() && config_.data.follow)

@@ -17,7 +17,7 @@ EvaluationSummary evaluate(const ModelOptions& options) {
       check_evaluation_labels(on.config(), options.allow_unmatched, on.log);
       note_shared_files(on.config(), on.log);
     });
-    Evaluator evaluator(on.config(), on.runtime(), on.comm(), on.replica(), on.layout, on.log);
+    Evaluator evaluator(on.config(), on.comm(), on.replica(), on.layout, on.log);
     const auto start = std::chrono::steady_clock::now();
     const auto result = evaluator.run(on.saved().iteration, options.stop);
     if (result) report_matches(on, result->matches, options, summary);

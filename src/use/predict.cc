@@ -14,9 +14,7 @@ namespace {
 class Prediction {
  public:
   Prediction(ModelOnRank& on, const PredictOptions& options)
-      : on_(on),
-        options_(options),
-        scorer_(on.config(), on.runtime(), on.comm(), on.replica(), on.layout, scoring(), on.log) {}
+      : on_(on), options_(options), scorer_(on.config(), on.comm(), on.replica(), on.layout, scoring(), on.log) {}
 
   /// Collective. Returns false if a stop was requested; no file is written then.
   bool run(PredictionSummary& summary) {

@@ -69,7 +69,7 @@ std::optional<ScoredInputs> score_inputs(ModelOnRank& on, int64_t most, int64_t 
   const DataSection& data = on.config().data;
   const Source source = prediction_source(on.config());
   const int64_t batch = on.config().solver.eval_batch();
-  Scorer scorer(on.config(), on.runtime(), on.comm(), on.replica(), on.layout,
+  Scorer scorer(on.config(), on.comm(), on.replica(), on.layout,
                 {.source = source, .batches = (most + batch - 1) / batch, .losses = false, .check_labels = false},
                 on.log);
   std::vector<InputKeys> inputs;

@@ -57,7 +57,7 @@ Runtime& shared_runtime() {
 struct FuzzedModel {
   Config config = fuzzed_model();
   SelfComm comm;
-  Replica model{config, shared_runtime(), comm, 4, 4, 1};
+  Replica model{config, shared_runtime(), comm, {4, 4, 1}};
 
   bool has_rows() const {
     for (const auto& counts : {model.table_rows(), model.table_counts()})

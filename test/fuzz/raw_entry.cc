@@ -19,9 +19,10 @@ void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, 
   for (std::vector<Key>& slot : keys) slots.push_back(reinterpret_cast<std::byte*>(slot.data()));
   bool good = true;
   try {
-    parse_raw_rows(shape, reinterpret_cast<const std::byte*>(bytes.data()), rows + bad,
-                   [](int64_t i) { return std::to_string(i); },
-                   {label.data(), dense.data(), slots, first_row, sizeof(Key) == 4});
+    parse_raw_rows(
+        shape,
+        {reinterpret_cast<const std::byte*>(bytes.data()), rows + bad, [](int64_t i) { return std::to_string(i); }},
+        {label.data(), dense.data(), slots, first_row, sizeof(Key) == 4});
   } catch (const Error& error) {
     expect(error.kind() == Kind::data);
     good = false;
@@ -52,8 +53,8 @@ void raw_records(Bytes bytes) {
     RawScratch scratch;
     SampleBlock block;
     const BadRecords bad = parse_raw(
-        shape, reinterpret_cast<const std::byte*>(copy.data()), records, policy,
-        [](int64_t i) { return std::to_string(i); }, scratch, block);
+        shape, {reinterpret_cast<const std::byte*>(copy.data()), records, [](int64_t i) { return std::to_string(i); }},
+        policy, scratch, block);
     expect(bad.count + block.rows == records);
     expect_whole(block, record_shape(section));
     expect_same_rows<int64_t>(shape, copy, pick >> 5, block, bad.count);

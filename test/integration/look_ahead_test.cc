@@ -23,8 +23,8 @@ struct TrainerOnDisk {
         runtime(kCpu,
                 {.threads = 1, .seed = 7, .row_memory = row_memory_limits(config.solver.table_memory, kCpu, comm)}),
         layout(batch_shape(config.data, config.solver.batchsize)),
-        model(config, runtime, comm, layout.shape.samples, 1, StepPipeline::kBuffers),
-        trainer(config, runtime, comm, model, layout, log, {}, {}, std::move(group)) {}
+        model(config, runtime, comm, {layout.shape.samples, 1, StepPipeline::kBuffers}),
+        trainer(config, comm, model, layout, log, {.peers = std::move(group)}) {}
   void train(int steps) {
     for (; steps > 0; --steps) trainer.step(done++, 0.01);
     trainer.finish_and_read_loss();

@@ -184,7 +184,8 @@ struct Told {
   double auc = -1;
 };
 
-/// Trains through the C interface, with one call for each iteration in `ends`; 0 means the end in the config.
+/// Trains through the C interface, with one call of hctr_trainer_fit() up to each iteration in `ends`; 0: up to the end
+/// that the config sets.
 Told train_by_c(const char* config, const char* run, const char* change, const std::vector<int64_t>& ends) {
   hctr_trainer_options options{};
   options.size = sizeof options;

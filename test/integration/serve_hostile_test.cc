@@ -92,7 +92,7 @@ TEST_F(HostileClients, GetABoundedAmountOfMemoryTogether) {
   train(config_, {"[0]"}, "one");
   const SampleArrays samples = samples_of("one.json");
   serve::ServeOptions options = options_for({"ctr=one-run"});
-  options.limits.body_bytes = 1 << 16;  // in total 1 MiB
+  options.limits.body_bytes = 1 << 16;  // all requests together: 16 times that, 1 MiB
   const serve::Service service(options);
   const std::string path = "/v2/models/ctr/infer", right = packed_request(samples, 0, 1);
   std::vector<std::unique_ptr<HttpClient>> clients;

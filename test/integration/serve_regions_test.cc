@@ -4,11 +4,11 @@
 
 #include "core/device/copy_bytes.h"
 #include "core/device/gpu_ipc.h"
-#include "serve/base64.h"
 #include "serve/grpc_front.h"
 #include "serve/proto_reader.h"
 #include "serve/served_parity.h"
 #include "serve_fixture.h"
+#include "support/base64_of.h"
 #include "support/devices.h"
 
 namespace hctr::test {
@@ -17,8 +17,8 @@ namespace {
 class CudaRegions : public ServeTest {
  protected:
   static std::string registration(const std::string& handle, const std::string& device, const std::string& bytes) {
-    return cat(R"({"raw_handle":{"b64":")", serve::base64_of(handle), R"("},"device_id":)", device, R"(,"byte_size":)",
-               bytes, "}");
+    return cat(R"({"raw_handle":{"b64":")", base64_of(handle), R"("},"device_id":)", device, R"(,"byte_size":)", bytes,
+               "}");
   }
 };
 
@@ -141,7 +141,7 @@ TEST_F(CudaRegions, OfAnotherProcessHoldInputsAndOutputs) {
   stream.synchronize();
   EXPECT_EQ(scores, scores_in(in_json.body));
   EXPECT_EQ(client.post(region + "unregister", "").status, 200);
-  EXPECT_EQ(client.post("/v2/models/ctr/infer", in_region(320)).status, 400) << "unregistered";
+  EXPECT_EQ(client.post("/v2/models/ctr/infer", in_region(320)).status, 404) << "unregistered";
   ::kill(server.process, SIGTERM);
   const Outcome ended = finish_program(server);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;

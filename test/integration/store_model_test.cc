@@ -374,8 +374,16 @@ TEST_P(CachedModelTest, AKeyWithoutARowIsAnErrorThatNamesTheKeyWhereTheModelSays
     for (int i = 0; i < 20; ++i)  // more calls than concurrent look-ups, because a failed call must free its memory
       EXPECT_NE(message_of(Kind::data, [&] { score(*model, changed, 0, 10); }).find("no row of key 1000000007"),
                 std::string::npos);
-    // a failed batch leaves nothing behind for the next one
-    EXPECT_EQ(score(*model, samples_, 0, 100), score(Model(split("one-run")), samples_, 0, 100));
+    // A failed batch leaves nothing behind for the next one. Some samples have keys without a row.
+    const Model expected(split("one-run"));
+    int64_t compared = 0;
+    for (int64_t sample = 0; sample < 40; ++sample) try {
+        EXPECT_EQ(score(*model, samples_, sample, 1), score(expected, samples_, sample, 1));
+        ++compared;
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("has no row of key"), std::string::npos);
+      }
+    EXPECT_GT(compared, 0);
   }
 }
 

@@ -62,7 +62,7 @@ class TrainerTest : public RanksTestInItsFolder {
 
   /// Reads the first samples of a source of the config.
   Arrays read(const std::string& config, int64_t most, bool evaluation = false) const {
-    const Config of = load_config_text(config, "config", false, Log::silent(), {}, nullptr, {});
+    const Config of = load_config_text(config, "config", false, Log::silent());
     const BatchLayout layout(batch_shape(of.data, most));
     std::vector<std::byte> memory(layout.bytes);
     ReaderOptions options = reader_options(of, most);

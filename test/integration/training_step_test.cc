@@ -38,9 +38,9 @@ class TrainingStep : public ::testing::Test {
           runtime(device, {.threads = 2, .seed = 7}),
           layout(batch_shape(config.data, config.solver.batchsize), dense_stride),
           eval_layout(batch_shape(config.data, config.solver.eval_batch()), dense_stride),
-          model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, StepPipeline::kBuffers),
-          trainer(config, runtime, comm, model, layout, log),
-          evaluator(config, runtime, comm, model, eval_layout, log) {}
+          model(config, runtime, comm, {layout.shape.samples, eval_layout.shape.samples, StepPipeline::kBuffers}),
+          trainer(config, comm, model, layout, log),
+          evaluator(config, comm, model, eval_layout, log) {}
     /// Trains until `steps` steps are done or the data ends. Returns the losses of all steps.
     std::vector<double> train(int64_t steps) {
       std::vector<double> losses;

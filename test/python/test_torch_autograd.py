@@ -4,6 +4,7 @@ import copy
 import os
 import tempfile
 import unittest
+import unittest.mock
 
 import support
 
@@ -243,14 +244,62 @@ class SecondMode(unittest.TestCase):
         self.assertEqual(pair[0][0].bags._engine.set().updates, 3)
 
     def test_accumulated_parts_are_the_whole_batch_bit_for_bit(self):
-        whole, parts = bag(), bag()
         keys = torch.cat(batches(3))
-        for model, pieces in ((whole, [keys]), (parts, keys.split(6))):
-            step = hct.optimizer(model, "adam", lr=0.1, update="step")
-            for one in pieces:
-                model(one).sum().backward()
+        for mode in ("sum", "mean", "max"):
+            whole, parts = (hct.EmbeddingBag(40, 4, mode=mode, _weight=ROWS) for _ in range(2))
+            for model, pieces in ((whole, [keys]), (parts, keys.split(6))):
+                step = hct.optimizer(model, "adam", lr=0.1, update="step")
+                for one in pieces:
+                    model(one).square().sum().backward()
+                step.step()
+            self.assertTrue(torch.equal(whole.weight, parts.weight), mode)
+
+    def test_accumulated_keys_are_looked_up_once(self):
+        collect = hct.EmbeddingBagCollection
+        tables = [
+            hct.EmbeddingBagConfig(name="items", embedding_dim=4, feature_names=["a", "b"]),
+            hct.EmbeddingBagConfig(name="users", embedding_dim=8, feature_names=["a"], pooling="mean"),
+        ]
+
+        def keys(seed):  # both tables use the keys of "a"
+            draw = torch.Generator(DEVICE).manual_seed(seed)
+            values = torch.randint(0, 50, (24,), generator=draw) * 1_234_567_890_123
+            lengths = torch.tensor([3, 0, 5, 4, 2, 4, 1, 5], dtype=torch.int64)
+            return hct.KeyedJaggedTensor(["b", "a"], values, lengths=lengths)
+
+        def rows(looks_up, most=3):
+            bags = collect(tables, device=DEVICE, seed=3)
+            step = hct.optimizer(bags, "adam", lr=0.1, update="step")
+            for first in range(0, 2 * most, most):
+                for seed in range(first, first + most):
+                    out = bags(keys(seed)).values()
+                    out.backward(torch.randn(out.shape, generator=torch.Generator(DEVICE).manual_seed(seed)))
+                of = bags._engine.set()
+                with unittest.mock.patch.object(of, "forward", wraps=of.forward) as again:
+                    if looks_up:
+                        bags.rows("items")  # after access to rows, their numbers are not used
+                    step.step()
+                self.assertEqual(again.call_count, looks_up)
+                step.zero_grad()
+            return [one for name in bags.table_names() for one in bags.export(name)]
+
+        for one, other in zip(rows(0), rows(1), strict=True):
+            self.assertTrue(torch.equal(one, other))
+        self.assertEqual(rows(0, 1)[0].shape, rows(1, 1)[0].shape)
+
+    def test_rows_erased_between_parts_are_looked_up(self):
+        def trained(erases):
+            rows = hct.DynamicEmbedding(4, device=DEVICE, initial_value=0.0)
+            step = hct.optimizer(rows, "sgd", lr=1.0, update="step")
+            for number, keys in enumerate(torch.tensor([[1, 2, 3], [2, 5, 6], [7, 2, 1]])):
+                rows(keys).sum().backward()
+                if number == 1 and erases:
+                    self.assertEqual(rows.erase(torch.tensor([1, 2, 3])), 3)
             step.step()
-        self.assertTrue(torch.equal(whole.weight, parts.weight))
+            return rows.export()
+
+        for one, other in zip(trained(False), trained(True), strict=True):
+            self.assertTrue(torch.equal(one, other))
 
     def test_clipping_takes_the_norm_of_all_gradients(self):
         pair = self.pair(torch.optim.SGD, lr=0.5)

@@ -77,6 +77,17 @@ HttpAnswer HttpClient::receive() {
   return answer;
 }
 
+size_t HttpClient::skip(size_t bytes) {
+  std::string dropped(bytes, ' ');
+  size_t count = 0;
+  while (count < bytes) {
+    const ssize_t more = ::recv(socket_, dropped.data(), bytes - count, 0);
+    if (more <= 0) break;
+    count += static_cast<size_t>(more);
+  }
+  return count;
+}
+
 bool HttpClient::has_bytes() {
   char byte = 0;
   return ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;

@@ -30,6 +30,8 @@ class HttpClient {
   HttpAnswer receive();
   /// Sends as many bytes as the socket accepts without waiting. Returns their number.
   size_t send_now(const std::string& bytes);
+  /// Reads `bytes` bytes and drops them. Returns the number of bytes before the server closed the connection.
+  size_t skip(size_t bytes);
   bool closed_by_server();
   /// Whether bytes of an answer have arrived. Does not wait.
   bool has_bytes();

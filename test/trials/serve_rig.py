@@ -1,5 +1,6 @@
 """Shared by the trials of `huge_ctr serve`: a small model, a server process and its resources, and `bench serve`."""
 
+import atexit
 import json
 import os
 import random
@@ -32,7 +33,9 @@ def train(program, folder, seeds=(1,)):
         commands.append(["train", "config.json", "--run-dir", "run" if number == 1 else f"run{number}",
                          "--max-iter", "40", "--seed", str(seed)])
     for command in commands:
-        subprocess.run([program, *command], cwd=folder, check=True, capture_output=True)
+        done = subprocess.run([program, *command], cwd=folder, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"huge_ctr {' '.join(command)} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
 class Server:
@@ -41,6 +44,7 @@ class Server:
     def __init__(self, command, folder, environment=None):
         self.log = open(os.path.join(folder, "server.log"), "w+")
         self.process = subprocess.Popen(command, cwd=folder, stdout=self.log, stderr=self.log, env=environment)
+        atexit.register(self.process.kill)  # also after an error
 
     def wait(self, port):
         for _ in range(600):

@@ -1,7 +1,9 @@
-// Includes between rooms follow the declared hierarchy, CUDA is confined to its rooms, and #ifdef to six files.
+// Includes between rooms follow the declared hierarchy, and CUDA is confined to its rooms. #if, process-wide state and
+// access to private members of other classes are confined to listed places.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -122,6 +124,13 @@ bool has_one_of(const std::string& line, const Words& words) {
   return std::any_of(std::begin(words), std::end(words), [&](auto word) { return line.find(word) != line.npos; });
 }
 
+/// Returns a line without comments and string literals.
+std::string code_of(const std::string& line) {
+  static const std::regex text(R"re("(?:[^"\\]|\\.)*")re");
+  const std::string bare = std::regex_replace(line, text, "\"\"");
+  return bare.substr(0, bare.find("//"));
+}
+
 TEST(Structure, EveryIncludePointsDown) {
   const std::regex include(R"re(^\s*#include "([a-z_/]+)/[a-z_]+\.(h|cuh)")re");
   int seen = 0;
@@ -146,15 +155,123 @@ TEST(Structure, CudaIsMentionedInItsThreeRoomsOnly) {
     }
 }
 
-TEST(Structure, PreprocessorConditionsStandInSixFiles) {
+TEST(Structure, PreprocessorConditionsStandInThePlatformHeaders) {
+  // platform.h: properties of compilers and processors. The others offer instructions of some processors as functions:
+  // conversions of two-byte and one-byte numbers on GPUs, and non-temporal stores on x86.
+  const std::set<std::string> platform = {"core/base/platform.h", "core/base/half.h", "core/base/fp8.h",
+                                          "core/base/non_temporal.h"};
   const std::regex condition(R"(^\s*#\s*(ifdef|ifndef|if)\b)");
-  for (const Line& line : lines_of_src())
-    if (line.text.find('#') != line.text.npos && line.file != "core/base/platform.h" &&
-        line.file != "core/base/half.h" && line.file != "core/base/fp8.h" &&
-        line.file != "formats/data/non_temporal.h" && line.file != "engine/disk/record_checksum.cc" &&
-        line.file != "ops/gemm/fused_lanes.cc") {
-      EXPECT_FALSE(std::regex_search(line.text, condition)) << line.file << ": " << line.text;
-    }
+  for (const char* folder : {"src", "tools"})
+    for (const Line& line : lines_of(folder))
+      if (line.text.find('#') != line.text.npos && !platform.contains(line.file)) {
+        EXPECT_FALSE(std::regex_search(line.text, condition)) << line.file << ": " << line.text;
+      }
+}
+
+/// A class that needs another class's members gets them by public functions or by its constructor.
+TEST(Structure, NoClassIsAFriend) {
+  const std::regex word(R"(\bfriend\b)");
+  for (const char* folder : {"src", "tools", "include/hctr"})
+    for (const Line& line : lines_of(folder))
+      if (line.text.find("friend") != line.text.npos) {
+        EXPECT_FALSE(std::regex_search(code_of(line.text), word)) << line.file << ": " << line.text;
+      }
+}
+
+/// Variables that outlive the call of a function and are not constant, as "file name", with the reason why there is one
+/// per process, or one per thread. docs/architecture.md explains why they are safe.
+const std::map<std::string, std::string> kProcessWide = {
+    {"capi/call.cc last_message", "as errno: the message of the thread's last error in the C interface"},
+    {"core/base/lasting_threads.cc threads_left", "the end of the process depends on it"},
+    {"core/device/allocator.cc innermost_scope", "the scope of a thread, ended by its destructor"},
+    {"core/device/cuda_runtime_calls.cu captures",
+     "a call that waits for a device invalidates captures of all threads"},
+    {"core/device/cupti_trace.cu current", "the trace of a thread, ended by its destructor"},
+    {"core/device/cupti_trace.cu records", "CUPTI calls back without an argument of the caller"},
+    {"core/device/host_parts.cc parts", "an address identifies the same memory everywhere in a process"},
+    {"core/device/scoring_scope.cc rules_of_thread", "the scope of a thread, ended by its destructor"},
+    {"formats/parquet/memory_table.cc sources", "a table's name may be used wherever a file's name may"},
+    {"ops/gemm/blas.cc ended_", "OpenBLAS has one memory for the GEMMs of all threads"},
+    {"ops/gemm/blas.cc mutex_", "OpenBLAS has one memory for the GEMMs of all threads"},
+    {"ops/gemm/blas.cc running_", "OpenBLAS has one memory for the GEMMs of all threads"},
+    {"plugins/grpc/plugin.cc once", "gRPC has one log per process"},
+    {"plugins/grpc/plugin.cc problem", "as errno: the last error of a thread in the plug-in's C interface"},
+    {"plugins/mpi/plugin.cc comm", "MPI is initialized once per process"},
+    {"plugins/mpi/plugin.cc ours", "MPI is initialized once per process"},
+    {"plugins/mpi/plugin.cc problem", "MPI is initialized once per process"},
+    {"plugins/mpi/plugin.cc requests", "MPI is initialized once per process"},
+    {"plugins/parquet/block_pool.cc pool", "Arrow's buffers may outlive every reader"}};
+
+/// The name of the mutable variable with static or thread storage duration that a line declares; empty if there is
+/// none. Thread-local variables of functions are exempt: they are memory that the next call reuses.
+std::string lasting_variable_in(const std::string& line) {
+  static const std::regex of_class(R"(^\s*(?:inline )?static (?:inline )?([^(=;{]*[\s*&>])(\w+)\s*(?:[=;{].*)?$)"),
+      of_namespace(R"(^(?:(?:inline|extern|thread_local) )*([A-Za-z_][^(=;{]*[\s*&>])(\w+)\s*[=;{].*$)"),
+      other(R"(^(?:using|namespace|struct|class|enum|union|template|concept|typedef|return|constexpr)\b)"),
+      constant(R"(^(?:thread_local )?(?:constexpr\b|const [^*&]*$|const [^*]*& ?$|.*\* ?const $))");
+  const bool is_static = line.find("static ") != line.npos;
+  if (!is_static && (line.empty() || !std::isalpha(static_cast<unsigned char>(line[0])))) return "";
+  const std::string code = code_of(line);
+  std::smatch match;
+  if (is_static ? !std::regex_match(code, match, of_class)
+                : std::regex_search(code, other) || !std::regex_match(code, match, of_namespace))
+    return "";
+  const bool owns = code.find("= new ") != code.npos || code.find("= *new ") != code.npos;
+  const std::string type = match[1];
+  return !owns && std::regex_search(type, constant) ? "" : match[2].str();
+}
+
+TEST(Structure, AMutableVariableThatOutlivesACallIsSeen) {
+  for (const char* line :
+       {"  static int calls = 0;", "  static std::mutex mutex;", "static std::map<std::string, int> known;",
+        "std::atomic<bool> left = false;", "  static inline std::atomic<int> running_ = 0, most_ = 0;",
+        "  static Registry& all = *new Registry;", "  static auto* const pool = new Pool;", "const char* text = \"\";",
+        "thread_local const Scope* innermost = nullptr;", "  static std::array<std::atomic<int>, 64> counts{};",
+        "std::vector<int> requests;  // of MPI", "inline int counter = 0;", "bool ours{};", "  static char object;",
+        "std::map<int, int> registry = {", "  static const Plugin* last = nullptr;"})
+    EXPECT_NE(lasting_variable_in(line), "") << line;
+  for (const char* line : {"  static const std::vector<int> words = {",
+                           "  static constexpr int kMost = 3;",
+                           "constexpr int kMost = 3;",
+                           "  static int64_t most(int64_t a) { return a; }",
+                           "  static std::string text();",
+                           "int f(int a) {",
+                           "  static void* const library = [] {",
+                           "  static const Plugin& plugin =",
+                           "struct Row {",
+                           "class Store;",
+                           "using A = int;",
+                           "const std::map<int, int> kAll = {",
+                           "inline constexpr bool kOn = true;",
+                           "namespace hctr {",
+                           "  static_assert(sizeof(int) == 4);",
+                           "template <class T>",
+                           "  thread_local std::vector<float> panel;",
+                           "const Rule* const kRules[] = {",
+                           "  static const Rule* const kRules[] = {",
+                           "enum class A { a, b };"})
+    EXPECT_EQ(lasting_variable_in(line), "") << line;
+}
+
+/// State belongs to an object that a caller creates, so that several models and runs in one process are independent.
+TEST(Structure, ProcessWideStateIsListed) {
+  std::set<std::string> found;
+  for (const Line& line : lines_of_src()) {
+    if (line.room == "app" || line.room == "program") continue;
+    const std::string name = lasting_variable_in(line.text);
+    if (name.empty()) continue;
+    found.insert(line.file + " " + name);
+    EXPECT_TRUE(kProcessWide.contains(line.file + " " + name))
+        << "src/" << line.file << ": " << line.text
+        << "\nthis variable outlives the call: move it to the object that owns it";
+  }
+  std::ifstream page(hctr::test::source_dir() / "docs/architecture.md");
+  const std::string text(std::istreambuf_iterator<char>(page), {});
+  for (const auto& [place, reason] : kProcessWide) {
+    EXPECT_TRUE(found.contains(place)) << place << " no longer exists";
+    const std::string file = place.substr(0, place.find(' '));
+    EXPECT_NE(text.find("`" + file + "`"), text.npos) << "docs/architecture.md does not explain the state of " << file;
+  }
 }
 
 /// Only program/terminal.cc writes to a terminal, because it filters control characters.
@@ -166,13 +283,6 @@ TEST(Structure, ProgramsPrintInOnePlace) {
       if (line.file != "program/terminal.cc" && has_one_of(line.text, kParts)) {
         EXPECT_FALSE(std::regex_search(line.text, prints)) << line.file << ": " << line.text;
       }
-}
-
-/// Returns a line without comments and string literals.
-std::string code_of(const std::string& line) {
-  static const std::regex text(R"re("(?:[^"\\]|\\.)*")re");
-  const std::string bare = std::regex_replace(line, text, "\"\"");
-  return bare.substr(0, bare.find("//"));
 }
 
 /// Returns the calls in a line that only a program may make, because they affect the whole process; empty if there are

@@ -48,16 +48,20 @@ int64_t drawn_rank(const CacheCase& of, uint64_t number) {
 
 void load(Store& store, const CacheCase& of) {
   const auto pass_rows = [&](const StoreRowSink& sink) {
-    constexpr int64_t kChunk = 1024;
-    ThreadPool(usable_cores()).parallel_for(of.rows, kChunk, [&](int64_t first, int64_t end) {
-      std::vector<int64_t> keys;
-      std::vector<float> rows(static_cast<size_t>((end - first) * of.dim));
-      for (int64_t r = first; r < end; ++r) {
-        std::fill_n(rows.begin() + static_cast<ptrdiff_t>((r - first) * of.dim), of.dim, static_cast<float>(r % 1000));
-        keys.push_back(key_by_rank(r, of.rows));
-      }
-      sink({}, keys, rows);
-    });
+    constexpr int64_t kRowsAtOnce = 65536, kRowsOfTask = 256;
+    ThreadPool threads(usable_cores());
+    std::vector<int64_t> keys;
+    std::vector<float> rows(static_cast<size_t>(kRowsAtOnce * of.dim));
+    for (int64_t first = 0; first < of.rows; first += kRowsAtOnce) {
+      keys.resize(static_cast<size_t>(std::min(kRowsAtOnce, of.rows - first)));
+      threads.parallel_for(std::ssize(keys), kRowsOfTask, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          keys[static_cast<size_t>(i)] = key_by_rank(first + i, of.rows);
+          std::fill_n(rows.begin() + i * of.dim, of.dim, static_cast<float>((first + i) % 1000));
+        }
+      });
+      sink({}, keys, std::span(rows).first(keys.size() * static_cast<size_t>(of.dim)));
+    }
   };
   store.load(
       {.name = "m", .version = "1", .tables = {{.name = "t", .dim = of.dim, .rows = pass_rows, .expected = of.rows}}});

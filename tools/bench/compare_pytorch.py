@@ -97,10 +97,6 @@ def shrink(config, rows):
 # ------------------------------------------------------------------------------------------------------------------- PyTorch
 
 
-_parts = module("pytorch_parts")
-Batches, network = _parts.Batches, _parts.network
-
-
 class Peer:
     """One model in PyTorch: f32 tables with sparse updates, a dense part, and batches."""
 
@@ -113,9 +109,13 @@ class Peer:
         self.type = {"half": torch.float16 if model == "dlrm" else torch.bfloat16}.get(given.precision, torch.float32)
         self.scale = 1024.0 if self.type == torch.float16 else 1.0
         torch.manual_seed(1)
-        self.batches = Batches(torch, given.pool, batch, sizes, model == "wdl", given.alpha, self.device)
+        self.parts = module("pytorch_parts")
+        self.batches = self.parts.Batches(given.pool, batch, sizes, model == "wdl", given.alpha, self.device)
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = given.precision == "tf32"
+
+    def network(self, vectors=None):
+        return self.parts.network(self.model, self.slots, vectors).to(self.device)
 
     def tables(self):
         return [self.torch.empty(self.total, width, device=self.device).uniform_(-0.05, 0.05) for width in self.widths]
@@ -245,7 +245,7 @@ class Peer:
     def step(self, compiled, make_update, captured=False, vectors=None):
         """Returns step(i), which trains on batch i and returns its loss."""
         torch = self.torch
-        net = network(torch, self.model, self.slots, vectors).to(self.device)
+        net = self.network(vectors)
         gradients = self.compiled_gradients(net) if compiled else self.eager_gradients
         dense = self.dense_optimizer(net)
         count = torch.zeros((), device=self.device)

@@ -53,7 +53,7 @@ def score_theirs(torch, given, model, batch, training):
     """Microseconds and processor microseconds per batch, by variant."""
     peer = training.Peer(torch, given, model, batch)
     cuda = peer.device.type == "cuda"
-    net = training.network(torch, model, peer.slots).to(peer.device).eval()
+    net = peer.network().eval()
     tables = [table.to(peer.type) for table in peer.tables()]
     on_host = [one.cpu().pin_memory() if cuda else one.cpu() for one in peer.batches.pool]
     scores = torch.empty(batch, pin_memory=cuda)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares `huge_ctr serve` with a bare gRPC server and with Triton, on this machine, with a small DLRM.
 
-    cmake --build build/cpu --target huge_ctr bench data_generator bare_grpc_server
+    cmake --build build/cpu --target huge_ctr plugins bench data_generator bare_grpc_server
     tools/bench/compare_serving.py build/cpu/bin
     pip install onnxruntime "numpy<2" && pip download nvidia-pytriton==0.7.0 --no-deps && unzip nvidia_pytriton*.whl
     tools/bench/compare_serving.py build/cpu/bin --triton pytriton/tritonserver

@@ -22,8 +22,9 @@ model     DLRM of samples/pytorch with the sizes of MLPerf, 16,384 samples; also
 
 Columns: `hashed` uses arbitrary 64-bit keys in growing tables, `numbers` row numbers. TBE needs fbgemm_gpu, which fits
 one version of PyTorch. Without fbgemm_gpu the column shows in brackets the time that was measured on an H200 with
-torch 2.11 and fbgemm-gpu 1.6.0. `aim` is our target for `hashed` on an H200. A case that cannot be measured prints "-",
-with the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first. Ratios of the
+torch 2.11 and fbgemm-gpu 1.6.0, and a line above the table says why it is missing. TBE has no graph: that line repeats
+its time without a graph. `aim` is our target for `hashed` on an H200. A case that cannot be measured prints "-", with
+the reason below the table. The vectors of `numbers` are compared with torch.nn.functional first. Ratios of the
 lines follow the table: hash keys and row numbers, many tables and one, rows outside the GPU, whole models.
 
 Cases with the same tables and optimizer share them, in the order of the table: their rows are made once. A run of all
@@ -33,142 +34,23 @@ cases takes less than four minutes on an H200; --seconds limits it.
 import argparse
 import functools
 import gc
-import importlib.util
 import statistics
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Callable, Optional
 
-import huge_ctr.torch as hct
 import torch
 from torch_dlrm import Model
+from torchrec_peers import Ours, Shape, Tbe
 
-MIX = 0x1E3779B97F4A7C15  # hashed tables: key = row * MIX modulo 2^64
 OPTIMIZERS = {"sgd": "sgd", "row-wise": "row_wise_adagrad", "adam": "sparse_adam"}
 DLRM_ROWS = (
     39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155, 4, 976, 14,
     39979771, 25641295, 39664984, 585935, 12972, 108, 36,
 )  # fmt: skip
 BATCHES = 8
-
-
-class Shape:
-    """Tables of (rows, dim), with `hotness` keys per bag."""
-
-    def __init__(self, name, tables, samples, hotness=1, power=0.0, most=None):
-        self.name, self.tables, self.samples, self.hotness, self.power = name, tables, samples, hotness, power
-        self.most = most  # keys are drawn from this many rows
-
-    @property
-    def keys(self):
-        return len(self.tables) * self.samples * self.hotness
-
-    def batch(self, seed, device):
-        """Row numbers [tables, samples * hotness]."""
-        draw = torch.Generator(device=device).manual_seed(seed)
-        parts = []
-        for rows, _ in self.tables:
-            rows = min(rows, self.most or rows)
-            u = torch.rand(self.samples * self.hotness, generator=draw, device=device, dtype=torch.float64)
-            if self.power:
-                e = 1 - self.power
-                u = (1 + u * (float(rows) ** e - 1)) ** (1 / e) / rows
-            parts.append((u * rows).long().clamp(0, rows - 1))
-        return torch.stack(parts)
-
-
-class Ours:
-    def __init__(self, shape, optimizer, device, hashed, **words):
-        self.hashed = hashed
-        self.names = [f"f{i}" for i in range(len(shape.tables))]
-        tables = [
-            hct.EmbeddingBagConfig(
-                name=f"t{i}",
-                embedding_dim=dim,
-                num_embeddings=None if hashed else rows,
-                feature_names=[self.names[i]],
-            )
-            for i, (rows, dim) in enumerate(shape.tables)
-        ]
-        self.bags = hct.EmbeddingBagCollection(tables, device=device, optimizer=optimizer, lr=0.01, **words)
-        self.anchor, self.device = self.bags.anchor, device
-        self.use(shape)
-
-    def use(self, shape):
-        """Takes batches of this shape from now on; its tables are those of the first shape."""
-        self.shape = shape
-        lists = len(shape.tables) * shape.samples
-        self.lengths = torch.full((lists,), shape.hotness, dtype=torch.int64, device=self.device)
-        self.offsets = torch.arange(lists + 1, device=self.device) * shape.hotness
-
-    def prepare(self, numbers):
-        values = numbers * MIX if self.hashed else numbers
-        keys = hct.KeyedJaggedTensor(self.names, values.flatten(), lengths=self.lengths, offsets=self.offsets)
-        keys._length_per_key = [values.shape[1]] * len(self.names)
-        return keys
-
-    def step(self, keys, gradient):
-        self.anchor.grad = None  # as zero_grad() does
-        out = self.bags(keys).values()
-        out.backward(gradient)
-        return out
-
-    def check(self, device):
-        """Compares the vectors of the smallest table with torch.nn.functional, if its rows are copied fast."""
-        shape = self.shape
-        i = min(range(len(shape.tables)), key=lambda one: shape.tables[one][0])
-        if shape.tables[i][0] * shape.tables[i][1] > 1 << 25:
-            return
-        numbers, column = shape.batch(1, device), sum(dim for _, dim in shape.tables[:i])
-        rows = self.bags.weight_of(f"t{i}")
-        found = self.bags(self.prepare(numbers)).values().detach()[:, column : column + shape.tables[i][1]]
-        want = torch.nn.functional.embedding_bag(numbers[i].view(shape.samples, -1), rows, mode="sum")
-        if not torch.allclose(found, want, atol=1e-5):
-            sys.exit(f"{shape.name}: vectors of table {i} differ by {float((found - want).abs().max())}")
-
-
-class Tbe:
-    """FBGEMM's table-batched embeddings, which update rows in backward."""
-
-    def __init__(self, shape, optimizer, device, cached=None):
-        """`cached`: the part of the rows that GPU memory caches; None: all rows are in GPU memory."""
-        from fbgemm_gpu.split_embedding_configs import EmbOptimType
-        from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
-            ComputeDevice,
-            EmbeddingLocation,
-            SplitTableBatchedEmbeddingBagsCodegen,
-        )
-
-        kinds = {
-            "sgd": EmbOptimType.EXACT_SGD,
-            "row_wise_adagrad": EmbOptimType.EXACT_ROWWISE_ADAGRAD,
-            "sparse_adam": EmbOptimType.ADAM,
-        }
-        cuda = device != "cpu"
-        on_gpu = EmbeddingLocation.DEVICE if cached is None else EmbeddingLocation.MANAGED_CACHING
-        place = on_gpu if cuda else EmbeddingLocation.HOST
-        compute = ComputeDevice.CUDA if cuda else ComputeDevice.CPU
-        self.bags = SplitTableBatchedEmbeddingBagsCodegen(
-            [(rows, max(4, dim + -dim % 4), place, compute) for rows, dim in shape.tables],
-            optimizer=kinds[optimizer],
-            learning_rate=0.01,
-            device=torch.device(device if not cuda else torch.cuda.current_device()),
-            **({"cache_load_factor": cached} if cached is not None and cuda else {}),
-        )
-        self.device = device
-        self.use(shape)
-
-    def use(self, shape):
-        self.shape = shape
-        self.offsets = torch.arange(len(shape.tables) * shape.samples + 1, device=self.device) * shape.hotness
-
-    def prepare(self, numbers):
-        return numbers.flatten()
-
-    def step(self, keys, gradient):
-        out = self.bags(keys, self.offsets)
-        out.backward(gradient if gradient.shape == out.shape else torch.ones_like(out))
-        return out
 
 
 class Clock:
@@ -264,13 +146,19 @@ def time_model(peer, shape, device, clock, early=False):
     return clock(step)
 
 
+@dataclass
 class Case:
-    """A line of the table. `aim` in milliseconds; `tbe`: its time on an H200; `kind`: how to measure."""
+    """A line of the table."""
 
-    def __init__(self, group, shape, optimizer, aim=None, tbe=None, kind=time_steps, words=None, peers=None):
-        self.group, self.shape, self.optimizer, self.aim, self.tbe = group, shape, optimizer, aim, tbe
-        self.kind, self.words, self.peers = kind, words or {}, peers
-        self.cached = None  # the part of the rows that TBE caches in GPU memory
+    group: str
+    shape: Shape
+    optimizer: str
+    aim: Optional[float] = None  # milliseconds
+    tbe: Optional[float] = None  # TBE's milliseconds on an H200
+    kind: Callable = time_steps  # how to measure
+    words: dict = field(default_factory=dict)  # of the EmbeddingBagCollection
+    peers: Optional[tuple] = None  # None: all
+    cached: Optional[float] = None  # the part of the rows that TBE caches in GPU memory
 
 
 def cases(device):
@@ -310,9 +198,8 @@ def cases(device):
     tier = lambda name: Shape(name, [(all_rows, 128)], size(65_536, 4096), most=all_rows // 32)  # noqa: E731
     made.append(Case("tier", tier("all rows on the GPU"), "sgd", peers=("numbers", "tbe")))
     words = {"device_bytes": all_rows // 16 * 512, "host_bytes": 2 * all_rows * 512}
-    tiers = Case("tier", tier("a sixteenth on the GPU"), "sgd", peers=("numbers", "tbe"), words=words)
-    tiers.cached = 1 / 16
-    made.append(tiers)
+    shape = tier("a sixteenth on the GPU")
+    made.append(Case("tier", shape, "sgd", peers=("numbers", "tbe"), words=words, cached=1 / 16))
     return made
 
 
@@ -364,8 +251,6 @@ def run_case(case, names, peers, clock, why):
         if case.peers and name not in case.peers:
             continue
         try:
-            if name == "tbe" and case.kind is time_graph:
-                raise RuntimeError("TBE is measured without a graph")
             found[name] = case.kind(None if name == "none" else peers.of(case, name), case.shape, device, clock)
         except (ImportError, AssertionError, RuntimeError, TypeError) as error:
             lines = str(error).strip().splitlines()
@@ -401,6 +286,16 @@ def ratios(times):
             yield f"{case}, {name}: {value:.3f} ms{share}{beside if name != 'tbe' else ''}"
 
 
+def missing_peer():
+    """Why TBE cannot be imported; empty if it can."""
+    try:
+        import fbgemm_gpu.split_table_batched_embeddings_ops_training  # noqa: F401
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        lines = str(error).strip().splitlines()
+        return f"{type(error).__name__}: {lines[-1][:200] if lines else ''}"
+    return ""
+
+
 def cell(case, name, found):
     if name == "tbe" and name not in found and case.tbe and torch.cuda.is_available():
         return f"({case.tbe:.2f})"
@@ -419,12 +314,17 @@ def main():
     parser.add_argument("--groups", type=int, default=10, help="groups of eight steps")
     parser.add_argument("--seconds", type=float, default=220, help="begin no case after this time; default 220")
     parser.add_argument("--device", default=device, choices=("cpu", "cuda"))
+    parser.add_argument("--one-thread", action="store_true", help="backward passes run in the thread that calls them")
     options = parser.parse_args()
+    torch.autograd.set_multithreading_enabled(not options.one_thread)
     sys.stdout.reconfigure(line_buffering=True)
-    if importlib.util.find_spec("fbgemm_gpu") is None and "tbe" in options.peers and options.device != "cpu":
-        print("fbgemm_gpu is not installed: times of TBE in brackets are of an earlier run")
+    missing = missing_peer() if "tbe" in options.peers else ""
+    if missing:
+        earlier = ": times of TBE in brackets are of an earlier run" if options.device != "cpu" else ""
+        print(f"TBE is missing ({missing}){earlier}")
     where = torch.cuda.get_device_name() if options.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
-    print(f"{where}, PyTorch {torch.__version__}, {Path(__file__).name}, ms a step")
+    threads = ", backward passes in the calling thread" if options.one_thread else ""
+    print(f"{where}, PyTorch {torch.__version__}, {Path(__file__).name}, ms a step{threads}")
     heads = options.peers + ["aim"]
     print("| case | keys | optimizer | " + " | ".join(heads) + " |")
     print("|---|--:|---|" + "--:|" * len(heads))
@@ -437,7 +337,10 @@ def main():
         if time.perf_counter() - start > options.seconds:
             print(f"{case.shape.name}, {case.optimizer}: not begun after {options.seconds:g} s")
             continue
-        found = run_case(case, options.peers, peers, clock, why)
+        found = run_case(case, [one for one in options.peers if one != "tbe" or not missing], peers, clock, why)
+        eager = times.get((case.shape.name.removesuffix(", graph"), case.optimizer), {})
+        if case.kind is time_graph and "tbe" in eager:
+            found["tbe"] = eager["tbe"]
         times[case.shape.name, case.optimizer] = found
         cells = [cell(case, name, found) for name in options.peers]
         if "none" in found:

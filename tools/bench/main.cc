@@ -43,7 +43,24 @@ struct Arguments {
   std::string device = "auto", json;
   bool quick = false;
   int threads = usable_cores();
+  std::string only;
+  int64_t cache_rows = 4'000'000;
   bench::ScaleCase scale;
+  bench::SimulateCase simulate;
+  bench::ScoreCase scoring;
+  std::vector<std::string> scoring_without;
+  bench::StoreCase stored;
+  bench::ServeCase served;
+  bench::ReaderCase reading;
+};
+
+struct Subcommands {
+  explicit Subcommands(CommandLine& app);
+  std::vector<CommandLine> all() const {
+    return {index, rows, embedding, cache, reader, step, scale, score, store, serving};
+  }
+
+  CommandLine index, rows, embedding, cache, reader, step, scale, score, store, serving;
 };
 
 Device device_of(const std::string& word) {
@@ -100,31 +117,32 @@ void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
       bench::bench_rows(ctx, one, ceilings, report);
 }
 
-int main_of(int argc, char** argv) {
-  Arguments given;
-  CommandLine app("bench",
-                  "Measures parts of huge_ctr on this machine. Prints medians in steady state and checks every result.",
-                  kExamples);
-  CommandLine index = app.add_subcommand("index", "the hash index from keys to rows");
-  CommandLine rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
-  CommandLine embedding =
-      app.add_subcommand("embedding", "sets of embedding tables, as other programs and frameworks call them");
-  CommandLine cache = app.add_subcommand("cache", "look-ups in a store through its GPU cache");
-  CommandLine reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batches");
-  CommandLine step = app.add_subcommand("step", "whole training steps of a model, without reading");
-  CommandLine scale =
-      app.add_subcommand("scale", "training steps of a model on one and on several ranks of this machine");
-  bench::StepCase& steps = given.scale.step;
+Subcommands::Subcommands(CommandLine& app)
+    : index(app.add_subcommand("index", "the hash index from keys to rows")),
+      rows(app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update")),
+      embedding(
+          app.add_subcommand("embedding", "sets of embedding tables, as other programs and frameworks call them")),
+      cache(app.add_subcommand("cache", "look-ups in a store through its GPU cache")),
+      reader(app.add_subcommand("reader", "reading data of every format, from the page cache into batches")),
+      step(app.add_subcommand("step", "whole training steps of a model, without reading")),
+      scale(app.add_subcommand("scale", "training steps of a model on one and on several ranks of this machine")),
+      score(app.add_subcommand("score", "scoring with a saved model, from memory to memory")),
+      store(app.add_subcommand("store", "look-ups in Redis and RocksDB, compared with the benchmark programs of both")),
+      serving(app.add_subcommand("serve", "a service with KServe's v2 protocol, such as huge_ctr serve or Triton")) {}
+
+void add_step_options(CommandLine step, CommandLine scale, Arguments& given) {
   for (CommandLine* part : {&step, &scale}) {
-    part->add_option("config", steps.config, "the model and its data: a JSON file").required().existing_file();
-    part->add_option("--batch", steps.batch,
+    part->add_option("config", given.scale.step.config, "the model and its data: a JSON file")
+        .required()
+        .existing_file();
+    part->add_option("--batch", given.scale.step.batch,
                      part == &step ? "samples per batch; 0: as in the config"
                                    : "samples per batch of one rank; 0: as in the config")
         .non_negative();
-    part->add_option("--warm-up", steps.warm_up, "warm-up steps, after which all rows exist")
+    part->add_option("--warm-up", given.scale.step.warm_up, "warm-up steps, after which all rows exist")
         .range(0, 1000000)
         .show_default();
-    part->add_option("--times", steps.times, "steps to measure").range(10, 1000000).show_default();
+    part->add_option("--times", given.scale.step.times, "steps to measure").range(10, 1000000).show_default();
   }
   scale
       .add_option("--ranks", given.scale.ranks,
@@ -133,145 +151,167 @@ int main_of(int argc, char** argv) {
       .range(1, 1024)
       .show_default();
   scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is divided among all ranks");
-  bench::SimulateCase simulate;
   scale.add_option(
-      "--simulate", simulate.cluster,
+      "--simulate", given.simulate.cluster,
       "only predict steps on these hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; network: the adapters of a "
       "host by Gb/s (ib400, eth100), or GB/s:us; links inside a host: nvlink, pcie or GB/s:us of a GPU");
-  scale.add_option("--gpu-name", simulate.gpu, "a known GPU to predict for, such as H100");
-  scale.add_option("--measured", simulate.measured,
+  scale.add_option("--gpu-name", given.simulate.gpu, "a known GPU to predict for, such as H100");
+  scale.add_option("--measured", given.simulate.measured,
                    "measured step times of one GPU as SAMPLES:MS, used to scale predictions");
-  CommandLine score = app.add_subcommand("score", "scoring with a saved model, from memory to memory");
-  bench::ScoreCase scoring;
-  score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
-  score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
-  score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
-  score.add_option("--change", scoring.changes, "changes of config fields, such as solver.mixed_precision=bf16");
-  score.add_option("--seconds", scoring.seconds, "to measure each batch size for").positive_number().show_default();
-  std::vector<std::string> scoring_without;
-  score.add_option("--without", scoring_without, "ways to score faster that are switched off")
+}
+
+void add_score_options(CommandLine score, Arguments& given) {
+  score.add_option("model", given.scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
+  score.add_option("--config", given.scoring.config, "the model's config; default: the one saved with it")
+      .existing_file();
+  score.add_option("--batches", given.scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
+  score.add_option("--change", given.scoring.changes, "changes of config fields, such as solver.mixed_precision=bf16");
+  score.add_option("--seconds", given.scoring.seconds, "to measure each batch size for")
+      .positive_number()
+      .show_default();
+  score.add_option("--without", given.scoring_without, "ways to score faster that are switched off")
       .one_of({"few_rows", "kernel_copies", "polling", "pieces", "predictions_only", "packed_weights"});
-  score.add_option("--few-rows", scoring.few_rows, "the largest batch for the GEMM for few samples; -1: as in a Model");
-  score.add_option("--least-piece", scoring.rules.least_piece, "fewest samples of a piece of a batch").show_default();
-  CommandLine store = app.add_subcommand("store",
-                                         "look-ups in Redis and RocksDB, compared with the benchmark "
-                                         "programs of both");
-  bench::StoreCase stored;
-  store.add_option("--redis", stored.redis, "HOST:PORT of a server, or of cluster nodes separated by commas");
-  store.add_option("--rocksdb", stored.rocksdb, "a new folder for databases, which are removed at the end");
-  store.add_option("--rows", stored.rows, "of the table").range(1, 1 << 30).show_default();
-  store.add_option("--dim", stored.dim, "elements of a row").range(1, 1 << 20).show_default();
-  store.add_option("--batch", stored.batch, "keys of a request").range(1, 1 << 24).show_default();
-  CommandLine serving = app.add_subcommand("serve",
-                                           "a service with KServe's v2 protocol, such as huge_ctr serve "
-                                           "or Triton");
-  bench::ServeCase served;
-  serving.add_option("model", served.model, "name of the model in the service").required();
-  serving.add_option("--address", served.address, "HOST:PORT").show_default();
-  serving.add_flag("--grpc", served.grpc, "the port is that of gRPC");
-  serving.add_option("--samples", served.samples, "samples of a request").range(1, 1 << 20).show_default();
-  serving.add_option("--clients", served.clients, "number of connections, each with one request at a time")
+  score.add_option("--few-rows", given.scoring.few_rows,
+                   "the largest batch for the GEMM for few samples; -1: as in a Model");
+  score.add_option("--least-piece", given.scoring.rules.least_piece, "fewest samples of a piece of a batch")
+      .show_default();
+}
+
+void add_store_options(CommandLine store, Arguments& given) {
+  store.add_option("--redis", given.stored.redis, "HOST:PORT of a server, or of cluster nodes separated by commas");
+  store.add_option("--rocksdb", given.stored.rocksdb, "a new folder for databases, which are removed at the end");
+  store.add_option("--rows", given.stored.rows, "of the table").range(1, 1 << 30).show_default();
+  store.add_option("--dim", given.stored.dim, "elements of a row").range(1, 1 << 20).show_default();
+  store.add_option("--batch", given.stored.batch, "keys of a request").range(1, 1 << 24).show_default();
+}
+
+void add_serve_options(CommandLine serving, Arguments& given) {
+  serving.add_option("model", given.served.model, "name of the model in the service").required();
+  serving.add_option("--address", given.served.address, "HOST:PORT").show_default();
+  serving.add_flag("--grpc", given.served.grpc, "the port is that of gRPC");
+  serving.add_option("--samples", given.served.samples, "samples of a request").range(1, 1 << 20).show_default();
+  serving.add_option("--clients", given.served.clients, "number of connections, each with one request at a time")
       .range(1, 10000)
       .show_default();
   serving
-      .add_option("--rate", served.rate,
+      .add_option("--rate", given.served.rate,
                   "requests per second at random times; omitted: each connection sends a "
                   "request after each answer")
       .positive_number();
-  serving.add_option("--seconds", served.seconds, "to measure for").positive_number().show_default();
-  serving.add_option("--most-key", served.most_key, "upper bound (exclusive) of integers in inputs")
+  serving.add_option("--seconds", given.served.seconds, "to measure for").positive_number().show_default();
+  serving.add_option("--most-key", given.served.most_key, "upper bound (exclusive) of integers in inputs")
       .positive()
       .show_default();
   serving
       .add_option(
-          "--slot-keys", served.slot_keys,
+          "--slot-keys", given.served.slot_keys,
           "the key in column s is random in [s * N, (s + 1) * N), as data_generator writes it for slots of N rows")
       .positive();
-  serving.add_option("--alpha", served.alpha, "exponent of the power law of keys; 0: uniform")
+  serving.add_option("--alpha", given.served.alpha, "exponent of the power law of keys; 0: uniform")
       .real_range(0, 10)
       .show_default();
-  serving.add_flag("--shared-memory", served.shared_memory,
+  serving
+      .add_option("--requests", given.served.requests,
+                  "number of requests with different values, which clients repeat; omitted: up to 16")
+      .range(1, 1 << 20);
+  serving.add_flag("--shared-memory", given.served.shared_memory,
                    "pass tensors in shared memory; the service runs on this machine with --shared-memory");
-  for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score, store, serving}) {
-    part.add_option("--device", given.device, "cpu, cuda, or auto: a GPU if one exists")
-        .one_of({"cpu", "cuda", "auto"});
-    part.add_option("--json", given.json, "also write the figures to this file");
-    part.add_flag("--quick", given.quick, "tiny sizes, for a smoke test");
-    part.add_option("--threads", given.threads, "CPU threads; for the reader, parser threads")
-        .range(1, 1024)
-        .show_default();
-  }
-  int64_t samples = 1000000;
-  reader.add_option("--samples", samples, "rows of the generated files").range(1, 1 << 30).show_default();
-  bench::ReaderCase reading;
-  reader.add_option("--ranks", reading.ranks, "read as the first of this number of ranks, which share the set")
+}
+
+void add_reader_options(CommandLine reader, Arguments& given) {
+  reader.add_option("--samples", given.reading.rows, "rows of the generated files").range(1, 1 << 30).show_default();
+  reader.add_option("--ranks", given.reading.ranks, "read as the first of this number of ranks, which share the set")
       .range(1, 1024)
       .show_default();
-  reader.add_option("--shuffle", reading.shuffle, "rows of a shuffle window; 0: the order of the set").non_negative();
-  std::string only;
-  bool serial = false;
-  reader.add_flag("--serial", serial, "also measure the single-threaded parts");
-  reader.add_option("--only", only, "only formats whose name contains this word");
-  embedding.add_option("--only", only, "only cases whose name contains this word");
-  cache.add_option("--only", only, "only cases whose name contains one of these words, separated by '|'");
-  int64_t cache_rows = 4'000'000;
-  cache.add_option("--rows", cache_rows, "rows of the tables of dim 128").range(1, 1 << 30).show_default();
-  std::string data;
-  reader.add_option("config", data, "read the training data of this config instead: a JSON file").existing_file();
-  return run_tool(app, argc, argv, [&] {
-    expect_no_input(given.json, "--json", {steps.config, data});
-    const Device device = device_of(given.device);
-    if (!device.is_cuda()) ops::load_blas(program_surroundings());
-    bench::Report report(describe(device));
-    print_formatted("%s\n", describe(device).c_str());
-    steps.threads = given.threads;
-    if (given.quick) steps.times = 10;
-    if (step.parsed()) {
-      bench::bench_step(device, steps, report);
-    } else if (scale.parsed() && !simulate.cluster.empty()) {
-      simulate.config = steps.config;
-      simulate.batch = steps.batch;
-      simulate.strong = given.scale.strong;
-      bench::simulate_scale(device, simulate, report);
-    } else if (scale.parsed()) {
-      bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
-    } else if (score.parsed()) {
-      scoring.device = device.is_cuda() ? DeviceChoice::cuda : DeviceChoice::cpu;
-      scoring.threads = given.threads;
-      if (given.quick) scoring.seconds = 0;
-      if (scoring.few_rows >= 0)
-        scoring.rules.forward.few_rows_f32 = scoring.rules.forward.few_rows_half = scoring.few_rows;
-      for (const std::string& way : scoring_without) bench::switch_off(scoring.rules, way);
-      bench::bench_score(scoring, report);
-    } else if (store.parsed()) {
-      stored.threads = given.threads;
-      if (given.quick) stored.rows = 20000, stored.seconds = 0.2;
-      bench::bench_store(stored, report);
-    } else if (serving.parsed()) {
-      if (given.quick) served.seconds = 0.2;
-      bench::bench_serve(served, report);
-    } else if (embedding.parsed()) {
-      bench::bench_embeddings(device, given.threads, given.quick, only, report);
-    } else if (cache.parsed()) {
-      bench::bench_cache(device, given.quick, only, cache_rows, report);
-    } else if (reader.parsed()) {
-      const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
-                                  .threads = given.threads,
-                                  .ranks = reading.ranks,
-                                  .shuffle = reading.shuffle,
-                                  .passes = given.quick ? 1 : 5,
-                                  .only = only,
-                                  .serial = serial,
-                                  .config = data};
-      bench::bench_reader(one, report);
-    } else {
-      Runtime runtime(device, {.threads = given.threads, .seed = 1});
-      Context ctx(runtime, runtime.compute_stream());
-      if (index.parsed()) bench_all_indices(runtime, ctx, given.quick, report);
-      if (rows.parsed()) bench_all_rows(ctx, given.quick, report);
-    }
-    if (!given.json.empty()) report.write_json(given.json);
-  });
+  reader.add_option("--shuffle", given.reading.shuffle, "rows of a shuffle window; 0: the order of the set")
+      .non_negative();
+  reader.add_flag("--serial", given.reading.serial, "also measure the single-threaded parts");
+  reader.add_option("--only", given.only, "only formats whose name contains this word");
+  reader.add_option("config", given.reading.config, "read the training data of this config instead: a JSON file")
+      .existing_file();
+}
+
+void add_common_options(CommandLine part, Arguments& given) {
+  part.add_option("--device", given.device, "cpu, cuda, or auto: a GPU if one exists").one_of({"cpu", "cuda", "auto"});
+  part.add_option("--json", given.json, "also write the figures to this file");
+  part.add_flag("--quick", given.quick, "tiny sizes, for a smoke test");
+  part.add_option("--threads", given.threads, "CPU threads; for the reader, parser threads")
+      .range(1, 1024)
+      .show_default();
+}
+
+/// Measures the part that the command line names.
+void run(const Subcommands& part, Arguments& given) {
+  bench::StepCase& steps = given.scale.step;
+  bench::SimulateCase& simulate = given.simulate;
+  bench::ScoreCase& scoring = given.scoring;
+  expect_no_input(given.json, "--json", {steps.config, given.reading.config});
+  const Device device = device_of(given.device);
+  if (!device.is_cuda()) ops::load_blas(program_surroundings());
+  bench::Report report(describe(device));
+  print_formatted("%s\n", describe(device).c_str());
+  steps.threads = given.threads;
+  if (given.quick) steps.times = 10;
+  if (part.step.parsed()) {
+    bench::bench_step(device, steps, report);
+  } else if (part.scale.parsed() && !simulate.cluster.empty()) {
+    simulate.config = steps.config;
+    simulate.batch = steps.batch;
+    simulate.strong = given.scale.strong;
+    bench::simulate_scale(device, simulate, report);
+  } else if (part.scale.parsed()) {
+    bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
+  } else if (part.score.parsed()) {
+    scoring.device = device.is_cuda() ? DeviceChoice::cuda : DeviceChoice::cpu;
+    scoring.threads = given.threads;
+    if (given.quick) scoring.seconds = 0;
+    if (scoring.few_rows >= 0)
+      scoring.rules.forward.few_rows_f32 = scoring.rules.forward.few_rows_half = scoring.few_rows;
+    for (const std::string& way : given.scoring_without) bench::switch_off(scoring.rules, way);
+    bench::bench_score(scoring, report);
+  } else if (part.store.parsed()) {
+    given.stored.threads = given.threads;
+    if (given.quick) given.stored.rows = 20000, given.stored.seconds = 0.2;
+    bench::bench_store(given.stored, report);
+  } else if (part.serving.parsed()) {
+    if (given.quick) given.served.seconds = 0.2;
+    bench::bench_serve(given.served, report);
+  } else if (part.embedding.parsed()) {
+    bench::bench_embeddings(device, given.threads, given.quick, given.only, report);
+  } else if (part.cache.parsed()) {
+    bench::bench_cache(device, given.quick, given.only, given.cache_rows, report);
+  } else if (part.reader.parsed()) {
+    bench::ReaderCase& reading = given.reading;
+    reading.threads = given.threads;
+    reading.only = given.only;
+    if (given.quick) reading.rows = 3000, reading.passes = 1;
+    bench::bench_reader(reading, report);
+  } else {
+    Runtime runtime(device, {.threads = given.threads, .seed = 1});
+    Context ctx(runtime, runtime.compute_stream());
+    if (part.index.parsed()) bench_all_indices(runtime, ctx, given.quick, report);
+    if (part.rows.parsed()) bench_all_rows(ctx, given.quick, report);
+  }
+  if (!given.json.empty()) report.write_json(given.json);
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  CommandLine app("bench",
+                  "Measures parts of huge_ctr on this machine. Prints medians in steady state and checks every result.",
+                  kExamples);
+  const Subcommands part(app);
+  add_step_options(part.step, part.scale, given);
+  add_score_options(part.score, given);
+  add_store_options(part.store, given);
+  add_serve_options(part.serving, given);
+  for (const CommandLine& each : part.all()) add_common_options(each, given);
+  add_reader_options(part.reader, given);
+  CommandLine embedding = part.embedding, cache = part.cache;
+  embedding.add_option("--only", given.only, "only cases whose name contains this word");
+  cache.add_option("--only", given.only, "only cases whose name contains one of these words, separated by '|'");
+  cache.add_option("--rows", given.cache_rows, "rows of the tables of dim 128").range(1, 1 << 30).show_default();
+  return run_tool(app, argc, argv, [&] { run(part, given); });
 }
 
 }  // namespace

@@ -259,7 +259,7 @@ void bench_page_cache(const fs::path& path, Report& report) {
 
 void bench_reader(const ReaderCase& one, Report& report) {
   if (!one.config.empty()) {
-    const Config config = load_config(one.config, false, log_to_stderr(), {}, {}, nullptr, system_environment());
+    const Config config = load_config(one.config, false, log_to_stderr(), {.environment = system_environment()});
     return bench_one(one.config, config.data, one, 0, report);
   }
   const Folder folder;

@@ -114,7 +114,8 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
   int64_t gathered = 0;
   const double seconds = seconds_of([&] {
     batches.clear();
-    ParsedChunkStream chunks_of_set(free, {}, {}, one.threads, section.slots(), recycler, bad_report);
+    ParsedChunkStream chunks_of_set(free, {}, {}, {.workers = one.threads, .slots = section.slots()}, recycler,
+                                    bad_report);
     const auto stream = in_order(chunks_of_set, {});
     gathered = 0;
     while (true) {

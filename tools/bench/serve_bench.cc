@@ -8,11 +8,13 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "core/base/expect.h"
 #include "core/base/proto_wire.h"
+#include "core/base/thread_pool.h"
 #include "prepare/generate/power_law.h"
 #include "program/terminal.h"
 #include "serve/grpc_front.h"
@@ -29,7 +31,7 @@ using serve::NamedTensor;
 using Moment = std::chrono::steady_clock::time_point;
 
 constexpr int64_t kMinute = 60'000'000;   // us
-constexpr unsigned kBodies = 16;          // requests with different values
+constexpr int64_t kBodies = 16;           // requests with different values
 constexpr int64_t kMostBytes = 48 << 20;  // of all requests, unless two are larger
 constexpr const char* kService = "/inference.GRPCInferenceService/";
 
@@ -232,7 +234,7 @@ std::vector<Request> make_requests(const ServeCase& given, std::unique_ptr<Reque
   make_up(inputs, given, 1);
   int64_t bytes = 1;
   for (const NamedTensor& input : inputs) bytes += std::ssize(input.data);
-  const auto bodies = static_cast<unsigned>(std::clamp<int64_t>(kMostBytes / bytes, 2, kBodies));
+  const int64_t bodies = given.requests > 0 ? given.requests : std::clamp<int64_t>(kMostBytes / bytes, 2, kBodies);
   std::string output;
   if (given.shared_memory) {
     const NamedTensor first = target.output();
@@ -241,17 +243,24 @@ std::vector<Request> make_requests(const ServeCase& given, std::unique_ptr<Reque
     output = cat("{\"name\":", Json(first.name).text(), ",\"parameters\":", memory->reserve(output_bytes), "}");
   }
   std::vector<Request> requests;
-  for (unsigned i = 1; i <= bodies; ++i) {
-    if (i > 1) {
-      inputs = shapes;
-      make_up(inputs, given, i);
+  ThreadPool threads(usable_cores());
+  std::vector<std::vector<NamedTensor>> made(static_cast<size_t>(threads.threads()), shapes);
+  for (int64_t first = 0; first < bodies; first += std::ssize(made)) {
+    const int64_t count = std::min(std::ssize(made), bodies - first);
+    threads.parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        made[static_cast<size_t>(i)] = shapes;
+        make_up(made[static_cast<size_t>(i)], given, static_cast<unsigned>(first + i + 1));
+      }
+    });
+    for (const auto& one : std::span(made).first(static_cast<size_t>(count))) {
+      Request request;
+      if (memory)
+        request = memory_request(one, *memory, output);
+      else
+        request.body = request_body(one, given, request.json_bytes);
+      requests.push_back(std::move(request));
     }
-    Request request;
-    if (memory)
-      request = memory_request(inputs, *memory, output);
-    else
-      request.body = request_body(inputs, given, request.json_bytes);
-    requests.push_back(std::move(request));
   }
   return requests;
 }
@@ -280,7 +289,8 @@ void bench_serve(const ServeCase& given, Report& report) {
                                 : given.shared_memory ? "shared memory"
                                                       : "HTTP",
                                 ", ", given.samples, " samples, ", given.clients,
-                                given.rate > 0 ? cat(" clients, ", given.rate, "/s due") : " clients");
+                                given.rate > 0 ? cat(" clients, ", given.rate, "/s due") : " clients",
+                                given.requests > 0 ? cat(", ", given.requests, " requests") : "");
   const double rate = static_cast<double>(run.times.size()) / given.seconds;
   report.add("serve requests", where, rate, "/s");
   report.add("serve samples", where, rate * static_cast<double>(given.samples), "/s");

@@ -19,13 +19,13 @@ struct ServeCase {
   int64_t most_key = 1000;     ///< random integers are below this number
   int64_t slot_keys = 0;       ///< > 0: the key in column s is random in [s * slot_keys, (s + 1) * slot_keys)
   double alpha = 0;            ///< exponent of the power law of the integers; 0: uniform
+  int64_t requests = 0;        ///< number of requests with different values, which clients repeat; 0: up to 16
   bool shared_memory = false;  ///< pass tensors in system shared memory; needs HTTP, and a service that allows it
 };
 
 /// Reports the time from a request's due time to its answer (percentiles 50, 90, 99, 99.9), and requests and samples
 /// per second. In an open loop a late answer does not delay later requests, and their waiting time counts. Inputs are
-/// random, with the shapes of the model's metadata. A client cycles through up to 16 requests with
-/// different values. Errors: Error(io) if the service does not answer, Error(data) if it
+/// random, with the shapes of the model's metadata. Errors: Error(io) if the service does not answer, Error(data) if it
 /// refuses a request.
 void bench_serve(const ServeCase&, Report&);
 

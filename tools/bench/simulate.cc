@@ -45,7 +45,7 @@ std::vector<int64_t> doubled_to(int64_t most) {
 }  // namespace
 
 void simulate_scale(Device device, const SimulateCase& wanted, Report& report) {
-  Config config = load_config(wanted.config, false, log_to_stderr(), {}, {}, nullptr, system_environment());
+  Config config = load_config(wanted.config, false, log_to_stderr(), {.environment = system_environment()});
   const Cluster whole = cluster_from(wanted.cluster);
   const int64_t batch = wanted.batch > 0 ? wanted.batch : config.solver.batchsize;
   const SimulatedGpu gpu = gpu_of(device, wanted.gpu, config);

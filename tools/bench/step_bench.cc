@@ -20,7 +20,7 @@ constexpr int kInARow = 10;
 constexpr int64_t kVector = 64;  // elements
 
 Config config_of(const StepCase& wanted, const Log& log) {
-  Config config = load_config(wanted.config, false, log, {}, {}, nullptr, system_environment());
+  Config config = load_config(wanted.config, false, log, {.environment = system_environment()});
   if (wanted.batch > 0) config.solver.batchsize = wanted.batch;
   config.solver.max_iter = 1;  // trains by iterations instead of epochs, so that the reader repeats a short set
   config.solver.num_epochs.reset();
@@ -47,8 +47,8 @@ class Steps {
                           .several_ranks = comm.size() > 1,
                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
         layout_(batch_layout(config, samples_of_rank(config.solver.batchsize, comm.size()), device)),
-        model_(config, runtime_, comm, layout_.shape.samples, 1, StepPipeline::kBuffers),
-        trainer_(config, runtime_, comm, model_, layout_, log) {
+        model_(config, runtime_, comm, {layout_.shape.samples, 1, StepPipeline::kBuffers}),
+        trainer_(config, comm, model_, layout_, log) {
     for (; step_ < std::max(StepPipeline::kBuffers, warm_up); ++step_)
       if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
     trainer_.finish_and_read_loss();

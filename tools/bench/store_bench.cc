@@ -164,7 +164,7 @@ void bench_store(const StoreCase& of, Report& report) {
     level.rocksdb.folder = folder / "store";
     level.rocksdb.cache_bytes = 0;
     level.rocksdb.direct_reads = true;
-    level.rocksdb.reader_threads = 16;
+    level.rocksdb.reader_threads = 64;
     try {
       bench_level("RocksDB", level, of, "db_bench, multireadrandom", db_bench(folder / "db_bench", row_bytes, of),
                   report);

@@ -75,8 +75,8 @@ def main():
                                 "1000", "--alpha", alpha], cwd=given.folder, check=True, stdout=subprocess.DEVNULL)
                 generated = True
             for share in given.shares.split(","):
-                # The "gpu" budget: memory for these rows, plus positions, numbers, access counts and marks for all
-                # rows.
+                # The "gpu" budget: this share of the rows. `besides`: positions, numbers, access counts and marks of
+                # all rows.
                 besides = 16 * sum(table["slot_size_array"]) + (64 << 20)
                 on_gpu = int(row_bytes * float(share) / 100) + besides
                 config["solver"]["table_memory"] = {"gpu": f"{on_gpu}B", "host": f"{int(row_bytes * 1.01) + (64 << 20)}B",

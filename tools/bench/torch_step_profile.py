@@ -4,12 +4,14 @@
     tools/bench/torch_step_profile.py [--case mixed] [--python]
 
 Uses the tables of a case of compare_torchrec.py. Prints the host's time for forward and backward, and the part of it
-spent in libhuge_ctr.so; on a GPU also PyTorch's profile of one step.
+spent in libhuge_ctr.so: after a wait for the GPU, and with steps queued one after another. On a GPU also prints the
+kernels of one step in order, with their times.
 """
 
 import argparse
 import cProfile
 import pstats
+import re
 import time
 
 import compare_torchrec as bench
@@ -34,12 +36,31 @@ class InLibrary:
         return timed
 
 
+def queued(ours, keys, gradient, library, wait):
+    """The host's microseconds for a step, and the library's part, if steps are queued one after another."""
+    wait()
+    library.seconds, start = 0.0, time.perf_counter()
+    for _ in range(200):
+        ours.step(keys, gradient)
+    host = time.perf_counter() - start
+    wait()
+    return [1e6 * seconds / 200 for seconds in (host, library.seconds, time.perf_counter() - start)]
+
+
+def short(kernel):
+    """The name of the function that a kernel runs."""
+    found = re.search(r"&[^&]*?hctr::(?:ops|cuda)::(?:\(anonymous namespace\)::)?(\w+)", kernel)
+    return found.group(1) if found else kernel[:60]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", default="small")
     parser.add_argument("--python", action="store_true", help="also print Python's profile of 200 steps")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--one-thread", action="store_true", help="backward passes run in the thread that calls them")
     options = parser.parse_args()
+    torch.autograd.set_multithreading_enabled(not options.one_thread)
     case = next(one for one in bench.cases(options.device) if one.group == options.case)
     ours = bench.Ours(case.shape, "sgd", options.device, True)
     gradient = bench.gradient_of(case.shape, options.device)
@@ -60,6 +81,8 @@ def main():
     forward, backward = (1e6 * sorted(part)[25] for part in parts)
     print(f"host: forward {forward:.0f} us, backward {backward:.0f} us (medians)")
     print(f"host: libhuge_ctr {1e6 * library.seconds / 50:.0f} us of these (mean)")
+    host, of_library, whole = queued(ours, keys, gradient, library, wait)
+    print(f"queued steps: host {host:.0f} us, libhuge_ctr {of_library:.0f} us of these; {whole:.0f} us a step")
     if options.python:
         profile = cProfile.Profile()
         profile.enable()
@@ -76,7 +99,10 @@ def main():
         kernels = [one for one in events if one.device_type == torch.autograd.DeviceType.CUDA]
         waits = [one for one in events if "Synchronize" in one.name]
         print(f"a step: {len(kernels)} kernels and copies, {len(waits) - 1} waits of the host")
-        print(profile.key_averages().table(sort_by="device_time_total", row_limit=40, max_name_column_width=60))
+        for one in sorted(kernels, key=lambda event: event.time_range.start):
+            print(f"  {one.time_range.elapsed_us():8.2f} us  {short(one.name)}")
+        begin = min(one.time_range.start for one in kernels)
+        print(f"  {max(one.time_range.end for one in kernels) - begin:8.2f} us  from the first to the last")
 
 
 if __name__ == "__main__":

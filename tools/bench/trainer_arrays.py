@@ -21,6 +21,7 @@ import time
 import compare_pytorch
 import huge_ctr
 import torch
+from pytorch_parts import Batches
 
 
 def converter(library):
@@ -36,7 +37,7 @@ def converter(library):
 def draw(samples, config, alpha):
     """The tensors of one set of samples, by input name of the four step models."""
     data = config["layers"][0]
-    pool = compare_pytorch.Batches(torch, 1, samples, data["slot_size_array"], False, alpha, "cuda")
+    pool = Batches(1, samples, data["slot_size_array"], False, alpha, "cuda")
     keys, = pool.indices()
     dense, label = pool.numbers()
     sparse, = data["sparse"]

@@ -151,13 +151,7 @@ void run(Arguments& given, const CommandLine& app) {
     print(section.eval_source, cat(", label ", label), best->labels[label]);
 }
 
-int main_of(int argc, char** argv) {
-  Arguments given;
-  given.make.threads = usable_cores();
-  CommandLine app("data_generator",
-                  "Generates a data set with a planted ground truth for the Data layer of a config, in its format: "
-                  "Norm, Raw or Parquet.",
-                  kExamples);
+void add_set_options(CommandLine& app, Arguments& given) {
   app.add_option(
       "old_form", given.old_form,
       "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
@@ -173,6 +167,9 @@ int main_of(int argc, char** argv) {
   app.add_option("--files", given.files, "number of training files [8; with positional arguments 128]").positive();
   app.add_option("--eval-files", given.eval_files, "evaluation files [2]").positive();
   app.add_option("--seed", given.make.seed, "the same seed gives the same bytes").show_default();
+}
+
+void add_key_options(CommandLine& app, Arguments& given) {
   app.add_option(
          "--vocabulary,--voc-size-array", given.make.vocabulary,
          "distinct keys per slot: one number, or one per slot; default: slot_size_array of the config, or 10000")
@@ -203,6 +200,9 @@ int main_of(int argc, char** argv) {
                  "bits of a key, 32 or 64; default: input_key_type of the config, or "
                  "64")
       .one_of({32, 64});
+}
+
+void add_ground_truth_options(CommandLine& app, Arguments& given) {
   app.add_option("--interactions", given.make.interactions,
                  "fraction of the ground truth's variance that comes from products of hidden factors of the slots; a "
                  "linear model cannot learn this part")
@@ -219,8 +219,25 @@ int main_of(int argc, char** argv) {
       .show_default()
       .real_range(-1.0, 1.0);
   app.add_option("--positive-share", given.make.positive_share, "share of labels 1").show_default();
+}
+
+void add_run_options(CommandLine& app, Arguments& given) {
   app.add_option("--threads", given.make.threads, "number of threads; the data do not depend on it").range(1, 1024);
   app.add_flag("--force", given.make.force, "overwrite data made with other parameters");
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  given.make.threads = usable_cores();
+  CommandLine app("data_generator",
+                  "Generates a data set with a planted ground truth for the Data layer of a config, in its format: "
+                  "Norm, Raw or Parquet.",
+                  kExamples);
+  // in the order of --help
+  add_set_options(app, given);
+  add_key_options(app, given);
+  add_ground_truth_options(app, given);
+  add_run_options(app, given);
   return run_tool(app, argc, argv, [&] { run(given, app); });
 }
 

@@ -65,10 +65,17 @@ void name_files(const std::string& dense, Config& config) {
   }
 }
 
+/// A table's file to write, or its folder.
+struct TableFile {
+  fs::path path;
+  ModelFormat format;
+  int key_bytes;
+};
+
 /// Converts the rows of a table in their order, so the files of optimizer states remain valid. Returns the number of
 /// rows.
-int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t input, const fs::path& to,
-                      ModelFormat format, int key_bytes, const Log& log) {
+int64_t convert_table(const Config& config, size_t which, size_t input, FileSet& set, const TableFile& to,
+                      const Log& log) {
   const EmbeddingSection& section = config.embeddings[which].section;
   const auto& stated = config.solver.input_key_type;
   const SparseFileShape shape{section.identity_by_slot(), section.dim, config.data.sparse[input].slot_num,
@@ -79,7 +86,7 @@ int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t i
   spec.name = section.top();
   spec.dim = section.dim;
   spec.identity_by_slot = section.identity_by_slot();
-  SparseWriter writer(set, to, spec, format, key_bytes);
+  SparseWriter writer(set, to.path, spec, to.format, to.key_bytes);
   std::optional<Progress> progress;
   int64_t done = 0;
   const int64_t rows = read_sparse(
@@ -110,7 +117,7 @@ void expect_new_names(const Arguments& given, const Config& config, const fs::pa
 
 void convert(const Arguments& given) {
   const Log log = log_to_stderr();
-  Config config = load_config(given.config, false, log, {}, {}, nullptr, system_environment());
+  Config config = load_config(given.config, false, log, {.environment = system_environment()});
   SolverSection& solver = config.solver;
   if (!given.model.empty()) name_files(given.model, config);
   if (solver.dense_model_file.empty() || solver.sparse_model_file.size() != config.embeddings.size())
@@ -147,7 +154,7 @@ void convert(const Arguments& given) {
     const fs::path to = formats::sparse_model_name(given.out, number, iteration);
     rows += in_context(
         [&] { return cat("converting table '", section.top(), "'"); },
-        [&] { return convert_table(set, config, e, graph.embedding_inputs[e], to, format, key_bytes, log); });
+        [&] { return convert_table(config, e, graph.embedding_inputs[e], set, {to, format, key_bytes}, log); });
     if (const fs::path stats = access_stats_path(solver.sparse_model_file[e]); fs::exists(stats))
       set.copy(stats, access_stats_path(to));
     if (!solver.sparse_opt_states_file.empty())

@@ -207,14 +207,8 @@ void run(Arguments& given, const CommandLine& app) {
                   given.make.key_bytes == 4 ? "I32" : "I64", (given.make.folder / "preprocess.json").c_str());
 }
 
-int main_of(int argc, char** argv) {
-  Arguments given;
+void add_input_options(CommandLine& app, Arguments& given) {
   PreprocessOptions& make = given.make;
-  make.threads = usable_cores();
-  CommandLine app(
-      "preprocess",
-      "Converts text tables to training data: maps categories to ids, scales dense values, holds out evaluation rows.",
-      kExamples);
   app.add_option(
       "--criteo", given.criteo,
       "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), read in the given order: plain, gzip or "
@@ -229,6 +223,9 @@ int main_of(int argc, char** argv) {
                  "preprocess.json of an earlier run, whose ids and scaling of dense values are applied; unknown "
                  "values get id 1")
       .type_name("FILE");
+}
+
+void add_column_options(CommandLine& app, Arguments& given) {
   app.add_option("--label", given.labels, "the label columns of a CSV").comma_separated();
   app.add_option("--dense", given.dense, "the dense columns").comma_separated();
   app.add_option("--categories", given.categories, "the category columns, with one value per cell").comma_separated();
@@ -249,6 +246,10 @@ int main_of(int argc, char** argv) {
   app.add_flag("--brackets", given.brackets,
                "lists are in brackets, as [3, 5] or ['a', 'b']; brackets, quotes and blanks around values are removed; "
                "without --list-separator values are separated by commas, or by blanks as in NumPy");
+}
+
+void add_vocabulary_options(CommandLine& app, Arguments& given) {
+  PreprocessOptions& make = given.make;
   app.add_option("--passes", make.passes,
                  "1: hash values into --range keys per slot; 2: count values first, then number them")
       .range(1, 2)
@@ -268,6 +269,10 @@ int main_of(int argc, char** argv) {
   app.add_option("--cross", given.crosses,
                  "pairs of categories to combine, such as C1xC2; in Norm all pairs share slot 0, in Raw and "
                  "Parquet each pair has its own slot, before all other slots");
+}
+
+void add_dense_options(CommandLine& app, Arguments& given) {
+  PreprocessOptions& make = given.make;
   app.add_option("--fill", given.fill, "value that replaces missing dense values: a number, or mean").show_default();
   app.add_flag("--log", make.dense.log, "dense values become ln(1 + max(v, 0))");
   app.add_word<Normalize>(
@@ -275,11 +280,19 @@ int main_of(int argc, char** argv) {
       {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
       "scaling after the logarithm, with statistics of the training rows: to the range 0 to 1, or to mean 0 and "
       "deviation 1");
+}
+
+void add_holdout_options(CommandLine& app, Arguments& given) {
+  PreprocessOptions& make = given.make;
   app.add_option("--holdout", given.holdout, "fraction of the rows for evaluation, taken from the end").show_default();
   app.add_flag("--random", given.random, "--holdout selects rows at random");
   app.add_option("--seed", make.holdout.seed, "of these draws").show_default();
   app.add_option("--split", given.split,
                  "COLUMN=VALUE: rows with this value or more are for evaluation; a number, or a date as 2017-04-01");
+}
+
+void add_output_options(CommandLine& app, Arguments& given) {
+  PreprocessOptions& make = given.make;
   app.add_word<DataFormat>("--format", make.format,
                            {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
                            "output format [Norm]");
@@ -300,6 +313,22 @@ int main_of(int argc, char** argv) {
       .range(1, 1024)
       .show_default();
   app.add_flag("--force", make.force, "overwrite an existing result");
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  given.make.threads = usable_cores();
+  CommandLine app(
+      "preprocess",
+      "Converts text tables to training data: maps categories to ids, scales dense values, holds out evaluation rows.",
+      kExamples);
+  // in the order of --help
+  add_input_options(app, given);
+  add_column_options(app, given);
+  add_vocabulary_options(app, given);
+  add_dense_options(app, given);
+  add_holdout_options(app, given);
+  add_output_options(app, given);
   return run_tool(app, argc, argv, [&] { run(given, app); });
 }
 

@@ -334,22 +334,24 @@ def keys_of_slots(config):
     section = data["csv"]
     functions, base, spaces = [], 0, {}  # spaces: for each key space, the seed and the base of its first slot
     for group in section["slots"]:
-        rule, buckets, space = group.get("keys") or "hash", group.get("buckets") or 0, group.get("key_space")
-        if rule == "vocabulary":
+        space = group.get("key_space")
+        if group.get("keys") == "vocabulary":
             raise ModelError(f"the columns {group['columns']} have the keys of a vocabulary file, which is not read here")
         for _ in np.ravel(group["columns"]):
             seed_and_base = _mix64((section.get("hash_seed", 0) + len(functions)) & _MASK), base
             if space in spaces:
                 seed_and_base = spaces[space]
             else:
-                base += buckets
+                base += group.get("buckets") or 0
                 if space:
                     spaces[space] = seed_and_base
-            functions.append(_key_function(section, rule, *seed_and_base, buckets, group.get("default"), no_key))
+            functions.append(_key_function(section, group, *seed_and_base, no_key))
     return functions
 
 
-def _key_function(section, rule, seed, base, buckets, default, no_key):
+def _key_function(section, group, seed, base, no_key):
+    rule, buckets, default = group.get("keys") or "hash", group.get("buckets") or 0, group.get("default")
+
     def key(text):
         text = text.strip(" \t") if section.get("trim") else text
         text = ("" if text in (section.get("missing") or ()) else text) or default

@@ -166,7 +166,7 @@ Json show_largest(const TableSummary& summary, bool by_slot) {
 
 void inspect(const Arguments& given) {
   const Log log = log_to_stderr();
-  const Config config = load_config(given.config, false, log, {}, {}, nullptr, system_environment());
+  const Config config = load_config(given.config, false, log, {.environment = system_environment()});
   const size_t which = which_embedding(given, config);
   const EmbeddingSection& section = config.embeddings[which].section;
   Problems problems;

@@ -163,6 +163,14 @@ HCTR_API hctr_status hctr_embedding_forward(hctr_embedding* embedding, int64_t s
                                             const hctr_array* vectors, int64_t* batch);
 HCTR_API hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
                                              int64_t* batch);
+/* numbers: [features], receives the row numbers of each feature's keys, i32 [count] on the set's device. removals:
+ * receives the number of hctr_embedding_remove() calls so far. Without a group, tiers and policies. */
+HCTR_API hctr_status hctr_embedding_row_numbers(hctr_embedding* embedding, int64_t batch, int32_t* const* numbers,
+                                                int64_t* removals);
+/* Like hctr_embedding_prefetch(), for keys whose row numbers are known: nothing is looked up. */
+HCTR_API hctr_status hctr_embedding_prefetch_rows(hctr_embedding* embedding, int64_t samples,
+                                                  const hctr_feature_keys* keys, const int32_t* const* numbers,
+                                                  int64_t removals, int64_t* batch);
 HCTR_API hctr_status hctr_embedding_vectors(hctr_embedding* embedding, int64_t batch, const hctr_array* vectors);
 HCTR_API hctr_status hctr_embedding_reserve(hctr_embedding* embedding, int64_t samples,
                                             const int64_t* keys_of_features);

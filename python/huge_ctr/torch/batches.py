@@ -37,6 +37,7 @@ class Batches:
         self._open: dict[int, Optional[int]] = {}
         self._flight: deque = deque()  # (ticket or None, batch, given), in the library's batch order
         self._early: list = []  # prefetched batches without a forward pass
+        self.settled = 0  # calls of settle(); row numbers from before a call may not be valid any more
 
     # The set.
 
@@ -66,6 +67,7 @@ class Batches:
         """Releases all batches in flight, as calls on rows require, and returns the set."""
         if self._set is not None:
             self._release_before(None)
+        self.settled += 1
         return self.set()
 
     # Batches in flight.
@@ -76,10 +78,14 @@ class Batches:
         """
         while self._flight and self._flight[0][1] != batch:
             ticket, number, given = self._flight.popleft()
+            self._before_release(ticket, number, given)
             self.set().release(number)
             if ticket in self._open:
                 self._open[ticket] = None
             self._early = [one for one in self._early if one is not given]
+
+    def _before_release(self, ticket: Optional[int], batch: int, given: Given) -> None:
+        """Called before a batch is released, while its rows are known."""
 
     def _begin(self, ticket: Optional[int], given: Given, begin: Callable[[], int]) -> int:
         while len(self._flight) >= self.most_batches:
@@ -127,7 +133,7 @@ class Batches:
         next.
         """
         if self.pooled:
-            return self._column_bytes + np.uint64(vectors.data_ptr()), self.width
+            return self._column_bytes + vectors.data_ptr(), self.width
         at = vectors.data_ptr() + given.layout.row_starts * int(self.dims[0]) * 4
         return at.astype(np.uint64), int(self.dims[0])
 

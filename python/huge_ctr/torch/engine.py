@@ -15,7 +15,7 @@ from .. import _embedding_rows as rows_of_tables
 from .._embedding import EmbeddingSet
 from ..errors import UsageError
 from .batches import Batches
-from .given import Given, joined, without
+from .given import Given, RowNumbers, joined, joined_numbers, without
 from .pending import Pending
 
 _MOST_OPEN = 1 << 16
@@ -33,10 +33,13 @@ def engine_of(number: int) -> "Engine":
     return found
 
 
+# the number of the backward pass that is running in this thread; -1: none
+_graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+
+
 def _inside_backward() -> bool:
     """Whether a backward pass is running. A forward pass is then a recomputation (activation checkpointing)."""
-    task = getattr(torch._C, "_current_graph_task_id", None)
-    return task is not None and task() != -1
+    return _graph_task() != -1
 
 
 class Engine(Batches):
@@ -51,6 +54,7 @@ class Engine(Batches):
         self.in_step = False  # True: the optimizer's step() updates rows; False: backward() does
         self.has_rule = False
         self.ranks, self.averages = 1, True
+        self.rows_stay = False  # whether rows keep their numbers until a caller removes rows
         self.padding: Optional[int] = None
         self.rate: Callable[[], Any] = lambda: 0.0
         self.has_optimizer: Callable[[], bool] = lambda: True  # whether an optimizer exists whose step() updates rows
@@ -249,9 +253,23 @@ class Engine(Batches):
         """Forgets a ticket after its update, or if its update is dropped."""
         self._open.pop(ticket, None)
 
+    def _before_release(self, ticket: Optional[int], batch: int, given: Given) -> None:
+        """Reads the row numbers of a batch whose gradients are stored for step()."""
+        if self.rows_stay and ticket is not None and self.pending.has(ticket):
+            values = torch.empty(given.layout.total, dtype=torch.int32, device=given.values.device)
+            given.numbers = RowNumbers(values, self.set().row_numbers(batch, self._at(given, values)), self.settled)
+
+    @staticmethod
+    def _at(given: Given, numbers: torch.Tensor) -> np.ndarray:
+        return (given.layout.row_starts * 4 + numbers.data_ptr()).astype(np.uint64)
+
     def joined_batch(self, parts: list) -> tuple[int, Given, torch.Tensor]:
-        """Merges several batches and their gradients into one batch."""
-        given = joined([one for _, one, _ in parts])
+        """Merges several batches and their gradients into one batch. Keys are looked up again only if rows may have
+        been removed.
+        """
+        self._release_before(None)
+        several = [one for _, one, _ in parts]
+        given, numbers = joined(several), joined_numbers(several, self.settled)
         if self.pooled:
             dy = torch.cat([dy for _, _, dy in parts])
         else:
@@ -260,7 +278,15 @@ class Engine(Batches):
             dy = torch.cat(
                 [dy[at[f] : at[f] + g.counts[f]] for f in features for at, (_, g, dy) in zip(starts, parts)]
             )
-        return self.begin_again(None, given), given, dy.contiguous()
+        if numbers is None:
+            batch = self.begin_again(None, given)
+        else:
+            of, at = self.set(), self._at(given, numbers.values)
+            batch = self._begin(None, given, lambda: of.prefetch_rows(given.keys, at, numbers.removals))
+            if any(feature.pooling == "max" for feature in self.features):  # finds which keys have the maxima
+                again = self.empty_vectors(given)
+                of.vectors(batch, self.rows_of(given), *self.places(given, again))
+        return batch, given, dy.contiguous()
 
     # Row access between batches.
 

@@ -52,6 +52,15 @@ def _layout(
     return _Layout(at, bounds, samples, key_bytes, offset_bytes)
 
 
+class RowNumbers:
+    """The row numbers of a batch's keys, int32 [layout.total], ordered by feature. `removals`: see
+    EmbeddingSet.row_numbers(). `settled`: see Batches.
+    """
+
+    def __init__(self, values: torch.Tensor, removals: int, settled: int):
+        self.values, self.removals, self.settled = values, removals, settled
+
+
 class Given:
     """The keys of all features of a set. The tensors contain concatenated lists of keys; feature f uses list number
     at[f].
@@ -77,6 +86,7 @@ class Given:
         self.weights: Optional[torch.Tensor] = None
         self.at, self.samples = at, samples
         self.keep: Optional[torch.Tensor] = None  # mask of the caller's keys without padding; None: no padding
+        self.numbers: Optional[RowNumbers] = None  # set once the batch is released and its gradients are stored
         bounds, offset_type, offset_bytes = None, s.I64, 0
         if offsets is not None:
             if offsets.dtype not in _OFFSET_TYPES:
@@ -90,14 +100,18 @@ class Given:
             self.weights = weights.detach().to(torch.float32).contiguous()
         layout = _layout(tuple(at), bounds, samples, values.element_size(), offset_bytes, key_type, weights is None)
         self.layout, self.counts = layout, layout.counts
+        bases = [0 if one is None else one.data_ptr() for one in (self.values, self.offsets, self.weights)]
         self.keys = Keys(
-            samples, layout.key_bytes + np.uint64(self.values.data_ptr()), layout.counts, key_type, layout=layout
+            samples,
+            layout.key_bytes,
+            layout.counts,
+            key_type,
+            None if self.offsets is None else layout.offset_bytes,
+            offset_type,
+            None if self.weights is None else layout.weight_bytes,
+            layout,
+            tuple(bases),
         )
-        if self.offsets is not None:
-            self.keys.offsets_at = layout.offset_bytes + np.uint64(self.offsets.data_ptr())
-            self.keys.offsets_type = offset_type
-        if self.weights is not None:
-            self.keys.weights_at = layout.weight_bytes + np.uint64(self.weights.data_ptr())
 
     def _expect_device(self, others: torch.Tensor, what: str) -> None:
         if others.device != self.values.device:
@@ -156,6 +170,19 @@ def joined(parts: Sequence[Given]) -> Given:
     weights = None if parts[0].weights is None else cat([one.weights for one in parts])
     samples = sum(one.samples for one in parts)
     return Given(cat([one.values for one in parts]), offsets, weights, list(features), samples)
+
+
+def joined_numbers(parts: Sequence[Given], settled: int) -> Optional[RowNumbers]:
+    """The row numbers of joined(parts). None: they are not known, or rows may have been removed since."""
+    numbers = [one.numbers for one in parts]
+    if any(one is None or one.settled != settled for one in numbers):
+        return None
+    places = [(one.layout, one.numbers.values) for one in parts]
+    features = range(len(parts[0].at))
+    of_features = [
+        values[at.row_starts[f] : at.row_starts[f] + at.counts[f]] for f in features for at, values in places
+    ]
+    return RowNumbers(torch.cat(of_features), numbers[0].removals, settled)
 
 
 def without(

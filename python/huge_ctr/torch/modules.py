@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -18,21 +19,21 @@ def _refuse(max_norm: Any, scale_grad_by_freq: bool) -> None:
         raise UsageError("scale_grad_by_freq is not supported: divide the gradients of a key by its count in the loss")
 
 
+@dataclass
+class _Rows:
+    """The rows of a table in the words of torch.nn."""
+
+    num_embeddings: Optional[int]
+    embedding_dim: int
+    padding_idx: Optional[int]
+    weight: Any  # initial values [num_embeddings, embedding_dim], or None
+
+
 class _OneTable(Tables):
     """A module with one table and one feature."""
 
-    def _make(
-        self,
-        num_embeddings: Optional[int],
-        embedding_dim: int,
-        pooling: str,
-        weighted: bool,
-        padding_idx: Optional[int],
-        weight: Any,
-        device: Any,
-        dtype: Any,
-        words: dict,
-    ) -> None:
+    def _make(self, rows: _Rows, pooling: str, weighted: bool, device: Any, dtype: Any, words: dict) -> None:
+        num_embeddings, embedding_dim, padding_idx = rows.num_embeddings, rows.embedding_dim, rows.padding_idx
         of_set, of_table, of_optimizer = split_words(words)
         name = of_optimizer.pop("name", "weight")
         of_table["format"], dtype = format_of(dtype)
@@ -61,10 +62,10 @@ class _OneTable(Tables):
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.max_norm, self.norm_type, self.scale_grad_by_freq = None, 2.0, False
         self._engine.padding = padding_idx
-        if weight is not None:
-            if num_embeddings is not None and tuple(weight.shape) != (num_embeddings, embedding_dim):
-                raise UsageError(f"_weight has shape {tuple(weight.shape)}, not {(num_embeddings, embedding_dim)}")
-            self.set_rows(name, torch.arange(len(weight)), weight)
+        if rows.weight is not None:
+            if num_embeddings is not None and tuple(rows.weight.shape) != (num_embeddings, embedding_dim):
+                raise UsageError(f"_weight has shape {tuple(rows.weight.shape)}, not {(num_embeddings, embedding_dim)}")
+            self.set_rows(name, torch.arange(len(rows.weight)), rows.weight)
         elif padding_idx is not None and self.anchor.device.type != "meta":
             self.set_rows(name, torch.tensor([padding_idx]), torch.zeros(1, embedding_dim))
 
@@ -109,7 +110,8 @@ class EmbeddingBag(_OneTable):
         _refuse(max_norm, scale_grad_by_freq)
         if mode not in ("sum", "mean", "max", "sqrtn"):
             raise UsageError(f"mode '{mode}': 'sum', 'mean', 'max' and 'sqrtn' are there")
-        self._make(num_embeddings, embedding_dim, mode, mode == "sum", padding_idx, _weight, device, dtype, dict(words))
+        rows = _Rows(num_embeddings, embedding_dim, padding_idx, _weight)
+        self._make(rows, mode, mode == "sum", device, dtype, dict(words))
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
 
     def forward(
@@ -194,7 +196,8 @@ class Embedding(_OneTable):
         **words: Any,
     ):
         _refuse(max_norm, scale_grad_by_freq)
-        self._make(num_embeddings, embedding_dim, "none", False, padding_idx, _weight, device, dtype, dict(words))
+        rows = _Rows(num_embeddings, embedding_dim, padding_idx, _weight)
+        self._make(rows, "none", False, device, dtype, dict(words))
         self.sparse = sparse
         self.anchor.requires_grad_(not _freeze)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,75 +19,50 @@ _library.define(
 )
 
 
-def _lookup(
-    anchor: Any,
-    values: Any,
-    offsets: Any,
-    weights: Any,
-    at: Any,
-    bounds: Any,
-    tables: Any,
-    samples: Any,
-    trains: bool,
-    pooled: bool,
-    width: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    out, ticket = engine_of(tables).lookup(values, offsets, weights, at, bounds, samples, trains)
+class _Keys(NamedTuple):
+    """The arguments `_KEYS`, in the order of the schema."""
+
+    values: Any
+    offsets: Any
+    weights: Any
+    at: Any
+    bounds: Any
+    tables: Any
+    samples: Any
+
+    def of_engine(self) -> tuple:
+        return self.values, self.offsets, self.weights, self.at, self.bounds, self.samples
+
+
+def _keys_of(call: tuple) -> tuple[_Keys, tuple]:
+    """The keys of a call, and the arguments after these."""
+    count = len(_Keys._fields)
+    return _Keys(*call[:count]), call[count:]
+
+
+def _lookup(_anchor: Any, *call: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    keys, (trains, _pooled, _width) = _keys_of(call)
+    out, ticket = engine_of(keys.tables).lookup(*keys.of_engine(), trains)
     return out, torch.tensor([ticket], dtype=torch.int64, device="cpu")
 
 
-def _lookup_shapes(
-    anchor: Any,
-    values: Any,
-    offsets: Any,
-    weights: Any,
-    at: Any,
-    bounds: Any,
-    tables: Any,
-    samples: Any,
-    trains: bool,
-    pooled: bool,
-    width: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    rows = samples if pooled else values.shape[0]
-    out = torch.empty((rows, width), dtype=torch.float32, device=values.device)
+def _lookup_shapes(_anchor: Any, *call: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    keys, (_trains, pooled, width) = _keys_of(call)
+    rows = keys.samples if pooled else keys.values.shape[0]
+    out = torch.empty((rows, width), dtype=torch.float32, device=keys.values.device)
     return out, torch.empty((1,), dtype=torch.int64, device="cpu")
 
 
-def _update(
-    dy: Any,
-    ticket: Any,
-    values: Any,
-    offsets: Any,
-    weights: Any,
-    at: Any,
-    bounds: Any,
-    tables: Any,
-    samples: Any,
-    updates: bool,
-    wants_weights: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    anchor, of_weights = engine_of(tables).backward(
-        dy, int(ticket), values, offsets, weights, at, bounds, samples, updates, wants_weights
-    )
+def _update(dy: Any, ticket: Any, *call: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    keys, (updates, wants_weights) = _keys_of(call)
+    anchor, of_weights = engine_of(keys.tables).backward(dy, int(ticket), *keys.of_engine(), updates, wants_weights)
     return dy.new_zeros(1) if anchor is None else anchor, dy.new_empty(0) if of_weights is None else of_weights
 
 
-def _update_shapes(
-    dy: Any,
-    ticket: Any,
-    values: Any,
-    offsets: Any,
-    weights: Any,
-    at: Any,
-    bounds: Any,
-    tables: Any,
-    samples: Any,
-    updates: bool,
-    wants_weights: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _update_shapes(dy: Any, _ticket: Any, *call: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    keys, (_updates, wants_weights) = _keys_of(call)
     anchor = torch.empty((1,), dtype=torch.float32, device=dy.device)
-    return anchor, torch.empty_like(weights) if wants_weights else dy.new_empty(0)
+    return anchor, torch.empty_like(keys.weights) if wants_weights else dy.new_empty(0)
 
 
 def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:

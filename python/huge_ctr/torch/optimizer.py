@@ -28,7 +28,7 @@ class Optimizer(torch.optim.Optimizer):
             if update is not None:
                 if update not in ("backward", "step"):
                     raise UsageError(f"update='{update}': 'backward' or 'step'")
-                module._update, module._engine.in_step = update, update == "step"
+                module._set_update(update)
             if kind is not None:
                 module.use_optimizer(kind, lr, words)
             elif lr is not None:

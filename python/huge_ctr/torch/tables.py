@@ -97,12 +97,18 @@ class Tables(RowsOfTables):
         engine.rate = lambda: 0.0 if (module := me()) is None else module.rate()
         engine.has_optimizer = lambda: me() is None or bool(me()._group and me()._group[0]())
         engine.scaler = lambda: getattr(me(), "scaler", None)
-        engine.in_step = self._update == "step"
         self._engine = engine
         # Plain numbers: torch.compile treats them as constants.
         self._number, self._pooled = engine.number, engine.pooled
         self._width = int(engine.dims.sum()) if engine.pooled else int(engine.dims[0])
-        self.anchor.register_post_accumulate_grad_hook(lambda anchor: engine.pending.note(anchor))
+        self._watched = False
+        self._set_update(self._update)
+
+    def _set_update(self, update: str) -> None:
+        self._update, self._engine.in_step = update, update == "step"
+        if self._engine.in_step and not self._watched:
+            engine, self._watched = self._engine, True
+            self.anchor.register_post_accumulate_grad_hook(lambda anchor: engine.pending.note(anchor))
 
     def _make_set(self, engine: Engine) -> EmbeddingSet:
         device = self.anchor.device
@@ -125,6 +131,7 @@ class Tables(RowsOfTables):
         tiers = self._set_words.get("host_bytes") or self._set_words.get("disk")
         one = tiers or any(table.words.get(name) for table in self._tables for name in policies)
         engine.most_batches = 1 if one else int(words["batches"])
+        engine.rows_stay = rank is None and not one
         engine.has_rule = self._kind not in (None, "none")
         for table, (keys, vectors, states) in self._first_rows.items():
             rows_of_tables.import_rows(made, table, keys, vectors, states)

@@ -20,10 +20,9 @@ void check_policy(const SparseEmbeddingHparam& h, bool sized, const std::string&
     problems.error(place + "/max_candidates", "limits the keys that \"min_count\" counts: set \"min_count\" too");
 }
 
-Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
+void add_vectors_and_rows(Schema<SparseEmbeddingHparam>& schema) {
   using H = SparseEmbeddingHparam;
-  return Schema<H>(type)
-      .need("embedding_vec_size", &H::embedding_vec_size, "elements of a vector", at_least(1))
+  schema.need("embedding_vec_size", &H::embedding_vec_size, "elements of a vector", at_least(1))
       .need("combiner", &H::combiner,
             "how the vectors of a slot are combined: their sum (0), mean (1), or sum divided by the square root of "
             "their number (sqrtn); none: each key keeps its vector, in the order of the keys, padded with zeros")
@@ -46,7 +45,12 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "keys start at 0, and each further slot's keys follow those of the previous slot. Every key then has a row "
            "from the start (see index). If slot and key identify a row, sqrt(1 / size) bounds its initial values",
            at_least(1))
-      .opt("grow", &H::grow, "false: more rows than the stated number are an error")
+      .opt("grow", &H::grow, "false: more rows than the stated number are an error");
+}
+
+void add_index(Schema<SparseEmbeddingHparam>& schema, const std::string& type) {
+  using H = SparseEmbeddingHparam;
+  schema
       .opt("index", &H::index,
            "how a key is mapped to its row. direct: by arithmetic from slot_size_array; all rows exist from the "
            "start. hash: rows are added when a key first occurs, and keys may be any numbers. auto: direct if "
@@ -56,13 +60,24 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            cat("what identifies a row. slot_and_key: a key has a row in each slot, and model files contain slots; key: "
                "a key has one row for all slots, and model files contain no slots; default: ",
                type == kDistributedEmbedding ? "key" : "slot_and_key"))
+      .ignored("load_factor", "the program chooses the size of the index");
+}
+
+void add_storage(Schema<SparseEmbeddingHparam>& schema) {
+  using H = SparseEmbeddingHparam;
+  schema
       .opt("storage", &H::storage,
            "storage type of vectors; in fp16 and bf16 updates are rounded stochastically, which preserves the mean. "
            "Model files hold fp32")
       .opt("state_storage", &H::state_storage,
            "storage type of optimizer states, as for vectors; row-wise AdaGrad's state, one number per row, stays "
            "fp32")
-      .opt("exchange_precision", &H::exchange_precision, "like the solver's field, for this embedding only")
+      .opt("exchange_precision", &H::exchange_precision, "like the solver's field, for this embedding only");
+}
+
+void add_row_policy(Schema<SparseEmbeddingHparam>& schema) {
+  using H = SparseEmbeddingHparam;
+  schema
       .opt("when_full", &H::when_full,
            "makes the stated number of rows a limit, and sets the action when more keys occur. error: training "
            "stops and saves the model. evict_lru: evicts the least recently used rows; evict_lfu: evicts the least "
@@ -87,8 +102,12 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            at_least(1))
       .opt("count_keys", &H::count_keys,
            "count the occurrences of each key that has a row, in 4 bytes per row; the counts are saved next to the "
-           "model file and loaded with it; table_inspect prints the counts")
-      .ignored("load_factor", "the program chooses the size of the index")
+           "model file and loaded with it; table_inspect prints the counts");
+}
+
+void add_hot_keys(Schema<SparseEmbeddingHparam>& schema) {
+  using H = SparseEmbeddingHparam;
+  schema
       .opt("frequent_keys", &H::frequent_keys,
            "with placement hybrid: a file that lists the hot keys, as table_inspect --count --json writes it "
            "([distributed.md](distributed.md#frequent-keys)); default: training finds the hot keys")
@@ -106,6 +125,52 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .ignored("efficiency_bandwidth_ratio", kNoLinks)
       .ignored("communication_type", "ranks always communicate through NCCL or MPI")
       .ignored("hybrid_embedding_type", "\"identity\" determines the placement of keys that are not hot");
+}
+
+Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
+  Schema<SparseEmbeddingHparam> schema(type);
+  // in the order of the manual
+  add_vectors_and_rows(schema);
+  add_index(schema, type);
+  add_storage(schema);
+  add_row_policy(schema);
+  add_hot_keys(schema);
+  return schema;
+}
+
+void check_embedding(const EmbeddingSection& e, const std::string& pointer, Problems& problems) {
+  const size_t tops = e.tops.names.size();
+  if (tops != 1 && tops != 2)
+    problems.error(pointer + "/top", cat("names ", tops,
+                                         " tensors; expected one or two: the vectors and the number of keys of "
+                                         "each slot"));
+  const SparseEmbeddingHparam& h = e.hparam;
+  const std::string place = pointer + "/sparse_embedding_hparam";
+  if (e.placement == PlacementRule::localized &&
+      h.identity.value_or(e.type == kDistributedEmbedding ? Identity::key : Identity::slot_and_key) == Identity::key)
+    problems.error(pointer + "/placement",
+                   "with \"identity\": \"key\" a row has one owner for all slots: use \"distributed\" or "
+                   "\"auto\", or \"identity\": \"slot_and_key\"");
+  const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
+                     h.workspace_size_per_gpu_in_mb.has_value();
+  if (stated > 1)
+    problems.note(place,
+                  "the first of \"workspace_size_per_gpu_in_mb\", \"max_vocabulary_size_per_gpu\" and "
+                  "\"vocabulary_size\" that is given sets the number of reserved rows");
+  if (!h.grow && stated == 0 && h.slot_size_array.empty())
+    problems.error(place + "/grow", "a table that must not grow needs its size: \"max_vocabulary_size_per_gpu\"");
+  if (h.index == IndexKind::direct && h.slot_size_array.empty())
+    problems.error(place + "/index", "a direct index needs the number of keys: \"slot_size_array\"");
+  if (h.index == IndexKind::direct && !h.sizes_fit())
+    problems.error(place + "/index", cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows,
+                                         " rows that a table can have; use \"hash\""));
+  if (h.index == IndexKind::direct && h.policy().any())
+    problems.error(place + "/index",
+                   "a direct index has a row for every key from the start, so admission and eviction are not "
+                   "possible: use \"hash\"");
+  check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);
+  if (stated > 0 && !h.slot_size_array.empty())
+    problems.note(place, "\"slot_size_array\" sets the number of reserved rows; the other size is not used");
 }
 
 }  // namespace
@@ -200,39 +265,7 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
       .ignored("plan_file1", "the program makes its own plan; \"placement_file\" of the solver loads a plan")
       .together([type](E& e, const std::string& pointer, Problems& problems) {
         e.type = type;
-        const size_t tops = e.tops.names.size();
-        if (tops != 1 && tops != 2)
-          problems.error(pointer + "/top", cat("names ", tops,
-                                               " tensors; expected one or two: the vectors and the number of keys of "
-                                               "each slot"));
-        const SparseEmbeddingHparam& h = e.hparam;
-        const std::string place = pointer + "/sparse_embedding_hparam";
-        if (e.placement == PlacementRule::localized &&
-            h.identity.value_or(type == kDistributedEmbedding ? Identity::key : Identity::slot_and_key) ==
-                Identity::key)
-          problems.error(pointer + "/placement",
-                         "with \"identity\": \"key\" a row has one owner for all slots: use \"distributed\" or "
-                         "\"auto\", or \"identity\": \"slot_and_key\"");
-        const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
-                           h.workspace_size_per_gpu_in_mb.has_value();
-        if (stated > 1)
-          problems.note(place,
-                        "the first of \"workspace_size_per_gpu_in_mb\", \"max_vocabulary_size_per_gpu\" and "
-                        "\"vocabulary_size\" that is given sets the number of reserved rows");
-        if (!h.grow && stated == 0 && h.slot_size_array.empty())
-          problems.error(place + "/grow", "a table that must not grow needs its size: \"max_vocabulary_size_per_gpu\"");
-        if (h.index == IndexKind::direct && h.slot_size_array.empty())
-          problems.error(place + "/index", "a direct index needs the number of keys: \"slot_size_array\"");
-        if (h.index == IndexKind::direct && !h.sizes_fit())
-          problems.error(place + "/index", cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows,
-                                               " rows that a table can have; use \"hash\""));
-        if (h.index == IndexKind::direct && h.policy().any())
-          problems.error(place + "/index",
-                         "a direct index has a row for every key from the start, so admission and eviction are not "
-                         "possible: use \"hash\"");
-        check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);
-        if (stated > 0 && !h.slot_size_array.empty())
-          problems.note(place, "\"slot_size_array\" sets the number of reserved rows; the other size is not used");
+        check_embedding(e, pointer, problems);
       });
 }
 

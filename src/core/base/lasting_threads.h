@@ -1,4 +1,5 @@
-// Threads that cannot be joined.
+// Threads that cannot be joined. This flag is process-wide, because such threads affect how the process may end. It is
+// only ever set to true, and only programs read it.
 #pragma once
 
 namespace hctr {

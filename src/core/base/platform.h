@@ -1,5 +1,6 @@
-// Properties of this build and its compiler, as constants and macros. Other files have no #ifdef; structure_test lists
-// the exceptions with reasons.
+// Properties of this build and its compiler, as constants and macros. Only half.h, fp8.h and non_temporal.h also have
+// an #if: each offers the instructions of some processors as functions that every processor has. Source files for one
+// processor are chosen by their name (hctr_room() in src/CMakeLists.txt).
 #pragma once
 
 #if defined(__CUDACC__)

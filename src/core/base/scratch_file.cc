@@ -79,18 +79,21 @@ int64_t ScratchFile::bytes_from_disk() noexcept {
   return ::getrusage(RUSAGE_THREAD, &of_thread) == 0 ? of_thread.ru_inblock * kBytesOfBlock : 0;
 }
 
-ScratchMemory::ScratchMemory(fs::path folder, size_t bytes) : file_(std::move(folder)), bytes_(bytes) {
+std::byte* ScratchFile::map(size_t bytes) {
   // Allocate the disk blocks now, because a write to a mapped page on a full disk would kill the process.
-  int error = ::posix_fallocate(file_.descriptor_, 0, static_cast<::off_t>(bytes));
+  int error = ::posix_fallocate(descriptor_, 0, static_cast<::off_t>(bytes));
   void* const mapped =
-      error == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.descriptor_, 0) : MAP_FAILED;
+      error == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0) : MAP_FAILED;
   if (error == 0 && mapped == MAP_FAILED) error = errno;
   if (error != 0)
-    throw Error(Kind::io, cat("cannot map ", bytes, " bytes of a file in '", file_.folder().string(),
-                              "': ", std::strerror(error)));
-  data_ = static_cast<std::byte*>(mapped);
+    throw Error(Kind::io,
+                cat("cannot map ", bytes, " bytes of a file in '", folder_.string(), "': ", std::strerror(error)));
   ::madvise(mapped, bytes, MADV_RANDOM);  // Only a hint. If it fails, the system reads ahead more than needed.
+  return static_cast<std::byte*>(mapped);
 }
+
+ScratchMemory::ScratchMemory(fs::path folder, size_t bytes)
+    : file_(std::move(folder)), bytes_(bytes), data_(file_.map(bytes)) {}
 
 ScratchMemory::~ScratchMemory() { ::munmap(data_, bytes_); }
 

@@ -29,6 +29,10 @@ class ScratchFile {
   /// Truncates the file to `bytes` bytes, to free disk space, if the system can do so.
   void cut(int64_t bytes) noexcept;
 
+  /// Reserves disk space for the first `bytes` bytes and maps them until munmap(). The mapping stays valid after this
+  /// object is destroyed. Errors: Error(io) naming the folder, the bytes and the system's reason.
+  std::byte* map(size_t bytes);
+
   /// Bytes that the system has read from disks for the calling thread so far, in all files. Counts page cache misses of
   /// read() and the bytes of read_ahead(). Always 0 if the system does not count them.
   static int64_t bytes_from_disk() noexcept;
@@ -36,7 +40,6 @@ class ScratchFile {
   const fs::path& folder() const { return folder_; }
 
  private:
-  friend class ScratchMemory;
   fs::path folder_;
   int descriptor_ = -1;
 };
@@ -45,8 +48,7 @@ class ScratchFile {
 /// access.
 class ScratchMemory {
  public:
-  /// Reserves disk space for all `bytes`. Errors: Error(io) naming the folder, the bytes and the system's reason, such
-  /// as a full disk.
+  /// Reserves disk space for all `bytes`. Errors: those of ScratchFile and ScratchFile::map(), such as a full disk.
   ScratchMemory(fs::path folder, size_t bytes);
   ~ScratchMemory();
   ScratchMemory(const ScratchMemory&) = delete;
@@ -58,7 +60,7 @@ class ScratchMemory {
  private:
   ScratchFile file_;
   size_t bytes_;
-  std::byte* data_ = nullptr;
+  std::byte* data_;
 };
 
 }  // namespace hctr

@@ -26,27 +26,26 @@ void throw_on_all_ranks(Communicator&, const std::optional<Error>& own, const ch
 /// Collective. Runs `body` on each rank; `body` must not make collective calls. If any rank fails, every rank throws.
 template <class Body>
 void run_on_all_ranks(Communicator& comm, const Body& body, const char* doing = "training") {
-  std::optional<Error> own;
-  try {
-    body();
-  } catch (...) {
-    own = current_error();
-  }
-  throw_on_all_ranks(comm, own, doing);
+  throw_on_all_ranks(comm, error_of(body), doing);
 }
 
-/// Runs body(). If this rank alone throws, calls comm.abort() first, which wakes the other ranks before shared objects
-/// are destroyed.
-template <class Body>
-auto or_abort(Communicator& comm, const Body& body) {
+/// Runs body(), and returns its result. If this rank alone throws, calls end_others(error) first.
+template <class EndOthers, class Body>
+auto or_end_others(const EndOthers& end_others, const Body& body) {
   try {
     return body();
   } catch (const CollectiveError&) {
     throw;
   } catch (...) {
-    comm.abort(current_error());
+    end_others(current_error());
     throw;
   }
+}
+
+/// Like or_end_others() with comm.abort(), which wakes the other ranks before shared objects are destroyed.
+template <class Body>
+auto or_abort(Communicator& comm, const Body& body) {
+  return or_end_others([&](const Error& error) { comm.abort(error); }, body);
 }
 
 }  // namespace hctr

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,14 @@ struct RankRanges {
     for (int r = 0; r < ranks; ++r) ranges.add(r * elements_of_each, elements_of_each);
     return ranges;
   }
+};
+
+/// The arguments of one all-to-all; see Communicator::all_to_all().
+struct AllToAll {
+  Tensor in;
+  RankRanges send;
+  Tensor out;
+  RankRanges receive;
 };
 
 class PeerExchange;
@@ -84,6 +93,11 @@ class Communicator {
 
   /// Wakes all peers. Each peer then throws this error from its current or next call.
   virtual void abort(const Error&) noexcept = 0;
+
+  /// Runs several all-to-alls, which do not read each other's results. NCCL runs them as one.
+  virtual void all_to_alls(Context& ctx, std::span<const AllToAll> all) {
+    for (const AllToAll& one : all) all_to_all(ctx, one.in, one.send, one.out, one.receive);
+  }
 };
 
 }  // namespace hctr

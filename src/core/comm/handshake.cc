@@ -70,12 +70,14 @@ bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind
   return true;
 }
 
-TcpSocket connect_as_member(const std::string& host, int port, const std::string& what, const JobKey& key,
-                            ConnectionKind kind, TcpClock::time_point end, std::chrono::seconds limit) {
-  const auto place = [&] { return cat(host_name(), " cannot join ", what, " at ", host, ", port ", port, ": "); };
+TcpSocket connect_as_member(const MemberAddress& at, const JobKey& key, ConnectionKind kind, TcpClock::time_point end,
+                            std::chrono::seconds limit) {
+  const auto place = [&] {
+    return cat(host_name(), " cannot join ", at.name, " at ", at.host, ", port ", at.port, ": ");
+  };
   std::string why;
   for (;;) {
-    TcpSocket socket = connect_to(host, port, what, end);
+    TcpSocket socket = connect_to(at.host, at.port, at.name, end);
     bool accepted = false;
     try {
       accepted = prove_membership(socket, key, kind, std::min(end, TcpClock::now() + limit));

@@ -53,9 +53,16 @@ std::string answer_to(std::string_view challenge, const JobKey&, ConnectionKind,
 /// program, does not know the secret, or does not answer in time.
 bool prove_membership(const TcpSocket&, const JobKey&, ConnectionKind, TcpClock::time_point end);
 
+/// The listening process of a connection.
+struct MemberAddress {
+  std::string host;
+  int port;
+  std::string name;  ///< of the process, for messages
+};
+
 /// Connects and authenticates. Retries until `end` if the peer closes the connection without an answer. `limit`: time
 /// limit of one attempt. Errors: Error(comm), immediately if the secret is rejected.
-TcpSocket connect_as_member(const std::string& host, int port, const std::string& what, const JobKey&, ConnectionKind,
-                            TcpClock::time_point end, std::chrono::seconds limit);
+TcpSocket connect_as_member(const MemberAddress&, const JobKey&, ConnectionKind, TcpClock::time_point end,
+                            std::chrono::seconds limit);
 
 }  // namespace hctr

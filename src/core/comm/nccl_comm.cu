@@ -100,23 +100,20 @@ class NcclComm : public Communicator {
     });
   }
   void all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override {
-    expect_ranges(in, send, out, receive, size());
-    const ncclDataType_t type = nccl_type(in.dtype());
+    const AllToAll one{in, send, out, receive};
+    all_to_alls(ctx, {&one, 1});
+  }
+  void all_to_alls(Context& ctx, std::span<const AllToAll> all) override {
     const auto own = static_cast<size_t>(rank());
-    copy_bytes(ctx.stream(), element(out, receive.begin[own]), element(in, send.begin[own]),
-               static_cast<size_t>(send.count[own]) * size_of(in.dtype()));
+    for (const auto& [in, send, out, receive] : all) {
+      expect_ranges(in, send, out, receive, size());
+      copy_bytes(ctx.stream(), element(out, receive.begin[own]), element(in, send.begin[own]),
+                 static_cast<size_t>(send.count[own]) * size_of(in.dtype()));
+    }
     call(ctx, "all_to_all", [&](ncclComm_t comm, cudaStream_t stream) {
       ncclResult_t status = ncclGroupStart();
-      for (int step = 1; step < size() && status == ncclSuccess; ++step) {
-        const int to = (rank() + step) % size(), from = (rank() + size() - step) % size();
-        const auto t = static_cast<size_t>(to), f = static_cast<size_t>(from);
-        if (send.count[t] > 0)
-          status = in_group(
-              ncclSend(element(in, send.begin[t]), static_cast<size_t>(send.count[t]), type, to, comm, stream));
-        if (receive.count[f] > 0 && status == ncclSuccess)
-          status = in_group(ncclRecv(element(out, receive.begin[f]), static_cast<size_t>(receive.count[f]), type, from,
-                                     comm, stream));
-      }
+      for (const AllToAll& one : all)
+        if (status == ncclSuccess) status = queue_transfers(one, comm, stream);
       const ncclResult_t ended = ncclGroupEnd();
       return status != ncclSuccess ? status : ended;
     });
@@ -179,6 +176,22 @@ class NcclComm : public Communicator {
   }
   static size_t count(const Tensor& tensor) { return static_cast<size_t>(tensor.elements()); }
   static ncclResult_t in_group(ncclResult_t status) { return status == ncclInProgress ? ncclSuccess : status; }
+  /// Adds the sends and receives of an all-to-all to the current NCCL group.
+  ncclResult_t queue_transfers(const AllToAll& all, ncclComm_t comm, cudaStream_t stream) const {
+    const ncclDataType_t type = nccl_type(all.in.dtype());
+    ncclResult_t status = ncclSuccess;
+    for (int step = 1; step < size() && status == ncclSuccess; ++step) {
+      const int to = (rank() + step) % size(), from = (rank() + size() - step) % size();
+      const auto t = static_cast<size_t>(to), f = static_cast<size_t>(from);
+      if (all.send.count[t] > 0)
+        status = in_group(ncclSend(element(all.in, all.send.begin[t]), static_cast<size_t>(all.send.count[t]), type, to,
+                                   comm, stream));
+      if (all.receive.count[f] > 0 && status == ncclSuccess)
+        status = in_group(ncclRecv(element(all.out, all.receive.begin[f]), static_cast<size_t>(all.receive.count[f]),
+                                   type, from, comm, stream));
+    }
+    return status;
+  }
 
   void connect(Channel& channel) {
     ncclUniqueId id{};

@@ -290,7 +290,7 @@ class Guest {
     for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
       const Whereabout& at = table[p];
       // Process `p` answers once it is connected to the processes before it.
-      job.data[p] = connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host),
+      job.data[p] = connect_as_member({at.address, at.port, cat("process ", at.launched, " on ", at.host)},
                                       key_of(launch_, agreed_), ConnectionKind::peer, end_,
                                       std::chrono::ceil<seconds>(end_ - TcpClock::now()));
       job.data[p].send_text(greeting(), end_);
@@ -301,7 +301,7 @@ class Guest {
 
  private:
   TcpSocket to_host(ConnectionKind kind) {
-    TcpSocket socket = connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_, agreed_), kind,
+    TcpSocket socket = connect_as_member({launch_.address, launch_.port, "process 0"}, key_of(launch_, agreed_), kind,
                                          end_, kHandshakeLimit);
     // Listen at the address that process 0 sees for this process. If that address is a loopback address, listen at the
     // address of process 0.

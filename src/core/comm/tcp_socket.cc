@@ -32,21 +32,34 @@ std::string address_text(const sockaddr_storage& address, socklen_t size) {
   return name.starts_with(kMapped) ? name.substr(kMapped.size()) : name;
 }
 
-/// Sends or receives all bytes. `call` is send() or recv().
-template <class Byte, class Call>
-void transfer_all(int descriptor, Byte* data, size_t bytes, short event, TcpClock::time_point end, const char* name,
-                  Call call) {
-  while (bytes > 0) {
-    const ssize_t done = call(descriptor, data, bytes);
+/// send() or recv() without waiting, and the event of poll() after which to call it again.
+template <class Byte>
+struct TransferCall {
+  const char* name;
+  short event;
+  ssize_t (*call)(int descriptor, Byte* data, size_t bytes);
+};
+constexpr TransferCall<const char> kSend{"send", POLLOUT, [](int descriptor, const char* data, size_t count) {
+                                           return ::send(descriptor, data, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+                                         }};
+constexpr TransferCall<char> kReceive{"recv", POLLIN, [](int descriptor, char* data, size_t count) {
+                                        return ::recv(descriptor, data, count, MSG_DONTWAIT);
+                                      }};
+
+/// Sends or receives all bytes.
+template <class Byte>
+void transfer_all(int descriptor, std::span<Byte> bytes, TcpClock::time_point end, const TransferCall<Byte>& transfer) {
+  while (!bytes.empty()) {
+    const ssize_t done = transfer.call(descriptor, bytes.data(), bytes.size());
     if (done > 0) {
-      data += done;
-      bytes -= static_cast<size_t>(done);
+      bytes = bytes.subspan(static_cast<size_t>(done));
     } else if (done == 0) {
       throw Error(Kind::comm, "the peer closed the connection");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_until_ready(descriptor, event, end)) throw Error(Kind::comm, "the peer did not answer in time");
+      if (!wait_until_ready(descriptor, transfer.event, end))
+        throw Error(Kind::comm, "the peer did not answer in time");
     } else if (errno != EINTR) {
-      throw Error(Kind::comm, cat(name, ": ", reason_of(errno)));
+      throw Error(Kind::comm, cat(transfer.name, ": ", reason_of(errno)));
     }
   }
 }
@@ -138,15 +151,11 @@ std::string TcpSocket::own_address() const {
 }
 
 void TcpSocket::send_bytes(std::string_view bytes, TcpClock::time_point end) const {
-  transfer_all(descriptor_, bytes.data(), bytes.size(), POLLOUT, end, "send",
-               [](int descriptor, const char* data, size_t count) {
-                 return ::send(descriptor, data, count, MSG_NOSIGNAL | MSG_DONTWAIT);
-               });
+  transfer_all(descriptor_, std::span(bytes), end, kSend);
 }
 
 void TcpSocket::receive_bytes(std::span<char> bytes, TcpClock::time_point end) const {
-  transfer_all(descriptor_, bytes.data(), bytes.size(), POLLIN, end, "recv",
-               [](int descriptor, char* data, size_t count) { return ::recv(descriptor, data, count, MSG_DONTWAIT); });
+  transfer_all(descriptor_, bytes, end, kReceive);
 }
 
 void TcpSocket::send_text(std::string_view text, TcpClock::time_point end) const {

@@ -3,12 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
@@ -18,6 +15,7 @@
 #include "core/device/address_ranges.h"
 #include "core/device/copy_bytes.h"
 #include "core/device/cuda_runtime_calls.h"
+#include "core/device/host_parts.h"
 
 namespace hctr {
 namespace {
@@ -114,38 +112,7 @@ constexpr size_t kBlockAlignment = 256;
 
 size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularity - 1) / granularity * granularity; }
 
-/// The host parts of all ReservedBuffers of the process. Maps the start address of each part to its end.
-struct HostParts {
-  std::mutex mutex;
-  std::map<const std::byte*, const std::byte*> ends;
-  std::atomic<int64_t> count{0};  // number of host parts; lookups skip the lock while it is 0
-
-  void set(const std::byte* begin, size_t bytes) {
-    const std::lock_guard lock(mutex);
-    if (bytes == 0)
-      ends.erase(begin);
-    else
-      ends[begin] = begin + bytes;
-    count = static_cast<int64_t>(ends.size());
-  }
-};
-
-HostParts& host_parts() {
-  static HostParts parts;
-  return parts;
-}
-
 }  // namespace
-
-bool in_host_part(const void* first, size_t bytes) {
-  HostParts& parts = host_parts();
-  if (parts.count == 0) return false;
-  const std::lock_guard lock(parts.mutex);
-  const auto* begin = static_cast<const std::byte*>(first);
-  auto next = parts.ends.upper_bound(begin);
-  if (next != parts.ends.end() && next->first < begin + bytes) return true;
-  return next != parts.ends.begin() && std::prev(next)->second > begin;
-}
 
 ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes, RowMemory* budget)
     : device_(device),
@@ -246,16 +213,16 @@ void ReservedBuffer::grow_on_host(size_t wanted) {
     }
     if (!device_.is_cuda()) ::madvise(data_ + bytes_, more, MADV_HUGEPAGE);
     bytes_ += more;
-    host_parts().set(data_ + device_bytes_, bytes_ - device_bytes_);
+    set_host_part(data_ + device_bytes_, bytes_ - device_bytes_);
     if (budget_) budget_->take_host(static_cast<int64_t>(more));
   }
 }
 
 void ReservedBuffer::set_device_bytes(size_t bytes) {
   const auto moved = static_cast<int64_t>(device_bytes_) - static_cast<int64_t>(bytes);
-  if (bytes_ > device_bytes_) host_parts().set(data_ + device_bytes_, 0);
+  if (bytes_ > device_bytes_) set_host_part(data_ + device_bytes_, 0);
   device_bytes_ = bytes;
-  if (bytes_ > device_bytes_) host_parts().set(data_ + device_bytes_, bytes_ - device_bytes_);
+  if (bytes_ > device_bytes_) set_host_part(data_ + device_bytes_, bytes_ - device_bytes_);
   if (!budget_) return;
   budget_->take_device(-moved);
   budget_->take_host(moved);
@@ -300,7 +267,7 @@ void ReservedBuffer::move_to_host(StreamRef stream, size_t first) {
 }
 
 void ReservedBuffer::release() {
-  if (bytes_ > device_bytes_) host_parts().set(data_ + device_bytes_, 0);
+  if (bytes_ > device_bytes_) set_host_part(data_ + device_bytes_, 0);
   if (allocator_) {
     if (bytes_ > 0) zero_bytes({device_, allocator_->stream}, data_, bytes_);
   } else if (device_.is_cuda()) {

@@ -117,7 +117,4 @@ class ReservedBuffer {
   std::unique_ptr<Chunks> chunks_;  // CUDA: the physical allocations that are mapped
 };
 
-/// Whether any of these bytes are in the host part of a ReservedBuffer.
-bool in_host_part(const void* first, size_t bytes);
-
 }  // namespace hctr

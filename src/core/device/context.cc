@@ -16,7 +16,10 @@ Runtime::Runtime(Device device, RuntimeOptions options)
       exchange_(device, options_.several_ranks ? StreamPriority::exchange : StreamPriority::lowest) {
   expect_built(device);
   if constexpr (kCudaBuild)
-    if (device.is_cuda()) libraries_.reset(cuda::create_libraries(device.index));
+    if (device.is_cuda()) {
+      libraries_.reset(cuda::create_libraries(device.index));
+      can_start_early_ = cuda::can_start_early(device.index);
+    }
 }
 
 Runtime::~Runtime() = default;

@@ -63,6 +63,9 @@ class Runtime {
   /// (core/device/cuda_libraries.cuh).
   struct CudaLibraries;
   CudaLibraries* cuda_libraries() { return libraries_.get(); }
+  /// Whether a kernel may start before the previous kernel ends. Requires that the kernels were compiled for
+  /// programmatic dependent launch (start_early() in core/device/launch.cuh), and that the device supports that launch.
+  bool can_start_early() const { return can_start_early_; }
 
  private:
   struct DestroyLibraries {
@@ -77,6 +80,7 @@ class Runtime {
   std::optional<StreamRef> adopted_;  // nullopt: compute_ and prepare_ are used
   Profiler* profiler_ = nullptr;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
+  bool can_start_early_ = false;
 };
 
 class LaunchQueue;

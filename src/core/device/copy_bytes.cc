@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/base/platform.h"
-#include "core/device/buffer.h"
 #include "core/device/cuda_runtime_calls.h"
+#include "core/device/host_parts.h"
 
 namespace hctr {
 

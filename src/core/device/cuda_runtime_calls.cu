@@ -2,11 +2,12 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <array>
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
 
 #include "core/base/source_place.h"
 #include "core/device/cuda_check.cuh"
@@ -16,6 +17,14 @@
 #include "core/device/graph_memsets.h"
 
 namespace hctr {
+namespace {
+
+/// A capture holds this lock shared. A call that synchronizes the device holds it exclusively, because it invalidates
+/// the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"). A service may
+/// unload one version of a model while it records another.
+std::shared_mutex captures;
+
+}  // namespace
 
 Runtime::CudaLibraries::CudaLibraries(int index)
     : blas_workspace({DeviceKind::cuda, index}, size_t{32} << 20),
@@ -23,7 +32,10 @@ Runtime::CudaLibraries::CudaLibraries(int index)
       piece_flags({DeviceKind::cuda, index}, 2 * kMostPieces * sizeof(uint32_t)) {
   HCTR_CHECK(cublasLtCreate(&blas));
 }
-Runtime::CudaLibraries::~CudaLibraries() { cublasLtDestroy(blas); }
+Runtime::CudaLibraries::~CudaLibraries() {
+  const std::unique_lock alone(captures);  // cublasLtDestroy() synchronizes the device
+  cublasLtDestroy(blas);
+}
 
 namespace cuda {
 namespace {
@@ -117,47 +129,47 @@ int64_t used_memory(int index) {
 
 namespace {
 
-/// Calls ask(index) once per device and caches the result, which must not be negative.
-template <class Ask>
-int of_current_device(std::array<std::atomic<int>, 64>& known, Ask ask) {
+struct GpuConstants {
+  int multiprocessors = 0, compute_capability = 0, most_shared_bytes = 0;
+};
+
+int attribute_of(int index, cudaDeviceAttr attribute) {
+  int value = 0;
+  HCTR_CHECK(cudaDeviceGetAttribute(&value, attribute, index));
+  return value;
+}
+
+/// The constants of the current device. The first call queries all devices.
+const GpuConstants& constants_of_current_device() {
+  static const std::vector<GpuConstants> all = [] {
+    int count = 0;
+    HCTR_CHECK(cudaGetDeviceCount(&count));
+    std::vector<GpuConstants> gpus;
+    for (int i = 0; i < count; ++i)
+      gpus.push_back(
+          {attribute_of(i, cudaDevAttrMultiProcessorCount),
+           10 * attribute_of(i, cudaDevAttrComputeCapabilityMajor) + attribute_of(i, cudaDevAttrComputeCapabilityMinor),
+           attribute_of(i, cudaDevAttrMaxSharedMemoryPerBlockOptin)});
+    return gpus;
+  }();
   int index = 0;
   HCTR_CHECK(cudaGetDevice(&index));
-  HCTR_EXPECT(static_cast<size_t>(index) < known.size(), "device number ", index);
-  std::atomic<int>& answer = known[static_cast<size_t>(index)];  // ask() + 1; 0: not asked yet
-  if (answer == 0) answer = ask(index) + 1;
-  return answer - 1;
+  return all.at(static_cast<size_t>(index));
 }
 
 __global__ void any_kernel() {}
 
 }  // namespace
 
-int multiprocessors() {
-  static std::array<std::atomic<int>, 64> counts{};
-  return of_current_device(counts, [](int index) {
-    int count = 0;
-    HCTR_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, index));
-    return count;
-  });
-}
+int multiprocessors() { return constants_of_current_device().multiprocessors; }
+int compute_capability() { return constants_of_current_device().compute_capability; }
+size_t most_shared_bytes() { return static_cast<size_t>(constants_of_current_device().most_shared_bytes); }
 
-int compute_capability() {
-  static std::array<std::atomic<int>, 64> answers{};
-  return of_current_device(answers, [](int index) {
-    int major = 0, minor = 0;
-    HCTR_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
-    HCTR_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
-    return 10 * major + minor;
-  });
-}
-
-bool can_start_early() {
-  static std::array<std::atomic<int>, 64> answers{};
-  return of_current_device(answers, [](int) {
-           cudaFuncAttributes compiled{};
-           HCTR_CHECK(cudaFuncGetAttributes(&compiled, any_kernel));
-           return compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90 ? 1 : 0;
-         }) != 0;
+bool can_start_early(int index) {
+  use(index);
+  cudaFuncAttributes compiled{};
+  HCTR_CHECK(cudaFuncGetAttributes(&compiled, any_kernel));
+  return compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90;
 }
 
 void* allocate(int index, size_t bytes) {
@@ -308,6 +320,7 @@ void* end_graph(StreamRef stream) {
 
 void* record_graph(StreamRef stream, const std::function<void()>& body) {
   use(stream.device.index);
+  const std::shared_lock capturing(captures);
   begin_graph(stream);
   try {
     body();

@@ -22,12 +22,12 @@ void restore_current(int index) noexcept;
 std::string describe(int index);
 int64_t free_memory(int index);
 int64_t used_memory(int index);
-// Properties of the current device, queried once per device.
+// Properties of the current device, queried once per process.
 int multiprocessors();
-int compute_capability();  // for example, 90 for compute capability 9.0
-/// Whether a kernel may start before the previous kernel ends. Requires that the kernels were compiled for programmatic
-/// dependent launch (start_early() in core/device/launch.cuh), and that the device supports that launch.
-bool can_start_early();
+int compute_capability();    // for example, 90 for compute capability 9.0
+size_t most_shared_bytes();  // dynamic shared memory of a block
+/// Runtime::can_start_early() of a device.
+bool can_start_early(int index);
 
 void* allocate(int index, size_t bytes);  // zeroed
 void free(int index, void* data) noexcept;

@@ -56,14 +56,10 @@ void* find_cupti(std::string& reason) {
   return nullptr;
 }
 
-/// Loads CUPTI once. Returns null and sets `reason` if loading fails.
-const CuptiFunctions* load_cupti(std::string& reason) {
-  static std::mutex mutex;
-  static std::optional<CuptiFunctions> loaded;
-  const std::lock_guard lock(mutex);
-  if (loaded) return &*loaded;
+/// Loads CUPTI. Returns nullopt and sets `reason` if loading fails.
+std::optional<CuptiFunctions> load_cupti(std::string& reason) {
   void* const library = find_cupti(reason);
-  if (!library) return nullptr;
+  if (!library) return std::nullopt;
   CuptiFunctions functions{};
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
@@ -80,9 +76,18 @@ const CuptiFunctions* load_cupti(std::string& reason) {
   find(functions.flush_all, "cuptiActivityFlushAll");
   find(functions.next_record, "cuptiActivityGetNextRecord");
   find(functions.text_of, "cuptiGetResultString");
-  if (!reason.empty()) return nullptr;
-  loaded = functions;
-  return &*loaded;
+  return reason.empty() ? std::optional(functions) : std::nullopt;
+}
+
+/// CUPTI's functions, loaded once and never unloaded. nullopt: `why_not` has the reason.
+struct LoadedCupti {
+  LoadedCupti() : functions(load_cupti(why_not)) {}
+  std::string why_not;
+  std::optional<CuptiFunctions> functions;
+};
+const LoadedCupti& loaded_cupti() {
+  static const LoadedCupti loaded;
+  return loaded;
 }
 
 constexpr CUpti_ActivityKind kTracedKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -105,7 +110,8 @@ struct ActivityRecord {
   uint64_t begin_ns, end_ns;
 };
 
-/// Records of all buffers. Global, because CUPTI's buffer callbacks have no user data argument.
+/// Records of all buffers. Process-wide, because CUPTI's buffer callbacks have no user data argument. CUPTI allows one
+/// subscriber per process, so these records belong to a single trace.
 struct ActivityRecords {
   std::mutex guard;
   const CuptiFunctions* cupti = nullptr;
@@ -174,6 +180,7 @@ class CuptiTrace : public KernelTrace {
       return reason;
     }
     current = this;
+    cupti_.timestamp(&first_);
     {
       ActivityRecords& records = activity_records();
       const std::lock_guard lock(records.guard);
@@ -192,7 +199,7 @@ class CuptiTrace : public KernelTrace {
   double now() const override {
     uint64_t nanoseconds = 0;
     cupti_.timestamp(&nanoseconds);
-    return seconds_of(nanoseconds);
+    return seconds_at(nanoseconds);
   }
   std::vector<TracedWork> take() override {
     cupti_.flush_all(0);
@@ -202,7 +209,7 @@ class CuptiTrace : public KernelTrace {
     for (const ActivityRecord& record : std::exchange(records.all, {})) {
       if (record.end_ns == 0) continue;  // CUPTI has no timestamps for this record
       out.push_back({record.node != 0 ? find(nodes_, record.node) : find(calls_, record.launch), record.launch,
-                     seconds_of(record.begin_ns), seconds_of(record.end_ns)});
+                     seconds_at(record.begin_ns), seconds_at(record.end_ns)});
     }
     calls_.clear();
     return out;
@@ -213,10 +220,9 @@ class CuptiTrace : public KernelTrace {
 
  private:
   using Marks = std::map<uint64_t, PartMark>;
-  static double seconds_of(uint64_t nanoseconds) {
-    // Subtract the first time, because a double represents nanoseconds of a few days exactly, but not of decades.
-    static const uint64_t first = nanoseconds;
-    return 1e-9 * static_cast<double>(static_cast<int64_t>(nanoseconds - first));
+  /// Seconds since begin(). A double represents nanoseconds of a few days exactly, but not of decades.
+  double seconds_at(uint64_t nanoseconds) const {
+    return 1e-9 * static_cast<double>(static_cast<int64_t>(nanoseconds - first_));
   }
   static std::optional<PartMark> find(const Marks& marks, uint64_t id) {
     const auto at = marks.find(id);
@@ -247,6 +253,7 @@ class CuptiTrace : public KernelTrace {
   const CuptiFunctions& cupti_;
   const std::thread::id thread_ = std::this_thread::get_id();
   CUpti_SubscriberHandle subscriber_ = nullptr;
+  uint64_t first_ = 0;  // CUPTI's time at begin()
   std::optional<PartMark> mark_;
   Marks nodes_;  // [graph node id]: the mark of a node, also of an executable graph
   Marks calls_;  // [correlation id]: the mark of queued work
@@ -255,10 +262,10 @@ class CuptiTrace : public KernelTrace {
 }  // namespace
 
 std::unique_ptr<KernelTrace> start_cupti_trace(std::string& reason) {
-  reason.clear();
-  const CuptiFunctions* const functions = load_cupti(reason);
-  if (!functions) return nullptr;
-  auto trace = std::make_unique<CuptiTrace>(*functions);
+  const LoadedCupti& cupti = loaded_cupti();
+  reason = cupti.why_not;
+  if (!cupti.functions) return nullptr;
+  auto trace = std::make_unique<CuptiTrace>(*cupti.functions);
   reason = trace->begin();
   if (!reason.empty()) return nullptr;
   return trace;

@@ -1,4 +1,5 @@
-// KernelTrace with CUPTI. Defined (cupti_trace.cu) only in builds that found CUPTI's header.
+// KernelTrace with CUPTI. Defined (cupti_trace.cu) only in builds that found CUPTI's header. Its records are
+// process-wide, because CUPTI permits one trace per process, and calls back without an argument of the caller.
 #pragma once
 
 #include <memory>

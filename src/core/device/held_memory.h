@@ -14,18 +14,18 @@ class HeldMemory {
   void hold(Device, size_t bytes);
   size_t bytes() const { return memory_.bytes(); }
 
- private:
-  friend class HeldBuffer;
+  /// Returns `bytes` bytes of the reserve, or null if it has no capacity. Each take() that succeeds needs a
+  /// give_back(): use HeldBuffer. The reserve is free again after the last give_back().
   std::byte* take(size_t bytes);
   void give_back();
 
+ private:
   Buffer memory_;
   size_t used_ = 0;
   int takers_ = 0;
 };
 
-/// A buffer in reserved memory if the reserve has capacity, otherwise in its own memory. Not zeroed. The reserve is
-/// free again when no HeldBuffer exists.
+/// A buffer in reserved memory if the reserve has capacity, otherwise in its own memory. Not zeroed.
 class HeldBuffer {
  public:
   HeldBuffer(HeldMemory&, Device, size_t bytes);

@@ -1,8 +1,22 @@
 #include "core/device/lockstep.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace hctr {
+
+std::span<const std::byte> LaunchQueue::keep(std::span<const std::byte> arguments) {
+  constexpr size_t kAlignment = alignof(std::max_align_t);
+  const size_t bytes = (arguments.size() + kAlignment - 1) / kAlignment * kAlignment;
+  if (bytes > free_.size()) {
+    const size_t block = std::max(bytes, kBlockBytes);
+    free_ = {blocks_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(block)).get(), block};
+  }
+  const std::span<std::byte> kept = free_.first(arguments.size());
+  free_ = free_.subspan(bytes);
+  std::memcpy(kept.data(), arguments.data(), arguments.size());
+  return kept;
+}
 
 Context Lockstep::next(bool several) {
   if (!collect_) return ctx_;
@@ -28,30 +42,29 @@ void Lockstep::run_late(Context& ctx) {
 }
 
 void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
-  const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) {
-    return a.launches_.size() < b.launches_.size();
-  };
+  const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) { return a.left() < b.left(); };
+  std::vector<const LaunchQueue::Launch*> launches;
   for (;;) {
     // Take the next launch from the longest queue. If two queues differ at the start and match at the end, their last
     // launches then become due together and are merged.
     const auto longest = std::max_element(queues.begin(), queues.end(), shorter);
-    if (longest == queues.end() || longest->launches_.empty()) break;
-    const LaunchQueue::Launch& head = longest->launches_.front();
+    if (longest == queues.end() || longest->empty()) break;
+    const LaunchQueue::Launch& head = longest->next();
     if (!head.start_merged) {
       head.start_single(ctx);
-      longest->launches_.pop_front();
+      longest->pop();
       continue;
     }
     const LaunchQueue::StartMerged start = head.start_merged;
     const auto can_merge = [&](const LaunchQueue& queue) {
-      return !queue.launches_.empty() && queue.launches_.front().start_merged == start;
+      return !queue.empty() && queue.next().start_merged == start;
     };
-    std::vector<const LaunchQueue::Launch*> launches;
+    launches.clear();
     for (const LaunchQueue& queue : queues)
-      if (can_merge(queue)) launches.push_back(&queue.launches_.front());
+      if (can_merge(queue)) launches.push_back(&queue.next());
     start(ctx, launches);
     for (LaunchQueue& queue : queues)
-      if (can_merge(queue)) queue.launches_.pop_front();
+      if (can_merge(queue)) queue.pop();
   }
   queues.clear();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,19 +25,31 @@ class LaunchQueue {
     StartMerged start_merged = nullptr;
     const char* name = "";
     int64_t blocks = 0;
-    std::vector<std::byte> arguments;  ///< kernel arguments, read by start_merged
+    std::span<const std::byte> arguments;  ///< kernel arguments, read by start_merged; memory of keep()
   };
 
   explicit LaunchQueue(bool several = false) : several_(several) {}
   void add(Launch launch) { launches_.push_back(std::move(launch)); }
+  /// Copies the arguments of a launch to memory that lives as long as this queue. Few allocations serve all launches.
+  std::span<const std::byte> keep(std::span<const std::byte> arguments);
   /// Whether the same launches of other contexts are expected, so that operators should prefer launches that can be
   /// merged.
   bool several() const { return several_; }
 
+  // The launches that have not started.
+  bool empty() const { return started_ == launches_.size(); }
+  size_t left() const { return launches_.size() - started_; }
+  const Launch& next() const { return launches_[started_]; }
+  /// Counts next() as started.
+  void pop() { ++started_; }
+
  private:
-  friend class Lockstep;
+  static constexpr size_t kBlockBytes = 4096;
   bool several_;
-  std::deque<Launch> launches_;
+  std::vector<Launch> launches_;
+  size_t started_ = 0;  // the launches before this index have started
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::span<std::byte> free_;  // unused part of the last block
 };
 
 /// Collects the launches of several contexts, one context per object, and starts them in run(). The launches of one

@@ -224,7 +224,7 @@ Span::On Profiler::place(const StreamRef& stream) const {
   return stream.handle == runtime_.exchange_stream().handle ? Span::On::exchange : Span::On::other;
 }
 
-void Profiler::begin(const StreamRef* stream, const Span& span) {
+void Profiler::begin_part(const StreamRef* stream, const Span& span) {
   std::vector<Span>& spans = into_->spans;
   HCTR_EXPECT(!open_, "part '", span.part, "' of '", span.name, "' begins inside of '", spans.back().part, "' of '",
               spans.back().name, "'");
@@ -247,7 +247,7 @@ void Profiler::begin(const StreamRef* stream, const Span& span) {
   mark_open_part(stream != nullptr);
 }
 
-void Profiler::end(const StreamRef* stream) noexcept {
+void Profiler::end_part(const StreamRef* stream) noexcept {
   mark_open_part(false);
   Span& span = into_->spans.back();
   span.end = now();
@@ -267,12 +267,15 @@ void Profiler::end(const StreamRef* stream) noexcept {
   open_ = false;
 }
 
-void count_flops(Context& ctx, double flops, bool fp8) {
-  Profiler* const profiler = ctx.runtime().profiler();
-  if (!profiler || !profiler->open_) return;
-  Work& work = profiler->into_->spans.back().work;
+void Profiler::add_flops(double flops, bool fp8) {
+  if (!open_) return;
+  Work& work = into_->spans.back().work;
   work.flops += flops;
   if (fp8) work.fp8_flops += flops;
+}
+
+void count_flops(Context& ctx, double flops, bool fp8) {
+  if (Profiler* const profiler = ctx.runtime().profiler()) profiler->add_flops(flops, fp8);
 }
 
 }  // namespace hctr

@@ -88,9 +88,13 @@ class Profiler {
   /// Measures EventCost on a GPU with empty kernels. Waits for queued work.
   EventCost cost_of_recorded_events();
 
+  // Queueing code calls these functions through ProfiledPart and count_flops(). `stream`: null for a part on the host.
+  void begin_part(const StreamRef* stream, const Span&);
+  void end_part(const StreamRef* stream) noexcept;
+  /// Adds to the work of the open part, if there is one.
+  void add_flops(double flops, bool fp8);
+
  private:
-  friend class ProfiledPart;
-  friend void count_flops(Context&, double, bool);
   using Clock = std::chrono::steady_clock;
   struct Events {
     void *begin = nullptr, *end = nullptr;
@@ -104,8 +108,6 @@ class Profiler {
     void clear();
   };
 
-  void begin(const StreamRef*, const Span&);
-  void end(const StreamRef*) noexcept;
   void synchronize() const;
   /// How much longer a small memset takes as a separate part than inside a larger part. Measured on the idle compute
   /// stream of a GPU.
@@ -147,7 +149,7 @@ class ProfiledPart {
   ProfiledPart(Runtime& runtime, std::string_view part, std::string_view type)
       : ProfiledPart(runtime.profiler(), {}, false, {part, type, {}}, {}) {}
   ~ProfiledPart() {
-    if (profiler_) profiler_->end(on_stream_ ? &stream_ : nullptr);
+    if (profiler_) profiler_->end_part(on_stream_ ? &stream_ : nullptr);
   }
   ProfiledPart(const ProfiledPart&) = delete;
   ProfiledPart& operator=(const ProfiledPart&) = delete;
@@ -156,7 +158,7 @@ class ProfiledPart {
   ProfiledPart(Profiler* profiler, StreamRef stream, bool on_stream, Span span, Work work)
       : profiler_(profiler), stream_(stream), on_stream_(on_stream) {
     span.work = work;
-    if (profiler) profiler->begin(on_stream ? &stream_ : nullptr, span);
+    if (profiler) profiler->begin_part(on_stream ? &stream_ : nullptr, span);
   }
   Profiler* profiler_;
   StreamRef stream_;

@@ -12,4 +12,8 @@ namespace hctr {
 /// 32 bits. Misses other damage with probability 2^-32.
 uint32_t record_checksum(int64_t key, int32_t slot, std::span<const std::byte> record);
 
+/// The function that computes record_checksum() by the processor's instruction; null: it has none.
+using RecordChecksum = uint32_t (*)(int64_t key, int32_t slot, std::span<const std::byte> record);
+RecordChecksum checksum_by_instruction();
+
 }  // namespace hctr

@@ -27,7 +27,9 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   list_columns(runtime);
   if (one_host) make_key_exchange(runtime);
   one_host ? make_exchanges(runtime) : make_unique_exchange(runtime, ring);
-  list_addresses(runtime);
+  list_received_vectors(runtime);
+  list_sent_vectors(runtime);
+  if (shape.gradients) list_sent_gradients(runtime);
 }
 
 /// Assigns columns to owners. A column is one vector of a sample: one per slot, or one per key of a bag if keys are not
@@ -208,85 +210,6 @@ void Exchange::list_columns(Runtime& runtime) {
   key_split_.columns = lists_.put(runtime, columns_);
   key_split_.owners = lists_.put(runtime, owners_);
   if (!shape_.pooled()) columns_of_slots_ = {lists_.put(runtime, first_of_slot_), lists_.put(runtime, column_slots_)};
-}
-
-/// Lists the addresses of vectors: by column for received vectors and sent gradients, by rank for sent vectors.
-void Exchange::list_addresses(Runtime& runtime) {
-  const auto vectors_at = [&](bool remote, const uint32_t* aborted, const auto& addresses_of) {
-    ops::OwnerVectors owners{.memory = {.dtype = shape_.dtype, .remote = remote, .aborted = aborted},
-                             .columns = static_cast<int64_t>(at_owners_.size()),
-                             .pieces = pieces_};
-    std::vector<int32_t> first = {0};
-    std::vector<ops::RemoteColumn> remote_columns;
-    for (size_t c = 0; c < at_owners_.size(); ++c) {
-      for (const ops::RemoteColumn& column : addresses_of(c)) {
-        owners.memory.align(reinterpret_cast<uintptr_t>(column.vector));
-        remote_columns.push_back(column);
-      }
-      first.push_back(static_cast<int32_t>(remote_columns.size()));
-    }
-    owners.memory.align(vector_bytes());
-    owners.first = lists_.put(runtime, first);
-    owners.remote_columns = lists_.put(runtime, remote_columns);
-    return owners;
-  };
-  /// begin(owner) returns the start of the message from that owner.
-  const auto at_each_owner = [&](size_t c, const auto& begin) {
-    std::vector<ops::RemoteColumn> remote_columns;
-    for (const AtOwner& at : at_owners_[c]) {
-      const ops::OwnerKeys& owner = owners_[static_cast<size_t>(at.owner)];
-      std::byte* part = begin(at.owner);
-      remote_columns.push_back({part ? part + static_cast<size_t>(at.column) * vector_bytes() : nullptr, owner.count,
-                                owner.first * shape_.samples + at.column});
-    }
-    return remote_columns;
-  };
-  const auto received_from = [&](int32_t owner) -> std::byte* {
-    // owners write directly to `y`, so the vectors have no address here; only `present` is read
-    if (straight_) return nullptr;
-    return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
-  };
-  const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
-  for (Batch& batch : batches_) {
-    batch.joined = joined;
-    batch.joined.present = reinterpret_cast<const uint8_t*>(arena_.get(batch.present).bytes());
-  }
-
-  std::vector<std::byte*> parts;
-  for (int r = 0; r < comm_.size(); ++r)
-    parts.push_back(unique_ && !unique_->sends_pooled(r)           ? nullptr
-                    : unique_ || (r == comm_.rank() && !straight_) ? vectors_of(r)
-                    : r == comm_.rank()                            ? shape_.y->bytes()
-                                                                   : to_samples_->destination(r));
-  shards_ = {.memory = {.dtype = shape_.dtype,
-                        .remote = to_samples_ && to_samples_->direct(),
-                        .aborted = to_samples_ ? to_samples_->aborted() : nullptr},
-             .shard = lists_.put(runtime, parts),
-             .ranks = comm_.size(),
-             .samples = shape_.samples,
-             .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
-             .targets = straight_ ? lists_.put(runtime, owned_columns_) : nullptr,
-             .first = (comm_.rank() + 1) % comm_.size()};
-  for (const std::byte* part : parts) shards_.memory.align(reinterpret_cast<uintptr_t>(part));
-  shards_.memory.align(vector_bytes());
-  shards_.memory.align(static_cast<size_t>(shards_.row_stride) * size_of(shape_.dtype));
-
-  if (!shape_.gradients) return;
-  const bool direct = to_owners_ && to_owners_->direct(), one_message = to_owners_ && owners_are_alike_ && !direct;
-  const auto sent_to = [&](int32_t owner) {
-    return owner == comm_.rank() ? own_vectors() : unique_ ? vectors_from(owner) : to_owners_->destination(owner);
-  };
-  const auto split = vectors_at(direct, to_owners_ ? to_owners_->aborted() : nullptr, [&](size_t c) {
-    if (one_message)
-      return std::vector<ops::RemoteColumn>{
-          {to_owners_->destination(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
-    return at_each_owner(c, sent_to);
-  });
-  for (Batch& batch : batches_) {
-    batch.split = split;
-    // `present` stays null if one message goes to all owners, because that message has every vector
-    if (!one_message) batch.split.present = batch.joined.present;
-  }
 }
 
 void Exchange::send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets,

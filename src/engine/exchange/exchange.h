@@ -129,7 +129,15 @@ class Exchange {
   void make_exchanges(Runtime&);
   void make_gradient_blocks(Runtime&);
   void list_columns(Runtime&);
-  void list_addresses(Runtime&);
+  void list_received_vectors(Runtime&);
+  void list_sent_vectors(Runtime&);
+  void list_sent_gradients(Runtime&);
+  /// The messages of all owners. columns_of(v) returns the remote columns of vector v of a sample.
+  ops::OwnerVectors owner_vectors(Runtime&, const ops::RankMemory&,
+                                  const std::function<std::vector<ops::RemoteColumn>(size_t)>& columns_of);
+  /// The remote columns of vector v of a sample. message_of(owner) returns the start of the message from or to an
+  /// owner; null if its vectors have no address here.
+  std::vector<ops::RemoteColumn> remote_columns(size_t v, const std::function<std::byte*(int32_t)>& message_of) const;
   void make_unique_exchange(Runtime&, int ring);
   UniqueExchange::Memory unique_memory() const { return {of_samples_->data(), of_owned_->data()}; }
   void wait_for_vectors(Context&);

@@ -40,16 +40,18 @@ bool by_key(const FrequentRow& a, const FrequentRow& b) { return std::pair(a.slo
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
                                  int ring_size, const EmbeddingOutputs& outputs)
-    : HybridEmbedding(runtime, comm, std::move(placement), spec, ring_size, outputs, keys_of_file(spec)) {}
+    : HybridEmbedding(runtime, comm, {std::move(placement), spec, ReplicatedPart::keys}, ring_size, outputs,
+                      keys_of_file(spec)) {}
 
-HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
-                                 int ring_size, const EmbeddingOutputs& outputs, FrequentKeys named)
-    : PartlyReplicated(runtime, comm, frequent_rows_spec(spec, most_rows(spec, named)), ReplicatedPart::keys,
-                       std::move(placement), counting_spec(spec), ring_size, outputs),
-      steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1),
-      most_rows_(most_rows(spec, named)),
-      have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {
+HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, ShardedRows rows, int ring_size,
+                                 const EmbeddingOutputs& outputs, FrequentKeys named)
+    : PartlyReplicated(runtime, comm, frequent_rows_spec(rows.spec, most_rows(rows.spec, named)),
+                       {rows.placement, counting_spec(rows.spec), rows.replicated}, ring_size, outputs),
+      steps_left_(rows.spec.replication.keys_file.empty() ? rows.spec.replication.steps : -1),
+      most_rows_(most_rows(rows.spec, named)),
+      have_owners_(rows.spec.replication.keys_file.empty() || !rows.spec.direct.empty()) {
   if (named.keys.empty()) return;
+  const TableSpec& spec = rows.spec;
   // Keys of a file are treated as having occurred if they are direct keys, because all rows of direct keys exist from
   // the start.
   const bool seen = !spec.direct.empty();

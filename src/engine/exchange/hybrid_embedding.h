@@ -38,8 +38,7 @@ class HybridEmbedding : public PartlyReplicated {
   void load_by_key(const StateReader&) override;
 
  private:
-  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
-                  FrequentKeys);
+  HybridEmbedding(Runtime&, Communicator&, ShardedRows, int ring_size, const EmbeddingOutputs&, FrequentKeys);
   /// Replicates the most frequent rows of all ranks for which replication pays.
   void find_frequent();
   /// The smallest number of occurrences in a batch of all ranks for which a replicated row needs less communication

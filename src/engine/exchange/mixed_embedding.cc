@@ -16,7 +16,7 @@ std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& place
 
 MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec,
                                int ring_size, const EmbeddingOutputs& outputs)
-    : PartlyReplicated(runtime, comm, replicated_slots_spec(spec, placement), ReplicatedPart::slots, placement, spec,
+    : PartlyReplicated(runtime, comm, replicated_slots_spec(spec, placement), {placement, spec, ReplicatedPart::slots},
                        ring_size, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 

@@ -91,12 +91,11 @@ class PartlyReplicated : public Embedding {
     others_.load_state(from);
     replicated_.load_state(from.of_rank(0).in(kReplicatedState));
   }
-  /// `part`: the part of the embedding that is replicated.
-  PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, ReplicatedPart part,
-                   Placement placement, const TableSpec& others, int ring_size, const EmbeddingOutputs& outputs)
+  PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, ShardedRows others, int ring_size,
+                   const EmbeddingOutputs& outputs)
       : comm_(comm),
         replicated_(runtime, comm, replicated, ring_size),
-        others_(runtime, comm, std::move(placement), others, ring_size, outputs, part) {}
+        others_(runtime, comm, std::move(others), ring_size, outputs) {}
   EmbeddingTable& table() override { return others_.table(); }
 
   Communicator& comm_;

@@ -74,7 +74,7 @@ std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, 
     return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, ring_size, outputs);
   if (placement.some_replicated())
     return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, ring_size, outputs);
-  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), spec, ring_size, outputs);
+  return std::make_unique<ShardedEmbedding>(runtime, comm, ShardedRows{std::move(placement), spec}, ring_size, outputs);
 }
 
 void Embedding::load_by_key(const StateReader& from) {

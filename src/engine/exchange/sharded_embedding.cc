@@ -45,15 +45,15 @@ TableSpec owned(const TableSpec& spec, const Placement& placement, const Exchang
 
 }  // namespace
 
-ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
-                                   int ring_size, const EmbeddingOutputs& outputs, ReplicatedPart replicated)
+ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, ShardedRows rows, int ring_size,
+                                   const EmbeddingOutputs& outputs)
     : comm_(comm),
-      placement_(std::move(placement)),
-      spec_(spec),
-      train_(runtime, comm, placement_, training(spec_, replicated, outputs, runtime.device()), ring_size),
-      evaluation_(runtime, comm, placement_, evaluation(spec_, replicated, outputs, runtime.device()), 1),
+      placement_(std::move(rows.placement)),
+      spec_(std::move(rows.spec)),
+      train_(runtime, comm, placement_, training(spec_, rows.replicated, outputs, runtime.device()), ring_size),
+      evaluation_(runtime, comm, placement_, evaluation(spec_, rows.replicated, outputs, runtime.device()), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {
-  if (replicated == ReplicatedPart::nothing && exchanges_by_kernels()) table_.sort_bits_in_use();
+  if (rows.replicated == ReplicatedPart::nothing && exchanges_by_kernels()) table_.sort_bits_in_use();
 }
 
 bool ShardedEmbedding::list_missing(Context& ctx, int buffer, Tensor, Tensor) {

@@ -6,12 +6,17 @@
 
 namespace hctr {
 
+/// An embedding and the placement of its rows.
+struct ShardedRows {
+  Placement placement;
+  TableSpec spec;
+  ReplicatedPart replicated = ReplicatedPart::nothing;  ///< the part of the embedding that is replicated
+};
+
 class ShardedEmbedding : public Embedding {
  public:
-  /// `replicated`: the part of the embedding that is replicated. If there is such a part, use add_forward() and
-  /// add_lookup().
-  ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
-                   ReplicatedPart replicated = ReplicatedPart::nothing);
+  /// If a part is replicated, use add_forward() and add_lookup().
+  ShardedEmbedding(Runtime&, Communicator&, ShardedRows, int ring_size, const EmbeddingOutputs&);
 
   void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets) override {
     send_keys(ctx, recording, buffer, keys, offsets, nullptr);

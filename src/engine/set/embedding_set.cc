@@ -1,6 +1,7 @@
 // The steps of an EmbeddingSet.
 #include "hctr/embedding.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "core/comm/host_comm.h"
@@ -86,6 +87,29 @@ EmbeddingSet::Batch EmbeddingSet::prefetch(int64_t samples, std::span<const Feat
   std::vector<ops::FeatureBags> bags;
   state_->agreed([&] { bags = state_->checked_batch(samples, keys); });
   return state_->begin(samples, bags, true);
+}
+
+int64_t EmbeddingSet::row_numbers(Batch batch, std::span<int32_t* const> to) {
+  const State::Call call(*state_);
+  const State::Under& one = state_->at(batch);
+  state_->check_row_numbers("row_numbers()", one.counts, std::vector<const int32_t*>(to.begin(), to.end()));
+  state_->join_prefetched();
+  if (!one.empty)
+    state_->each_table(
+        [&](Context& ctx, SetTable& table) { table.read_rows(ctx, one.buffer, state_->of_table(table, to)); });
+  return state_->removals;
+}
+
+EmbeddingSet::Batch EmbeddingSet::prefetch(int64_t samples, std::span<const FeatureKeys> keys,
+                                           std::span<const int32_t* const> rows, int64_t removals) {
+  const State::Call call(*state_);
+  std::vector<int64_t> counts;
+  for (const FeatureKeys& of : keys) counts.push_back(of.count);
+  if (keys.size() == state_->options.features.size()) state_->check_row_numbers("prefetch()", counts, rows);
+  if (removals != state_->removals)
+    refuse_call("prefetch(): rows have been removed since row_numbers(), so the row numbers are not valid any more");
+  const std::vector<ops::FeatureBags> bags = state_->checked_batch(samples, keys);
+  return state_->begin(samples, bags, false, rows);
 }
 
 void EmbeddingSet::forward(Batch batch, std::span<const FeatureVectors<float>> outputs) {
@@ -214,12 +238,15 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
     Context of = state_->context();
     rows = state_->shared->row_gradients(of, one.buffer, gradients, to, ends);
   } else if (!one.empty) {
+    auto* const counts = reinterpret_cast<int32_t*>(state_->row_counts.data());
     size_t t = 0;
     state_->each_table([&](Context& ctx, SetTable& table) {
-      table.list_row_gradients(ctx, one.buffer, state_->of_table(table, gradients), to[t++]);
+      table.list_row_gradients(ctx, one.buffer, state_->of_table(table, gradients), to[t]);
+      table.report_rows_of_batch(ctx, one.buffer, counts + t++);
       if (ends) table.release(ctx, one.buffer);
     });
-    for (t = 0; t < rows.size(); ++t) rows[t] = state_->tables[t]->rows_of_batch(one.buffer);
+    state_->runtime.compute_stream().synchronize();
+    std::copy_n(counts, rows.size(), rows.begin());
   }
   if (ends) state_->under_way.pop_front();
   return rows;

@@ -160,6 +160,7 @@ int64_t EmbeddingSet::remove_rows(const std::string& table, std::span<const int6
   const State::Call call(*state_);
   const size_t t = state_->agreed_number(table);
   if (state_->shared) return state_->shared->together([&] { return state_->shared->remove_rows(t, keys); });
+  ++state_->removals;
   return state_->tables[t]->table().remove_rows(keys);
 }
 

@@ -44,12 +44,7 @@ SetCommunicators make_communicators(const EmbeddingRank&, Device);
 /// throws.
 template <class Body>
 void agree_without_limit(Communicator& host, const Body& body) {
-  std::optional<Error> own;
-  try {
-    body();
-  } catch (...) {
-    own = current_error();
-  }
+  const std::optional<Error> own = error_of(body);
   host.barrier();
   throw_on_all_ranks(host, own, kUsingEmbeddings);
 }

@@ -30,6 +30,7 @@ struct EmbeddingSet::State {
         table_of(tables_of_features(wanted)),
         runtime(device_of(wanted), runtime_options(wanted)),
         step(runtime.device(), sizeof(StepState)),
+        row_counts(runtime.device(), wanted.tables.size() * sizeof(int32_t)),
         queue_marks{Event(runtime.device()), Event(runtime.device())},
         prefetched(runtime.device()),
         comms(make_communicators(options.rank, runtime.device())) {
@@ -146,6 +147,14 @@ struct EmbeddingSet::State {
     for (const TableFeature& feature : table.features()) some.push_back(all[feature.number]);
     return some;
   }
+  /// The elements of `all` that belong to the features of the table; empty if `all` is empty.
+  template <class T>
+  std::vector<T*> of_table(const SetTable& table, std::span<T* const> all) const {
+    std::vector<T*> some;
+    if (!all.empty())
+      for (const TableFeature& feature : table.features()) some.push_back(all[feature.number]);
+    return some;
+  }
   template <class T>
   std::vector<PlacedVectors> of_table(const SetTable& table, std::span<const FeatureVectors<T>> all) const {
     std::vector<PlacedVectors> some;
@@ -216,8 +225,10 @@ struct EmbeddingSet::State {
     return bags;
   }
 
-  /// `early`: no vectors are needed before a later call.
-  Batch begin(int64_t samples, std::span<const ops::FeatureBags> bags, bool early = false) {
+  /// `early`: no vectors are needed before a later call. `rows`: the row numbers of each feature's keys; empty: looks
+  /// up the keys.
+  Batch begin(int64_t samples, std::span<const ops::FeatureBags> bags, bool early = false,
+              std::span<const int32_t* const> rows = {}) {
     join_prefetched();
     std::vector<int64_t> counts;
     for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
@@ -241,8 +252,9 @@ struct EmbeddingSet::State {
         prefetched.record(runtime.compute_stream());
         prefetched.make_wait(stream);
       }
-      each_table(stream,
-                 [&](Context& ctx, SetTable& table) { table.prepare(ctx, buffer, samples, of_table(table, bags)); });
+      each_table(stream, [&](Context& ctx, SetTable& table) {
+        table.prepare(ctx, buffer, samples, of_table(table, bags), of_table(table, rows));
+      });
       if (concurrent) prefetched.record(stream);
       prefetching = concurrent;
     }
@@ -293,6 +305,18 @@ struct EmbeddingSet::State {
     }
     each_table([&](Context& ctx, SetTable& table) { table.release(ctx, one.buffer); });
   }
+  /// Refuses a call that needs row numbers to stay as they are, and checks its arguments by feature.
+  void check_row_numbers(const char* call, std::span<const int64_t> counts,
+                         std::span<const int32_t* const> numbers) const {
+    if (on_several() || one_at_a_time)
+      refuse_call(cat(call, " needs a set on one rank whose rows neither leave the GPU nor are removed by a policy"));
+    if (numbers.size() != options.features.size())
+      refuse_call(
+          cat(call, ": row numbers of ", numbers.size(), " features, but the set has ", options.features.size()));
+    for (size_t f = 0; f < counts.size(); ++f)
+      if (counts[f] > 0 && !numbers[f])
+        refuse_call(cat(call, ": the row numbers of feature '", options.features[f].name, "' are null"));
+  }
   Under& to_end(Batch batch, const char* call) {
     Under& one = at(batch);
     if (&one != &under_way.front())
@@ -305,6 +329,7 @@ struct EmbeddingSet::State {
   std::vector<size_t> table_of;                // [feature]: table index
   Runtime runtime;
   Buffer step;                                    // a StepState on the device
+  HostBuffer row_counts;                          // [tables]: rows of a batch, for row_gradients()
   std::array<Event, 2> queue_marks;               // recorded before each of the last two batches
   Event prefetched;                               // marks the preparation of a prefetched batch
   bool prefetching = false;                       // whether the compute stream must wait for `prefetched`
@@ -316,6 +341,7 @@ struct EmbeddingSet::State {
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
+  int64_t removals = 0;  // calls of remove_rows(); row numbers from before such a call may be of other keys
   // reserved_buffer: the buffer that reserve() chose; recorded_buffer: the buffer of work that may be replayed
   std::optional<int> reserved_buffer, recorded_buffer;
 };

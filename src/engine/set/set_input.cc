@@ -87,6 +87,11 @@ ops::BagList SetInput::bags_of(const TableFeatures& of, size_t feature, const in
           .weights = of.all[feature].weighted ? weights : nullptr};
 }
 
+ops::FeatureRange SetInput::range_of(size_t feature) const {
+  const int32_t* const begin = offsets + static_cast<int64_t>(feature) * batch_samples;
+  return {begin, begin + batch_samples, most.at(feature)};
+}
+
 int32_t* SetInput::chosen_of(const TableFeatures& of, size_t feature) const {
   if (of.all[feature].pooling != ops::BagPooling::max) return nullptr;
   const auto before = std::count_if(of.all.begin(), of.all.begin() + static_cast<ptrdiff_t>(feature),

@@ -10,6 +10,7 @@
 #include "core/device/context.h"
 #include "ops/embedding/bag_input.h"
 #include "ops/embedding/bag_pool.h"
+#include "ops/embedding/batch_rows.h"
 #include "ops/embedding/key_batch.h"
 
 namespace hctr {
@@ -59,6 +60,7 @@ struct SetInput {
   void place(Context&, const TableFeatures&, int64_t batch_samples, std::span<const ops::FeatureBags>);
 
   ops::BagList bags_of(const TableFeatures&, size_t feature, const int32_t* rows) const;
+  ops::FeatureRange range_of(size_t feature) const;  ///< the positions of the feature's keys
   int32_t* chosen_of(const TableFeatures&, size_t feature) const;
   Tensor vectors_of(Device, const TableFeatures&, size_t feature, const PlacedVectors&) const;
 };

@@ -52,6 +52,49 @@ EmbeddingOptimizer none_of(const char* whose, Rule rule) {
   throw Error(Kind::usage, cat(whose, " has no optimizer '", name_of(rule), "'"));
 }
 
+/// Checks sizes and policy. Errors: Error(usage) with the name of the table.
+void check_table(const EmbeddingTableOptions& table) {
+  using When = EmbeddingTableOptions::WhenFull;
+  if (table.name.empty()) throw Error(Kind::usage, "an embedding table has no name");
+  const auto refuse_below = [&](const char* name, int64_t value, int64_t least, int64_t most) {
+    if (value < least || value > most) refuse(table, cat(name, " is ", value, "; expected ", least, " to ", most));
+  };
+  refuse_below("dim", table.dim, 1, 1 << 16);
+  refuse_below("rows", table.rows, 0, kMostRows);
+  refuse_below("most_rows", table.most_rows, 0, kMostRows);
+  refuse_below("min_count", table.min_count, 1, int64_t{1} << 31);
+  refuse_below("expire_after", table.expire_after, 0, int64_t{1} << 31);
+  if (!(table.admit_probability > 0 && table.admit_probability <= 1))
+    refuse(table, cat("admit_probability is ", table.admit_probability, "; expected above 0 and at most 1"));
+  const bool policy = table.most_rows > 0 || table.min_count > 1 || table.admit_probability < 1 ||
+                      table.expire_after > 0 || table.when_full != When::error;
+  if (table.rows > 0 && policy)
+    refuse(table,
+           "with `rows` set, every row exists from the start: remove most_rows, when_full, min_count, "
+           "admit_probability and expire_after, or remove `rows`");
+  if (table.when_full != When::error && table.most_rows == 0)
+    refuse(table, "when_full needs most_rows, the limit at which it acts");
+  if (table.rows > 0 && table.marks_changes)
+    refuse(table,
+           "marks_changes is not supported for a table with `rows` "
+           "set");
+}
+
+void set_initial_values(const EmbeddingTableOptions& table, TableSpec& spec) {
+  const EmbeddingStart& initial = table.initial;
+  if (!std::isfinite(initial.value)) refuse(table, "the initial value is not a finite number");
+  spec.init_bound = initial.value;
+  if (initial.kind == EmbeddingStart::Kind::by_rows) {
+    if (table.rows == 0)
+      refuse(table,
+             "initial values of kind by_rows need the number of rows: set `rows`, or use initial values with a bound");
+    spec.init_bound = 1.0f / std::sqrt(static_cast<float>(table.rows));
+  }
+  spec.init_kind = initial.kind == EmbeddingStart::Kind::normal     ? ops::InitialKind::normal
+                   : initial.kind == EmbeddingStart::Kind::constant ? ops::InitialKind::constant
+                                                                    : ops::InitialKind::uniform;
+}
+
 }  // namespace
 
 EmbeddingOptimizer EmbeddingOptimizer::torch(Rule rule) {
@@ -143,31 +186,7 @@ ops::Optimizer rule_of(const EmbeddingTableOptions& table) {
 }
 
 TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
-  using When = EmbeddingTableOptions::WhenFull;
-  if (table.name.empty()) throw Error(Kind::usage, "an embedding table has no name");
-  const auto refuse_below = [&](const char* name, int64_t value, int64_t least, int64_t most) {
-    if (value < least || value > most) refuse(table, cat(name, " is ", value, "; expected ", least, " to ", most));
-  };
-  refuse_below("dim", table.dim, 1, 1 << 16);
-  refuse_below("rows", table.rows, 0, kMostRows);
-  refuse_below("most_rows", table.most_rows, 0, kMostRows);
-  refuse_below("min_count", table.min_count, 1, int64_t{1} << 31);
-  refuse_below("expire_after", table.expire_after, 0, int64_t{1} << 31);
-  if (!(table.admit_probability > 0 && table.admit_probability <= 1))
-    refuse(table, cat("admit_probability is ", table.admit_probability, "; expected above 0 and at most 1"));
-  const bool policy = table.most_rows > 0 || table.min_count > 1 || table.admit_probability < 1 ||
-                      table.expire_after > 0 || table.when_full != When::error;
-  if (table.rows > 0 && policy)
-    refuse(table,
-           "with `rows` set, every row exists from the start: remove most_rows, when_full, min_count, "
-           "admit_probability and expire_after, or remove `rows`");
-  if (table.when_full != When::error && table.most_rows == 0)
-    refuse(table, "when_full needs most_rows, the limit at which it acts");
-  if (table.rows > 0 && table.marks_changes)
-    refuse(table,
-           "marks_changes is not supported for a table with `rows` "
-           "set");
-
+  check_table(table);
   TableSpec spec;
   spec.name = table.name;
   spec.dim = table.dim;
@@ -180,20 +199,10 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   spec.storage = table.format == EmbeddingTableOptions::Format::f16    ? DType::f16
                  : table.format == EmbeddingTableOptions::Format::bf16 ? DType::bf16
                                                                        : DType::f32;
-  const EmbeddingStart& initial = table.initial;
-  if (!std::isfinite(initial.value)) refuse(table, "the initial value is not a finite number");
-  spec.init_bound = initial.value;
-  if (initial.kind == EmbeddingStart::Kind::by_rows) {
-    if (table.rows == 0)
-      refuse(table,
-             "initial values of kind by_rows need the number of rows: set `rows`, or use initial values with a bound");
-    spec.init_bound = 1.0f / std::sqrt(static_cast<float>(table.rows));
-  }
-  spec.init_kind = initial.kind == EmbeddingStart::Kind::normal     ? ops::InitialKind::normal
-                   : initial.kind == EmbeddingStart::Kind::constant ? ops::InitialKind::constant
-                                                                    : ops::InitialKind::uniform;
+  set_initial_values(table, spec);
   spec.row_limit = table.most_rows;
   spec.limit_setting = "most_rows";
+  using When = EmbeddingTableOptions::WhenFull;
   spec.policy.when_full = table.when_full == When::evict_lru   ? WhenFull::evict_lru
                           : table.when_full == When::evict_lfu ? WhenFull::evict_lfu
                           : table.when_full == When::ignore    ? WhenFull::ignore

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/device/copy_bytes.h"
 #include "ops/common/copy.h"
+#include "ops/embedding/row_sums.h"
 
 namespace hctr {
 namespace {
@@ -58,14 +58,25 @@ Tensor SetTable::offsets_of(const SetInput& input) const {
           runtime_.device()};
 }
 
-void SetTable::prepare(Context& ctx, int buffer, int64_t samples, std::span<const ops::FeatureBags> features) {
+void SetTable::prepare(Context& ctx, int buffer, int64_t samples, std::span<const ops::FeatureBags> features,
+                       std::span<const int32_t* const> rows) {
   SetInput& input = inputs_.at(static_cast<size_t>(buffer));
   input.place(ctx, features_, samples, features);
-  table_.bring_rows(ctx, buffer, keys_of(input), offsets_of(input));
-  if (features_.plain)
-    table_.prepare(ctx, buffer, keys_of(input), offsets_of(input));
+  PlaceRows place;
+  if (rows.empty())
+    table_.bring_rows(ctx, buffer, keys_of(input), offsets_of(input));
   else
-    table_.prepare(ctx, buffer, keys_of(input), offsets_of(input), {input.numbers, input.batch_keys});
+    place = [&](Context& of, const uint32_t* last_row, int32_t* to) {
+      for (size_t f = 0; f < rows.size(); ++f)
+        ops::place_rows(of, input.range_of(f), rows[f], last_row, f + 1 == rows.size() ? input.batch_keys : 0, to);
+    };
+  const KeyGradients one_each{input.numbers, input.batch_keys};
+  table_.prepare(ctx, buffer, keys_of(input), offsets_of(input), features_.plain ? KeyGradients{} : one_each, place);
+}
+
+void SetTable::read_rows(Context& ctx, int buffer, std::span<int32_t* const> to) {
+  const SetInput& input = inputs_.at(static_cast<size_t>(buffer));
+  for (size_t f = 0; f < to.size(); ++f) ops::read_rows(ctx, input.range_of(f), table_.prepared(buffer).rows, to[f]);
 }
 
 void SetTable::confirm(int buffer) {
@@ -150,12 +161,8 @@ void SetTable::list_row_gradients(Context& ctx, int buffer, std::span<const Plac
                             Tensor(to.values, TensorSpec(DType::f32, {keys, spec().dim}), runtime_.device()));
 }
 
-int64_t SetTable::rows_of_batch(int buffer) {
-  int32_t runs = 0;
-  const StreamRef stream = runtime_.compute_stream();
-  copy_bytes(stream, &runs, &table_.prepared(buffer).groups.counts->runs, sizeof runs);
-  stream.synchronize();
-  return runs;
+void SetTable::report_rows_of_batch(Context& ctx, int buffer, int32_t* host) {
+  ops::report_runs(ctx, table_.prepared(buffer).groups, host);
 }
 
 void SetTable::reserve_lookup(int64_t samples, int64_t keys) {

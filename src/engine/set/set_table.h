@@ -30,8 +30,12 @@ class SetTable {
   /// Reserves memory for a batch of `keys` keys in this buffer. Runs on the host. Errors: Error(device).
   void reserve(int buffer, int64_t samples, int64_t keys);
   /// Copies the keys of each feature to this buffer, whose memory must be reserved, and looks up their rows. Only
-  /// queues work, unless rows may be on disk, which needs the host.
-  void prepare(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>);
+  /// queues work, unless rows may be on disk, which needs the host. `rows`: the row numbers of each feature's keys, as
+  /// read_rows() writes them; empty: looks up the keys.
+  void prepare(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>,
+               std::span<const int32_t* const> rows = {});
+  /// Writes the row numbers of each feature's keys.
+  void read_rows(Context&, int buffer, std::span<int32_t* const> to);
   /// Calls EmbeddingTable::confirm_capacity() and enforce_limit(). Runs on the host, after prepare() is queued.
   void confirm(int buffer);
   void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
@@ -40,8 +44,8 @@ class SetTable {
   /// Takes the arguments of update(), but writes the gradient of each row to `RowGradients`. update() or release() must
   /// end the step.
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
-  /// The number of distinct rows of the batch. Runs on the host and waits.
-  int64_t rows_of_batch(int buffer);
+  /// Writes the number of distinct rows of the batch to page-locked host memory.
+  void report_rows_of_batch(Context&, int buffer, int32_t* host);
   void release(Context& ctx, int buffer) { table_.leave_unchanged(ctx, buffer); }
   /// lookup() returns the vectors of keys that have rows, and needs no batch. reserve_lookup() reserves memory for it.
   void reserve_lookup(int64_t samples, int64_t keys);

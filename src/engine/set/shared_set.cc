@@ -94,7 +94,8 @@ bool SharedSet::send_keys(Context& ctx, int buffer, int64_t samples, std::span<c
   agreed([&] {
     for (const auto& table : tables_) reserve(*table);
   });
-  for (const auto& table : tables_) table->exchange_keys(ctx, buffer);
+  exchange(ctx, [&](SharedTable& table, std::vector<AllToAll>& all) { table.add_key_exchanges(buffer, all); });
+  for (const auto& table : tables_) table->join_batch(ctx, buffer);
   return true;
 }
 
@@ -122,12 +123,23 @@ std::vector<PlacedVectors> SharedSet::of_table(const SharedTable& table, std::sp
   return some;
 }
 
+void SharedSet::bring_vectors(Context& ctx, int buffer, std::span<const FeatureVectors<float>> outputs) {
+  for (const auto& table : tables_) table->read_vectors(ctx, buffer);
+  exchange(ctx, [&](SharedTable& table, std::vector<AllToAll>& all) { table.add_vector_exchanges(buffer, all); });
+  for (const auto& table : tables_) table->write_vectors(ctx, buffer, of_table(*table, outputs));
+}
+
+void SharedSet::send_gradients(Context& ctx, int buffer, std::span<const FeatureVectors<const float>> gradients) {
+  for (const auto& table : tables_) table->write_gradients(ctx, buffer, of_table(*table, gradients));
+  exchange(ctx, [&](SharedTable& table, std::vector<AllToAll>& all) { table.add_gradient_exchange(buffer, all); });
+}
+
 void SharedSet::write_vectors(Context& ctx, int buffer, std::span<const FeatureVectors<float>> outputs) {
   together([&] {
     agreed([&] {
       for (const auto& table : tables_) table->confirm(buffer);
     });
-    for (const auto& table : tables_) table->forward(ctx, buffer, of_table(*table, outputs));
+    bring_vectors(ctx, buffer, outputs);
   });
 }
 
@@ -142,7 +154,8 @@ void SharedSet::weight_gradients(Context& ctx, int buffer, std::span<const Featu
 
 void SharedSet::update(Context& ctx, int buffer, std::span<const FeatureVectors<const float>> gradients) {
   together([&] {
-    for (const auto& table : tables_) table->update(ctx, buffer, of_table(*table, gradients));
+    send_gradients(ctx, buffer, gradients);
+    for (const auto& table : tables_) table->update(ctx, buffer);
   });
 }
 
@@ -150,8 +163,8 @@ std::vector<int64_t> SharedSet::row_gradients(Context& ctx, int buffer,
                                               std::span<const FeatureVectors<const float>> gradients,
                                               std::span<const RowGradients> to, bool ends) {
   return together([&] {
-    for (size_t t = 0; t < tables_.size(); ++t)
-      tables_[t]->list_row_gradients(ctx, buffer, of_table(*tables_[t], gradients), to[t]);
+    send_gradients(ctx, buffer, gradients);
+    for (size_t t = 0; t < tables_.size(); ++t) tables_[t]->list_row_gradients(ctx, buffer, to[t]);
     std::vector<int64_t> rows;
     for (const auto& table : tables_) rows.push_back(table->rows_of_batch(buffer));
     if (ends) release(ctx, buffer);
@@ -177,7 +190,7 @@ void SharedSet::look_up(Context& ctx, int64_t samples, std::span<const ops::Feat
       table.reserve_received(look_up_buffer_, options_.most_keys);
     };
     if (!send_keys(ctx, look_up_buffer_, samples, bags, reserve)) return;
-    for (const auto& table : tables_) table->look_up(ctx, look_up_buffer_, of_table(*table, outputs));
+    bring_vectors(ctx, look_up_buffer_, outputs);
   });
 }
 

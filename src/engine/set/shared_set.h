@@ -31,14 +31,7 @@ class SharedSet {
   /// Runs body(), which makes collective calls. An error that only this rank throws ends all ranks of the group.
   template <class Body>
   auto together(const Body& body) {
-    try {
-      return body();
-    } catch (const CollectiveError&) {
-      throw;
-    } catch (...) {
-      end_group(current_error());
-      throw;
-    }
+    return or_end_others([&](const Error& error) { end_group(error); }, body);
   }
 
   /// Sends the keys of a batch to the owner ranks of their rows. The owners look up or add the rows. Returns whether
@@ -75,6 +68,17 @@ class SharedSet {
   bool send_keys(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>,
                  const std::function<void(SharedTable&)>& reserve);
   void exchange_counts(Context&, int buffer, int64_t samples);
+  /// Calls add(table, exchanges) for each table, and runs the exchanges together.
+  template <class Add>
+  void exchange(Context& ctx, const Add& add) {
+    std::vector<AllToAll> all;
+    for (const auto& table : tables_) add(*table, all);
+    comm_.all_to_alls(ctx, all);
+  }
+  /// Writes the vectors of this rank's samples.
+  void bring_vectors(Context&, int buffer, std::span<const FeatureVectors<float>> outputs);
+  /// Sends the gradients of this rank's samples to the owner ranks of the rows.
+  void send_gradients(Context&, int buffer, std::span<const FeatureVectors<const float>> gradients);
   std::vector<KeysFromRank> counts_at(const std::vector<int32_t>& all, const SharedTable&, int64_t first) const;
   template <class T>
   std::vector<PlacedVectors> of_table(const SharedTable&, std::span<const FeatureVectors<T>>) const;

@@ -58,11 +58,7 @@ void SharedSet::export_rows(size_t t, RowsToExport wanted, const std::function<v
   // Throw an error of the sink on all ranks only after all rows have been received.
   std::optional<Error> of_sink;
   const std::function<void(const RowBlock&)> pass = [&](const RowBlock& block) {
-    try {
-      if (!of_sink) sink(block);
-    } catch (...) {
-      of_sink = current_error();
-    }
+    if (!of_sink) of_sink = error_of([&] { sink(block); });
   };
   together([&] {
     if (tables_[t]->place().replicated()) {

@@ -155,7 +155,7 @@ RankRanges SharedTable::received_ranges(const Batch& of, int64_t width) const {
   return ranges;
 }
 
-void SharedTable::exchange_keys(Context& ctx, int buffer) {
+void SharedTable::add_key_exchanges(int buffer, std::vector<AllToAll>& all) {
   Batch& of = batch(buffer);
   const Own& own = of.own;
   const Received& to = of.received;
@@ -167,11 +167,10 @@ void SharedTable::exchange_keys(Context& ctx, int buffer) {
     received.add(at, here);
     at += here;
   }
-  comm_.all_to_all(ctx, list(DType::i32, own.split.lengths, own.split.ranks * bags(of) + 1), sent,
-                   list(DType::i32, to.lengths_by_rank, to.bags + 1), received);
-  comm_.all_to_all(ctx, list(DType::i64, own.split.sent, own.keys), sent_ranges(of, 1, 0),
-                   list(DType::i64, to.keys_by_rank, to.keys), received_ranges(of, 1));
-  if (table_) join_batch(ctx, of);
+  all.push_back({list(DType::i32, own.split.lengths, own.split.ranks * bags(of) + 1), sent,
+                 list(DType::i32, to.lengths_by_rank, to.bags + 1), received});
+  all.push_back({list(DType::i64, own.split.sent, own.keys), sent_ranges(of, 1, 0),
+                 list(DType::i64, to.keys_by_rank, to.keys), received_ranges(of, 1)});
 }
 
 std::vector<SharedTable::Piece> SharedTable::pieces_of(const Batch& of) const {
@@ -195,8 +194,9 @@ std::vector<SharedTable::Piece> SharedTable::pieces_of(const Batch& of) const {
   return pieces;
 }
 
-/// Reorders the keys by feature, like the keys of a batch on one rank.
-void SharedTable::join_batch(Context& ctx, Batch& of) {
+void SharedTable::join_batch(Context& ctx, int buffer) {
+  if (!table_) return;
+  const Batch& of = batch(buffer);
   const Received& to = of.received;
   if (features_.count() > 1)
     for (const Piece& piece : pieces_of(of)) {

@@ -31,7 +31,9 @@ struct KeysFromRank {
 };
 
 /// Call for each buffer in this order: reserve_own(), split(), list_counts(), take_counts(), reserve_received(),
-/// exchange_keys(), then prepare() and forward(), or look_up(). The last buffer is for lookups.
+/// add_key_exchanges(), join_batch(), prepare() except for lookups, read_vectors(), add_vector_exchanges(),
+/// write_vectors(). For an update: write_gradients(), add_gradient_exchange(), then update() or list_row_gradients().
+/// The caller runs the added exchanges of all tables together. The last buffer is for lookups.
 class SharedTable {
  public:
   /// `spec` describes the rows of this rank.
@@ -57,16 +59,23 @@ class SharedTable {
   int64_t samples_of_all(int buffer) const { return batch(buffer).received_samples; }
   /// Reserves memory for the received keys. Runs on the host. Errors: Error(usage) naming most_keys; Error(device).
   void reserve_received(int buffer, int64_t most_keys);
-  void exchange_keys(Context&, int buffer);
+  void add_key_exchanges(int buffer, std::vector<AllToAll>&);
+  /// Reorders the received keys by feature, like the keys of a batch on one rank.
+  void join_batch(Context&, int buffer);
   void prepare(Context&, int buffer);
   /// Calls EmbeddingTable::confirm_capacity() and enforce_limit(). Runs on the host.
   void confirm(int buffer);
-  void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
-  void look_up(Context&, int buffer, std::span<const PlacedVectors> outputs);
+  /// Copies the vectors of the received keys for sending. In the buffer for lookups, first finds their rows.
+  void read_vectors(Context&, int buffer);
+  void add_vector_exchanges(int buffer, std::vector<AllToAll>&);
+  void write_vectors(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
-  void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
+  /// Writes the gradients of this rank's keys for sending.
+  void write_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients);
+  void add_gradient_exchange(int buffer, std::vector<AllToAll>&);
+  void update(Context&, int buffer);
   /// Like SetTable::list_row_gradients(). update() or release() must end the step.
-  void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
+  void list_row_gradients(Context&, int buffer, const RowGradients&);
   /// The number of distinct rows of the batch on this rank. Runs on the host and waits.
   int64_t rows_of_batch(int buffer);
   void release(Context&, int buffer);
@@ -100,6 +109,7 @@ class SharedTable {
     Received received{};
     std::vector<KeysFromRank> sent{}, from{};  // [rank]
     int64_t received_keys = 0, received_samples = 0;
+    const int32_t* rows = nullptr;  // the row number of each received key
   };
   Batch& batch(int buffer) { return batches_.at(static_cast<size_t>(buffer)); }
   const Batch& batch(int buffer) const { return batches_.at(static_cast<size_t>(buffer)); }
@@ -120,7 +130,6 @@ class SharedTable {
   RankRanges sent_ranges(const Batch&, int64_t width, int64_t first) const;
   RankRanges received_ranges(const Batch&, int64_t width) const;
   void reserve_arrays(Received&, int64_t bags, int64_t keys);
-  void join_batch(Context&, Batch&);
   Tensor keys_of(const Batch&) const;
   Tensor offsets_of(const Batch&) const;
   Tensor list(DType, void* data, int64_t count) const;
@@ -130,10 +139,9 @@ class SharedTable {
     const int32_t* rows;
   };
   OwnRows own_rows(const Batch&, size_t feature, const int32_t* rows) const;
-  void send_vectors(Context&, Batch&, const int32_t* rows);
-  void pool(Context&, Batch&, const int32_t* rows, std::span<const PlacedVectors> outputs);
-  /// Receives the gradients of the received keys, as the table needs them.
-  Tensor receive_gradients(Context&, Batch&, std::span<const PlacedVectors> gradients);
+  void pool(Context&, Batch&, std::span<const PlacedVectors> outputs);
+  /// The gradients of the received keys, as the table needs them.
+  Tensor received_gradients(const Batch&) const;
   const int32_t* rows_of(int buffer) const { return table_ ? table_->prepared(buffer).rows : nullptr; }
 
   Runtime& runtime_;

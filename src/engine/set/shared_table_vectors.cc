@@ -27,33 +27,46 @@ int64_t SharedTable::keys_sent(const Batch& of) const {
   return keys;
 }
 
-void SharedTable::send_vectors(Context& ctx, Batch& of, const int32_t* rows) {
+void SharedTable::read_vectors(Context& ctx, int buffer) {
+  Batch& of = batch(buffer);
+  if (looks_up(buffer))
+    of.rows = table_ ? table_->find(ctx, keys_of(of), offsets_of(of)).rows : nullptr;
+  else
+    of.rows = table_ ? table_->prepared(buffer).rows : nullptr;
+  if (place_.replicated() || of.received_keys == 0) return;
   const Received& from = of.received;
-  const int64_t dim = spec_.dim;
-  if (of.received_keys > 0) {
-    if (features_.count() > 1) {
-      for (const Piece& piece : pieces_of(of))
-        copy_elements(ctx, rows + piece.in_batch, from.rows_by_rank + piece.by_rank, piece.keys);
-      rows = from.rows_by_rank;
-    }
-    ops::pool_bags(ctx, {.offsets = from.offsets, .bags = received_bags(of), .most = of.received_keys, .rows = rows},
-                   table_->data().vectors, ops::BagPooling::none,
-                   {from.vectors, TensorSpec(DType::f32, {of.received_keys, dim}), runtime_.device()}, nullptr);
+  const int32_t* rows = of.rows;
+  if (features_.count() > 1) {
+    for (const Piece& piece : pieces_of(of))
+      copy_elements(ctx, rows + piece.in_batch, from.rows_by_rank + piece.by_rank, piece.keys);
+    rows = from.rows_by_rank;
   }
-  comm_.all_to_all(ctx, list(DType::f32, from.vectors, from.keys * dim), received_ranges(of, dim),
-                   list(DType::f32, of.own.vectors, (of.own.keys + 1) * dim), sent_ranges(of, dim, 1));
-  if (features_.with_max() == 0) return;
-  // Max pooling considers only keys with a row, so the rows are sent too.
-  comm_.all_to_all(ctx, list(DType::i32, const_cast<int32_t*>(rows ? rows : from.in_order), from.keys),
-                   received_ranges(of, 1), list(DType::i32, of.own.rows, of.own.keys), sent_ranges(of, 1, 0));
-  ops::find_sent(ctx, of.own.split.places, of.own.rows, keys_sent(of), of.own.found);
+  ops::pool_bags(ctx, {.offsets = from.offsets, .bags = received_bags(of), .most = of.received_keys, .rows = rows},
+                 table_->data().vectors, ops::BagPooling::none,
+                 {from.vectors, TensorSpec(DType::f32, {of.received_keys, spec_.dim}), runtime_.device()}, nullptr);
 }
 
-void SharedTable::pool(Context& ctx, Batch& of, const int32_t* rows, std::span<const PlacedVectors> outputs) {
+void SharedTable::add_vector_exchanges(int buffer, std::vector<AllToAll>& all) {
+  if (place_.replicated()) return;
+  const Batch& of = batch(buffer);
+  const Received& from = of.received;
+  const int64_t dim = spec_.dim;
+  all.push_back({list(DType::f32, from.vectors, from.keys * dim), received_ranges(of, dim),
+                 list(DType::f32, of.own.vectors, (of.own.keys + 1) * dim), sent_ranges(of, dim, 1)});
+  if (features_.with_max() == 0) return;
+  // Max pooling considers only keys with a row, so the rows are sent too.
+  const int32_t* const rows = of.received_keys == 0   ? from.in_order
+                              : features_.count() > 1 ? from.rows_by_rank
+                                                      : of.rows;
+  all.push_back({list(DType::i32, const_cast<int32_t*>(rows), from.keys), received_ranges(of, 1),
+                 list(DType::i32, of.own.rows, of.own.keys), sent_ranges(of, 1, 0)});
+}
+
+void SharedTable::pool(Context& ctx, Batch& of, std::span<const PlacedVectors> outputs) {
   if (of.input.batch_samples == 0) return;
   const bool alike = pooled_alike(features_.all);
   for (size_t f = 0; f < features_.all.size(); ++f) {
-    const OwnRows own = own_rows(of, f, rows);
+    const OwnRows own = own_rows(of, f, of.rows);
     const ops::BagList bags = of.input.bags_of(features_, f, own.rows);
     const Tensor y = of.input.vectors_of(runtime_.device(), features_, f, outputs[f]);
     if (!alike) {
@@ -73,19 +86,11 @@ void SharedTable::pool(Context& ctx, Batch& of, const int32_t* rows, std::span<c
   }
 }
 
-void SharedTable::forward(Context& ctx, int buffer, std::span<const PlacedVectors> outputs) {
+void SharedTable::write_vectors(Context& ctx, int buffer, std::span<const PlacedVectors> outputs) {
   Batch& of = batch(buffer);
-  const int32_t* const rows = rows_of(buffer);
-  if (!place_.replicated()) send_vectors(ctx, of, rows);
-  pool(ctx, of, rows, outputs);
-}
-
-void SharedTable::look_up(Context& ctx, int buffer, std::span<const PlacedVectors> outputs) {
-  Batch& of = batch(buffer);
-  const int32_t* rows = nullptr;
-  if (table_) rows = table_->find(ctx, keys_of(of), offsets_of(of)).rows;
-  if (!place_.replicated()) send_vectors(ctx, of, rows);
-  pool(ctx, of, rows, outputs);
+  if (!place_.replicated() && features_.with_max() > 0)
+    ops::find_sent(ctx, of.own.split.places, of.own.rows, keys_sent(of), of.own.found);
+  pool(ctx, of, outputs);
 }
 
 void SharedTable::weight_gradients(Context& ctx, int buffer, std::span<const PlacedVectors> gradients,
@@ -99,46 +104,49 @@ void SharedTable::weight_gradients(Context& ctx, int buffer, std::span<const Pla
   }
 }
 
-Tensor SharedTable::receive_gradients(Context& ctx, Batch& of, std::span<const PlacedVectors> gradients) {
+void SharedTable::write_gradients(Context& ctx, int buffer, std::span<const PlacedVectors> gradients) {
+  Batch& of = batch(buffer);
   const int64_t dim = spec_.dim;
   for (size_t f = 0; f < features_.all.size(); ++f)
     if (of.input.batch_samples > 0 && of.input.most[f] > 0)
       ops::key_gradients(ctx, of.input.bags_of(features_, f, nullptr), features_.all[f].pooling,
                          of.input.vectors_of(runtime_.device(), features_, f, gradients[f]),
                          of.input.chosen_of(features_, f), of.input.gradients);
-  float* sent = of.input.gradients;
-  int64_t have = of.input.keys;
-  if (place_.spread()) {
-    // Indices in split.places start at 1, so the base address is one vector before the gradients.
-    ops::copy_listed(ctx, {reinterpret_cast<std::byte*>(sent)},
-                     {reinterpret_cast<std::byte*>(of.own.gradients - dim), of.own.split.places}, keys_sent(of),
-                     dim * static_cast<int64_t>(sizeof *sent));
-    sent = of.own.gradients;
-    have = of.own.keys;
-  }
-  comm_.all_to_all(ctx, list(DType::f32, sent, have * dim), sent_ranges(of, dim, 0),
-                   list(DType::f32, of.received.vectors, of.received.keys * dim), received_ranges(of, dim));
-  return {of.received.vectors, TensorSpec(DType::f32, {std::max<int64_t>(1, of.received_keys), 1, dim}),
+  if (!place_.spread()) return;
+  // Indices in split.places start at 1, so the base address is one vector before the gradients.
+  ops::copy_listed(ctx, {reinterpret_cast<std::byte*>(of.input.gradients)},
+                   {reinterpret_cast<std::byte*>(of.own.gradients - dim), of.own.split.places}, keys_sent(of),
+                   dim * static_cast<int64_t>(sizeof *of.own.gradients));
+}
+
+void SharedTable::add_gradient_exchange(int buffer, std::vector<AllToAll>& all) {
+  const Batch& of = batch(buffer);
+  const int64_t dim = spec_.dim;
+  float* const sent = place_.spread() ? of.own.gradients : of.input.gradients;
+  const int64_t have = place_.spread() ? of.own.keys : of.input.keys;
+  all.push_back({list(DType::f32, sent, have * dim), sent_ranges(of, dim, 0),
+                 list(DType::f32, of.received.vectors, of.received.keys * dim), received_ranges(of, dim)});
+}
+
+Tensor SharedTable::received_gradients(const Batch& of) const {
+  return {of.received.vectors, TensorSpec(DType::f32, {std::max<int64_t>(1, of.received_keys), 1, spec_.dim}),
           runtime_.device()};
 }
 
-void SharedTable::update(Context& ctx, int buffer, std::span<const PlacedVectors> gradients) {
-  const Tensor dy = receive_gradients(ctx, batch(buffer), gradients);
+void SharedTable::update(Context& ctx, int buffer) {
   if (!table_) return;
+  const Tensor dy = received_gradients(batch(buffer));
   table_->sum_long_runs(ctx, buffer, dy);
   table_->update(ctx, buffer, dy);
 }
 
-void SharedTable::list_row_gradients(Context& ctx, int buffer, std::span<const PlacedVectors> gradients,
-                                     const RowGradients& to) {
-  const Tensor dy = receive_gradients(ctx, batch(buffer), gradients);
-  if (!table_) return;
-  if (batch(buffer).received_keys > 0) {
-    table_->sum_long_runs(ctx, buffer, dy);
-    table_->list_row_gradients(
-        ctx, buffer, dy, to.keys,
-        Tensor(to.values, TensorSpec(DType::f32, {batch(buffer).received_keys, spec_.dim}), runtime_.device()));
-  }
+void SharedTable::list_row_gradients(Context& ctx, int buffer, const RowGradients& to) {
+  if (!table_ || batch(buffer).received_keys == 0) return;
+  const Tensor dy = received_gradients(batch(buffer));
+  table_->sum_long_runs(ctx, buffer, dy);
+  table_->list_row_gradients(
+      ctx, buffer, dy, to.keys,
+      Tensor(to.values, TensorSpec(DType::f32, {batch(buffer).received_keys, spec_.dim}), runtime_.device()));
 }
 
 int64_t SharedTable::rows_of_batch(int buffer) {

@@ -45,6 +45,8 @@ class RowSaver {
   int64_t rows() const { return rows_.in_memory + static_cast<int64_t>(rows_.on_disk.size()); }
   void save_changes_by_number() const;
   void save_changes_by_place() const;
+  struct ChangedPlaces;
+  ChangedPlaces changed_places() const;
   void save_column(const RowColumn&) const;
   /// Returns a function that copies bytes of rows in memory, ordered by row number, from row 1.
   StateWriter::Copy memory_of(const RowColumn&) const;

@@ -13,7 +13,16 @@ constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
 
 }  // namespace
 
-void RowSaver::save_changes_by_place() const {
+/// The rows of an incremental checkpoint. Rows of the base keep their places. New rows first fill the gaps of removed
+/// rows, then follow at the end.
+struct RowSaver::ChangedPlaces {
+  std::vector<int32_t> places;   // places of the base with a changed row, counted from 0
+  std::vector<int64_t> changed;  // the rows at these places
+  std::vector<int64_t> added;    // the rows behind the base
+  bool fills_gaps = false;       // whether a changed row is new
+};
+
+RowSaver::ChangedPlaces RowSaver::changed_places() const {
   const std::span<const DiskRows::Row> on_disk = rows_.on_disk;
   std::vector<int32_t> places(static_cast<size_t>(rows_.in_memory));
   std::vector<uint8_t> marks(places.size());
@@ -22,7 +31,6 @@ void RowSaver::save_changes_by_place() const {
   copy_bytes(stream, marks.data(), arrays_.marks() + 1, marks.size());
   stream.synchronize();
   const int64_t all = rows(), of_base = std::min(changes_.base()->rows, all);
-  // Rows of the base keep their places. New rows first fill the gaps of removed rows, then follow at the end.
   std::vector<int64_t> order(static_cast<size_t>(all)), others;
   std::vector<bool> has_changed(static_cast<size_t>(of_base));
   const auto put = [&](int64_t row, int64_t place, uint32_t mark) {
@@ -33,23 +41,27 @@ void RowSaver::save_changes_by_place() const {
   for (size_t i = 0; i < places.size(); ++i) put(static_cast<int64_t>(i) + 1, places[i], marks[i]);
   for (size_t i = 0; i < on_disk.size(); ++i)
     put(-1 - static_cast<int64_t>(i), static_cast<int64_t>(on_disk[i].base), on_disk[i].marks);
-  bool fills_gaps = false;
+  ChangedPlaces found;
   auto next = others.begin();
-  std::vector<int32_t> indices;
-  std::vector<int64_t> changed;
   for (int64_t i = 0; i < all; ++i) {
     int64_t& row = order[static_cast<size_t>(i)];
     const bool gap = row == 0;
     if (gap) row = *next++;
     if (i >= of_base || (!gap && !has_changed[static_cast<size_t>(i)])) continue;
-    fills_gaps = fills_gaps || gap;
-    indices.push_back(static_cast<int32_t>(i));
-    changed.push_back(row);
+    found.fills_gaps = found.fills_gaps || gap;
+    found.places.push_back(static_cast<int32_t>(i));
+    found.changed.push_back(row);
   }
   HCTR_EXPECT(next == others.end(), arrays_.label(), ": two rows have the same position in a checkpoint");
-  std::vector<int64_t> added(order.begin() + of_base, order.end());
-  order = {};
-  if (!indices.empty()) to_.list(RowChanges::kList, indices);
+  found.added.assign(order.begin() + of_base, order.end());
+  return found;
+}
+
+void RowSaver::save_changes_by_place() const {
+  const int64_t all = rows(), of_base = std::min(changes_.base()->rows, all);
+  ChangedPlaces found = changed_places();
+  std::vector<int64_t>&changed = found.changed, &added = found.added;
+  if (!found.places.empty()) to_.list(RowChanges::kList, found.places);
   const auto in_memory = [](const std::vector<int64_t>& some) {
     return std::count_if(some.begin(), some.end(), [](int64_t row) { return row > 0; });
   };
@@ -59,7 +71,7 @@ void RowSaver::save_changes_by_place() const {
   for (const RowColumn& column : arrays_.columns()) {
     if (!column.saved) continue;
     StateWriter::Changes changes{.base_rows = of_base, .list = {}};
-    if ((!column.fixed() || changes_.base()->keys_moved || fills_gaps) && !changed.empty()) {
+    if ((!column.fixed() || changes_.base()->keys_moved || found.fills_gaps) && !changed.empty()) {
       changes.list = RowChanges::kList;
       changes.count = static_cast<int64_t>(changed.size());
       changes.copy = [&](int64_t first, int64_t count, std::byte* host) {

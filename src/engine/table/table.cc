@@ -169,6 +169,11 @@ void EmbeddingTable::bring_rows(Context& ctx, int buffer, Tensor keys, Tensor of
 }
 
 void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients) {
+  prepare(ctx, buffer, keys, offsets, gradients, {});
+}
+
+void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients,
+                             const PlaceRows& place_rows) {
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
   batch.keys =
       key_batch(keys, offsets, spec_.samples, spec_.most_key_capacity > 0 ? batch.memory->keys() : spec_.key_capacity);
@@ -181,7 +186,9 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
     batch.gradients.slots = batch.gradients.columns = 1;
     batch.gradients.samples = gradients.count;
   }
-  if (store_.rows().direct()) {
+  if (place_rows) {
+    place_rows(ctx, &hash_index().state->ready, batch.rows);
+  } else if (store_.rows().direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
   } else if (spec_.fixed_keys) {
     ops::index_find(ctx, hash_index(), batch.keys, batch.rows);

@@ -52,6 +52,10 @@ struct KeyGradients {
   int64_t count = 0;
 };
 
+/// Writes the row of each key of a batch, from numbers up to *last_row, instead of a look-up. Shapes: rows
+/// [key_capacity].
+using PlaceRows = std::function<void(Context&, const uint32_t* last_row, int32_t* rows)>;
+
 /// The training loop passes batches through a ring of buffers. The calls of a step whose batch is in buffer i:
 ///   reserve_rows(step)          on the host, before prepare(i) is queued
 ///   bring_rows(i)               on the host and the prepare stream, before prepare(i), if rows may be on disk
@@ -120,6 +124,9 @@ class EmbeddingTable {
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major. If batches grow, the
   /// shapes have the keys and samples of the batch, and later calls take tensors with the same number of samples.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients = {});
+  /// `place_rows`: writes the rows of keys that an earlier batch has found, instead of a look-up; empty: looks up.
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients,
+               const PlaceRows& place_rows);
   /// Shapes: y [samples, spec().columns(), dim], any row stride. Dtypes: f32 f16 bf16.
   void forward(Context&, int buffer, Tensor y);
   /// Call before update() or sum_row_gradients() with the same gradients (see ops::sum_long_runs). Shapes and dtypes:

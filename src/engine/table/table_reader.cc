@@ -14,9 +14,9 @@ namespace {
 class OwnReader : public TableReader {
  public:
   OwnReader(Runtime& runtime, const RowStore& store, const TableSpec& spec, const Admission* shares,
-            ops::OutputColumns columns, int64_t samples, int64_t key_capacity)
-      : store_(store), spec_(spec), shares_(shares), columns_(columns), sizes_{samples, key_capacity} {
-    const size_t rows = memory_.add(TensorSpec(DType::i32, {std::max<int64_t>(1, key_capacity)}));
+            ops::OutputColumns columns, const ReaderSizes& sizes)
+      : store_(store), spec_(spec), shares_(shares), columns_(columns), sizes_(sizes) {
+    const size_t rows = memory_.add(TensorSpec(DType::i32, {std::max<int64_t>(1, sizes.key_capacity)}));
     const auto words = static_cast<int64_t>(sizeof(ops::OutOfRangeState) / sizeof(int32_t));
     const size_t state = memory_.add(TensorSpec(DType::i32, {words}));
     memory_.build(runtime.device());
@@ -58,7 +58,7 @@ std::unique_ptr<TableReader> EmbeddingTable::reader(Runtime& runtime, int64_t sa
   HCTR_EXPECT(!spec_.batch_slots, "table '", spec_.name, "': a reader needs all slots");
   const bool shares = admission_ && spec_.policy.shares_row();
   return std::make_unique<OwnReader>(runtime, store_, spec_, shares ? admission_.get() : nullptr, columns_of_slots_,
-                                     samples, key_capacity);
+                                     ReaderSizes{samples, key_capacity});
 }
 
 }  // namespace hctr

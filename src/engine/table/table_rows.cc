@@ -177,7 +177,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot, by_index = !store_.rows().direct();
   const int64_t first_row = hash_index().first_row;
-  std::vector<int64_t> keys, order;  // empty if direct keys have their rows in order
+  std::vector<int64_t> keys, order;  // both stay empty if row numbers follow the keys
   std::vector<int32_t> slots;
   if (by_index) {
     keys = device_array(stream, hash_index().row_keys + first_row, count);

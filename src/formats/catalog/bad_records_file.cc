@@ -1,10 +1,10 @@
 #include "formats/catalog/bad_records_file.h"
 
+#include <sys/file.h>
+
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <map>
 
 #include "config/json.h"
 #include "core/base/expect.h"
@@ -21,11 +21,19 @@ Json line_of(const BadRecord& bad) {
   return line;
 }
 
+/// Opens the file to read it and to append to it.
 File open_to_append(const std::string& path) {
   create_parent_folder(path);
-  File file(std::fopen(path.c_str(), "ab"));
+  File file(std::fopen(path.c_str(), "a+be"));
   if (!file) throw Error(Kind::io, cat("cannot write \"bad_records_file\" '", path, "': ", std::strerror(errno)));
   return file;
+}
+
+/// Waits until no other reader or process writes to the file. The lock ends when the file is closed. Without locks of
+/// the file system, a line may be written twice.
+void lock_to_append(std::FILE* file) {
+  while (::flock(::fileno(file), LOCK_EX) != 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace
@@ -38,48 +46,46 @@ Schema<BadRecordsSection> bad_records_schema() {
       .short_form("path");
 }
 
-BadRecordsFile::BadRecordsFile(const BadRecordsSection& section) : section_(section) {
-  open_to_append(section.path);
-  const std::string text = read_text(section.path, "\"bad_records_file\"");
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines_.insert(text.substr(at, end - at));
-    at = end + 1;
-  }
-}
+BadRecordsFile::BadRecordsFile(const BadRecordsSection& section) : section_(section) { open_to_append(section.path); }
 
-std::shared_ptr<BadRecordsFile> BadRecordsFile::open(const BadRecordsSection& section) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<BadRecordsFile>> files;
-  const std::lock_guard lock(mutex);
-  std::erase_if(files, [](const auto& each) { return each.second.expired(); });
-  std::weak_ptr<BadRecordsFile>& known = files[fs::weakly_canonical(fs::absolute(section.path)).string()];
-  std::shared_ptr<BadRecordsFile> file = known.lock();
-  if (!file) known = file = std::make_shared<BadRecordsFile>(section);
-  return file;
+void BadRecordsFile::read_new_lines(std::FILE* file) {
+  std::string text;
+  std::vector<char> piece(256 << 10);
+  std::fseek(file, known_bytes_, SEEK_SET);
+  while (const size_t got = std::fread(piece.data(), 1, piece.size(), file)) text.append(piece.data(), got);
+  size_t at = 0;
+  for (size_t end; (end = text.find('\n', at)) != text.npos; at = end + 1) lines_.insert(text.substr(at, end - at));
+  known_bytes_ += static_cast<long>(at);
+  std::fseek(file, 0, SEEK_END);
 }
 
 void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
   const std::lock_guard lock(mutex_);
-  std::string text;
+  if (ended_) return;
+  std::vector<std::string> lines;
   for (BadRecord& bad : records) {
-    if (ended_) return;
-    if (static_cast<int64_t>(lines_.size()) >= section_.most) {
-      ended_ = true;
-      log.warning("\"bad_records_file\" '", section_.path, "' has ", section_.most,
-                  " lines, the limit of the file: further bad records are only counted");
-      break;
-    }
     if (bad.record < 0 && bad.offset >= 0) find_line(bad);
-    std::string line = line_of(bad).text();
-    if (lines_.insert(line).second) text += line + "\n";
+    if (std::string line = line_of(bad).text(); !lines_.contains(line)) lines.push_back(std::move(line));
   }
-  if (text.empty()) return;
+  if (lines.empty()) return;
   try {
     const File file = open_to_append(section_.path);
-    // Disable buffering, so that a single write() writes all lines. Lines of other processes then cannot come between
-    // these lines.
+    // Disable buffering, so that a single write() writes all lines.
     std::setvbuf(file.get(), nullptr, _IONBF, 0);
+    lock_to_append(file.get());
+    read_new_lines(file.get());
+    std::string text;
+    for (const std::string& line : lines) {
+      if (lines_.contains(line)) continue;
+      if (static_cast<int64_t>(lines_.size()) >= section_.most) {
+        ended_ = true;
+        log.warning("\"bad_records_file\" '", section_.path, "' has ", section_.most,
+                    " lines, the limit of the file: further bad records are only counted");
+        break;
+      }
+      lines_.insert(line);
+      text += line + "\n";
+    }
     if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
       throw Error(Kind::io, cat("cannot write \"bad_records_file\" '", section_.path, "': ", std::strerror(errno)));
   } catch (const Error& error) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,24 +24,26 @@ struct BadRecordsSection {
 Schema<BadRecordsSection> bad_records_schema();
 
 /// Appends a line per bad record. A line that the file already contains is not appended again, for example in later
-/// epochs, evaluations or runs. Thread-safe.
+/// epochs, evaluations or runs. Several objects and processes may append to one file: each locks the file and reads its
+/// new lines first. Thread-safe.
 class BadRecordsFile {
  public:
-  /// Reads the existing lines. Errors: Error(io) when the file cannot be written.
+  /// Errors: Error(io) when the file cannot be written.
   explicit BadRecordsFile(const BadRecordsSection&);
-  /// The object of this process for the section's path, created on first use. Errors: those of the constructor.
-  static std::shared_ptr<BadRecordsFile> open(const BadRecordsSection&);
 
   /// Appends the records. Warns once if the file is full or cannot be written; reading of data continues.
   void add(std::vector<BadRecord>, const Log&);
 
  private:
+  /// Reads the lines that were appended since the last call.
+  void read_new_lines(std::FILE*);
   /// Sets the record number of a text record to its line number.
   void find_line(BadRecord&);
 
   BadRecordsSection section_;
   std::mutex mutex_;
-  std::unordered_set<std::string> lines_;
+  std::unordered_set<std::string> lines_;  // lines in the first `known_bytes_` bytes of the file, and own lines
+  long known_bytes_ = 0;
   bool ended_ = false;  // true: no further lines are written; a warning gave the reason
   struct Counted {
     std::string file;

@@ -224,10 +224,7 @@ Schema<SparseInput> sparse_schema() {
            "accepted from v3.1 files without effect: the records state the number of keys", between(0, 1));
 }
 
-}  // namespace
-
-Schema<DataSection> data_schema() {
-  Schema<DataSection> schema("Data");
+void add_sources(Schema<DataSection>& schema) {
   schema.opt("name", &DataSection::name, "accepted without effect")
       .opt("format", &DataSection::format, "the format of the samples")
       .opt("feature_spec", &DataSection::feature_spec,
@@ -244,7 +241,11 @@ Schema<DataSection> data_schema() {
            "for new files until a file or list entry _END, max_iter or a signal ends it")
       .opt("follow_idle", &DataSection::follow_idle,
            "minutes without a new file after which training ends; default: no limit",
-           Range{.low = 0, .high = 1e6, .low_open = true})
+           Range{.low = 0, .high = 1e6, .low_open = true});
+}
+
+void add_contents(Schema<DataSection>& schema) {
+  schema
       .opt("check", &DataSection::check,
            "whether records have check sums; default: detected from the files. If the field is set, files that "
            "contradict it are an error")
@@ -261,7 +262,11 @@ Schema<DataSection> data_schema() {
            between(0, 1LL << 48))
       .opt("float_label_dense", &DataSection::float_label_dense,
            "whether labels and dense values of Raw data are "
-           "floats; Norm data are always float")
+           "floats; Norm data are always float");
+}
+
+void add_reading(Schema<DataSection>& schema) {
+  schema
       .opt("num_workers", &DataSection::num_workers,
            "number of threads that parse the data; default: the program "
            "chooses",
@@ -274,7 +279,11 @@ Schema<DataSection> data_schema() {
            "the fraction of training samples with label 0 that each pass keeps, chosen anew in each pass. The loss "
            "corrects for the dropped samples, so predictions stay calibrated. Needs a single label of 0 or 1. "
            "Evaluation reads every sample",
-           Range{.low = 0, .high = 1, .low_open = true})
+           Range{.low = 0, .high = 1, .low_open = true});
+}
+
+void add_bad_records(Schema<DataSection>& schema) {
+  schema
       .opt("bad_records", &DataSection::bad_records,
            "what to do with a bad record: \"error\": stop; \"skip\": skip and count it; default: stop, but skip Norm "
            "records that fail their check sum")
@@ -283,8 +292,9 @@ Schema<DataSection> data_schema() {
       .part_in("bad_records_file", &DataSection::options, bad_records_schema(),
                "a file for the records that \"bad_records\": \"skip\" skips: a JSON line for each, with file, record, "
                "offset and cause. A path, or an object");
-  for (const FormatType& type : format_types())
-    if (!type.object.name.empty()) type.object.declare(schema);
+}
+
+void add_evaluation_cache_and_async(Schema<DataSection>& schema) {
   schema
       .opt("cache_eval_data", &DataSection::cache_eval_data,
            "number of evaluation batches to keep in device memory after the first evaluation, or true for all "
@@ -293,8 +303,22 @@ Schema<DataSection> data_schema() {
       .opt("async_param", &DataSection::async_param,
            cat("settings of format RawAsync: \"shuffle\": true in async_param means \"shuffle\": ", kAsyncShuffle,
                " of the Data layer unless that is set; other fields have no effect"))
-      .ignored("num_iterations_statistics", "data are not analyzed before training")
-      .together(check_together);
+      .ignored("num_iterations_statistics", "data are not analyzed before training");
+}
+
+}  // namespace
+
+Schema<DataSection> data_schema() {
+  Schema<DataSection> schema("Data");
+  // in the order of the manual
+  add_sources(schema);
+  add_contents(schema);
+  add_reading(schema);
+  add_bad_records(schema);
+  for (const FormatType& type : format_types())
+    if (!type.object.name.empty()) type.object.declare(schema);
+  add_evaluation_cache_and_async(schema);
+  schema.together(check_together);
   return schema;
 }
 

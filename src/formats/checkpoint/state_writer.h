@@ -53,8 +53,8 @@ struct LaterRows {
   };
   std::vector<Part> parts;
   int64_t rows = 0;
-  /// Copies rows [first, first + count) of each parts[p] to to[p]. Each row is read once, in ascending order. The
-  /// memory stays valid until this object is destroyed. Errors: Error(io).
+  /// Copies rows [first, first + count) of each parts[p] into to[p]. Each row is read once, in ascending order. The
+  /// function owns the rows that it reads, so it may be called as long as it exists. Errors: Error(io).
   std::function<void(int64_t first, int64_t count, std::span<std::byte* const> to)> read;
   /// Seconds that training has waited for these reads.
   std::function<double()> waited;
@@ -65,6 +65,12 @@ struct LaterState {
   int64_t memory = 0;  ///< bytes still available for copies of deferred rows
   std::vector<LaterRows> rows;
   std::string refused;  ///< the reason if some rows could not be deferred, else empty
+};
+
+/// Memory for copies of a state; null: none.
+struct StateBuffers {
+  StagedCopies* staged = nullptr;
+  LaterState* later = nullptr;  ///< rows that are written later
 };
 
 /// Collects named state for a checkpoint. StateReader has the same calls, so an object lists its state once, in a
@@ -79,10 +85,16 @@ class StateWriter {
   };
   /// Writes the state of `rank`, which is on the device of `stream`. Copies are passed to `sink` in file order, with
   /// gaps for rows deferred to `later`; `index` describes the file. All arguments must outlive this writer and the
-  /// writers from in(). `staged` and `later` may be null.
+  /// writers from in().
   StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which,
-              StagedCopies* staged = nullptr, LaterState* later = nullptr)
-      : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which), staged_(staged), later_(later) {}
+              const StateBuffers& buffers = {})
+      : rank_(rank),
+        stream_(stream),
+        index_(&index),
+        sink_(&sink),
+        which_(which),
+        staged_(buffers.staged),
+        later_(buffers.later) {}
 
   /// A writer that prefixes all names with "<scope>/".
   StateWriter in(std::string_view scope) const;

@@ -1,4 +1,4 @@
-// Reads checkpoints that are complete: all files exist and have their checksums.
+// Reads checkpoints that are complete: all files exist and match the checksums of the manifest.
 #pragma once
 
 #include <functional>

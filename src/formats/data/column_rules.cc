@@ -174,8 +174,4 @@ const char* values_with_keys(KeyRule keys) {
   return "a text";
 }
 
-int64_t csv_hashed_key(std::string_view text, uint64_t seed, int64_t slot, int64_t buckets) {
-  return scaled_key(text_hash(text, slot_seed(seed, slot)), buckets);
-}
-
 }  // namespace hctr

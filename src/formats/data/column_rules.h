@@ -62,9 +62,6 @@ bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key)
 /// Describes the values that have a key under a rule, for messages: "an integer from -2^63 to 2^64 - 1".
 const char* values_with_keys(KeyRule);
 
-/// The key of `text` in a slot with `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text, mix64(seed +
-/// slot)).
-int64_t csv_hashed_key(std::string_view text, uint64_t seed, int64_t slot, int64_t buckets);
 /// Number of keys if "buckets" is 0, because hashes are in [0, 2^63 - 1).
 inline constexpr int64_t kAllKeys = 0x7fffffffffffffff;
 

@@ -36,7 +36,12 @@ Misfit read_value(const Json& value, const Range& range, PerSlot& out) {
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
 
-Misfit read_value(const Json& value, const Range& range, Width& out) { return read_value(value, range, out.value_); }
+Misfit read_value(const Json& value, const Range& range, Width& out) {
+  std::optional<int64_t> number;
+  const Misfit misfit = read_value(value, range, number);
+  if (number) out = *number;
+  return misfit;
+}
 
 Json to_json(const Width& width) { return width.given() ? Json(int64_t{width}) : Json(); }
 

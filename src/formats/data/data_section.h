@@ -91,7 +91,6 @@ class Width {
   bool given() const { return value_.has_value(); }
 
  private:
-  friend Misfit read_value(const Json& value, const Range&, Width& out);
   std::optional<int64_t> value_;
 };
 Misfit read_value(const Json& value, const Range&, Width& out);

@@ -1,8 +1,12 @@
 #include "formats/io/topic_files.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <mutex>
 
 #include "core/base/expect.h"
 
@@ -59,6 +63,24 @@ TopicOffsets offsets_after(const std::string& topic, const std::vector<std::stri
     }
   return offsets;
 }
+
+/// Locks a folder against other threads and processes that lock it. Does nothing without locks of the file system.
+class LockedFolder {
+ public:
+  explicit LockedFolder(const fs::path& folder)
+      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~LockedFolder() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  LockedFolder(const LockedFolder&) = delete;
+  LockedFolder& operator=(const LockedFolder&) = delete;
+
+ private:
+  int descriptor_;
+};
 
 Error rows_gone(const TopicSource& source, int32_t partition, int64_t wanted, int64_t first) {
   return {Kind::data,
@@ -179,11 +201,10 @@ fs::path file_of_range(const TopicSource& source, const std::string& name) {
   const auto range = range_of_name(source.stream.topic, name);
   if (!range) throw Error(Kind::io, cat("'", name, "' is not a file of topic '", source.stream.topic, "'"));
   const fs::path file = source.folder / name;
-  static std::mutex one_at_a_time;  // rank threads may request the same file concurrently
-  const std::lock_guard lock(one_at_a_time);
+  create_parent_folder(file);
+  const LockedFolder lock(source.folder);
   std::error_code none;
   if (fs::exists(file, none)) return file;
-  create_parent_folder(file);
   const std::unique_ptr<KafkaReader> reader = open_kafka_reader(source.stream, {source.stream.topic});
   const std::string what = cat("reading '", name, "' from '", source.stream.brokers, "' again");
   const KafkaPlace place{0, range->partition, range->first};

@@ -62,8 +62,8 @@ struct ModelManifest {
   void verify(std::string_view name) const;
 };
 
-/// Completes all other files of the set. Writes a manifest to `to`: the members of the given manifest except its path,
-/// and the size and checksum of each of these files. Errors: Error(io).
+/// Finishes every file of the set except `to`. Then writes a manifest to `to`: the facts of the given manifest, and the
+/// name, size and checksum of each finished file. Errors: Error(io).
 void write_model_manifest(FileSet&, AtomicFile& to, ModelManifest);
 
 /// The manifest next to a model file or folder. The file may have been renamed with another prefix. Empty if there is

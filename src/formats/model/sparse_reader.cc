@@ -1,5 +1,7 @@
 #include "formats/model/sparse_reader.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -9,6 +11,7 @@
 
 #include "core/base/expect.h"
 #include "core/base/files.h"
+#include "core/base/thread_pool.h"
 #include "hctr/formats.h"
 
 namespace hctr {
@@ -20,10 +23,30 @@ int64_t rows_per_block(const SparseLayout& layout) {
   return std::max<int64_t>(kFileBlockBytes / layout.row_bytes(), 1);
 }
 
-void read_exactly(std::FILE* file, void* to, size_t bytes, const fs::path& path) {
-  if (std::fread(to, 1, bytes, file) == bytes) return;
-  throw Error(Kind::io, cat("cannot read ", kSparseModelFile, " '", path.string(), "': ",
-                            std::ferror(file) ? std::strerror(errno) : "the file was truncated while being read"));
+/// The threads that read the blocks of a file, and whether vectors are needed.
+struct Reading {
+  ThreadPool* threads = nullptr;
+  bool with_vectors = true;
+
+  /// Calls body(begin, end) for parts of [0, count), on all threads.
+  template <class Body>
+  void in_parts(int64_t count, const Body& body) const {
+    if (!threads) return body(0, count);
+    threads->parallel_for(count, (count + threads->threads() - 1) / threads->threads(), body);
+  }
+};
+
+/// Several threads may read one file.
+void read_exactly(std::FILE* file, void* to, int64_t bytes, int64_t at, const fs::path& path) {
+  for (int64_t done = 0; done < bytes;) {
+    const ssize_t count = ::pread(::fileno(file), static_cast<std::byte*>(to) + done, static_cast<size_t>(bytes - done),
+                                  static_cast<off_t>(at + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0)
+      throw Error(Kind::io, cat("cannot read ", kSparseModelFile, " '", path.string(),
+                                "': ", count < 0 ? std::strerror(errno) : "the file was truncated while being read"));
+    done += count;
+  }
 }
 
 /// Loads an unsigned integer of 4 or 8 bytes.
@@ -35,23 +58,31 @@ uint64_t number_at(const std::byte* at, int bytes) {
 
 /// Calls sink(rows) for all rows of the file, in blocks.
 template <class Take>
-void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, Take&& sink) {
+void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, const Reading& reading, Take&& sink) {
   const File file = open_to_read(path, kSparseModelFile);
+  const int64_t row_bytes = layout.row_bytes(), most = rows_per_block(layout);
   std::vector<std::byte> block;
-  for (int64_t first = 0; first < rows; first += rows_per_block(layout)) {
-    const int64_t n = std::min(rows_per_block(layout), rows - first);
-    block.resize(static_cast<size_t>(n * layout.row_bytes()));
-    read_exactly(file.get(), block.data(), block.size(), path);
-    SparseRows out;
-    out.of = rows;
-    out.vectors.resize(static_cast<size_t>(n * layout.dim));
-    for (int64_t i = 0; i < n; ++i) {
-      const std::byte* row = block.data() + i * layout.row_bytes();
-      out.keys.push_back(static_cast<int64_t>(number_at(row, layout.key_bytes)));
-      if (layout.slot_bytes > 0) out.slots.push_back(number_at(row + layout.key_bytes, layout.slot_bytes));
-      std::memcpy(out.vectors.data() + i * layout.dim, row + layout.key_bytes + layout.slot_bytes,
-                  static_cast<size_t>(layout.dim) * sizeof(float));
-    }
+  SparseRows out;
+  out.of = rows;
+  for (int64_t first = 0; first < rows; first += most) {
+    const int64_t n = std::min(most, rows - first);
+    block.resize(static_cast<size_t>(n * row_bytes));
+    out.keys.resize(static_cast<size_t>(n));
+    if (layout.slot_bytes > 0) out.slots.resize(static_cast<size_t>(n));
+    if (reading.with_vectors) out.vectors.resize(static_cast<size_t>(n * layout.dim));
+    reading.in_parts(n, [&](int64_t begin, int64_t end) {
+      read_exactly(file.get(), block.data() + begin * row_bytes, (end - begin) * row_bytes, (first + begin) * row_bytes,
+                   path);
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = static_cast<size_t>(i);
+        const std::byte* const row = block.data() + i * row_bytes;
+        out.keys[at] = static_cast<int64_t>(number_at(row, layout.key_bytes));
+        if (layout.slot_bytes > 0) out.slots[at] = number_at(row + layout.key_bytes, layout.slot_bytes);
+        if (reading.with_vectors)
+          std::memcpy(out.vectors.data() + i * layout.dim, row + layout.key_bytes + layout.slot_bytes,
+                      static_cast<size_t>(layout.dim) * sizeof(float));
+      }
+    });
     sink(out);
   }
 }
@@ -65,7 +96,7 @@ int64_t file_bytes(const fs::path& path) {
 }
 
 /// Reads a folder of HugeCTR 3.1: one file each for keys, slot ids and vectors.
-int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
+int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const Reading& reading,
                     const std::function<void(const SparseRows&)>& sink) {
   const int64_t dim = shape.dim;
   const bool with_slot = shape.with_slot;
@@ -83,14 +114,23 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
                                   rows * part.row_bytes));
     files.push_back(open_to_read(part.path, kSparseModelFile));
   }
-  const int64_t block = rows_per_block({8, with_slot ? 8 : 0, dim});
-  for (int64_t first = 0; first < rows; first += block) {
-    const auto n = static_cast<size_t>(std::min(block, rows - first));
-    SparseRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0),
-                   std::vector<float>(n * static_cast<size_t>(dim)), rows};
-    read_exactly(files[0].get(), out.keys.data(), n * 8, parts[0].path);
-    read_exactly(files[1].get(), out.vectors.data(), out.vectors.size() * sizeof(float), parts[1].path);
-    if (with_slot) read_exactly(files[2].get(), out.slots.data(), n * 8, parts[2].path);
+  SparseRows out;
+  out.of = rows;
+  const int64_t most = rows_per_block({8, with_slot ? 8 : 0, dim});
+  for (int64_t first = 0; first < rows; first += most) {
+    const int64_t n = std::min(most, rows - first);
+    out.keys.resize(static_cast<size_t>(n));
+    if (with_slot) out.slots.resize(static_cast<size_t>(n));
+    if (reading.with_vectors) out.vectors.resize(static_cast<size_t>(n * dim));
+    std::byte* const to[] = {reinterpret_cast<std::byte*>(out.keys.data()),
+                             reinterpret_cast<std::byte*>(out.vectors.data()),
+                             reinterpret_cast<std::byte*>(out.slots.data())};
+    reading.in_parts(n, [&](int64_t begin, int64_t end) {
+      for (size_t p = 0; p < parts.size(); ++p)
+        if (p != 1 || reading.with_vectors)
+          read_exactly(files[p].get(), to[p] + begin * parts[p].row_bytes, (end - begin) * parts[p].row_bytes,
+                       (first + begin) * parts[p].row_bytes, parts[p].path);
+    });
     sink(out);
   }
   return rows;
@@ -102,7 +142,7 @@ bool in_a_quarter(const fs::path& path, const SparseLayout& layout, int64_t byte
                   const std::function<int64_t(const SparseRows&)>& count) {
   const int64_t rows = std::min(bytes / layout.row_bytes(), rows_per_block(layout));
   int64_t found = 0;
-  read_blocks(path, layout, rows, [&](const SparseRows& some) { found += count(some); });
+  read_blocks(path, layout, rows, {}, [&](const SparseRows& some) { found += count(some); });
   return found * 4 >= rows;
 }
 
@@ -131,7 +171,7 @@ bool holds_slot_ids(int64_t bytes, const SparseLayout& without,
   });
 }
 
-int64_t read_file(const fs::path& path, const SparseFileShape& shape,
+int64_t read_file(const fs::path& path, const SparseFileShape& shape, const Reading& reading,
                   const std::function<void(const SparseRows&)>& sink, const Log& log) {
   const int64_t bytes = file_bytes(path);
   if (bytes == 0) {  // an empty file: a table without rows
@@ -150,7 +190,7 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
     const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
     const int64_t all = bytes / candidate.row_bytes();
     bool fit = true, other_than_0 = !short_ids;
-    read_blocks(path, candidate, short_ids ? all : std::min(all, rows_per_block(candidate)),
+    read_blocks(path, candidate, short_ids ? all : std::min(all, rows_per_block(candidate)), {reading.threads, false},
                 [&](const SparseRows& rows) {
                   for (const uint64_t slot : rows.slots) {
                     fit = fit && slot < slots;
@@ -166,7 +206,7 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
                                     "width"
                                   : "as \"input_key_type\" says");
   const int64_t rows = bytes / layout.row_bytes();
-  read_blocks(path, layout, rows, sink);
+  read_blocks(path, layout, rows, reading, sink);
   return rows;
 }
 
@@ -212,8 +252,9 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
 }
 
 int64_t read_sparse(const fs::path& path, const SparseFileShape& shape,
-                    const std::function<void(const SparseRows&)>& sink, const Log& log) {
-  return fs::is_directory(path) ? read_folder(path, shape, sink) : read_file(path, shape, sink, log);
+                    const std::function<void(const SparseRows&)>& sink, const Log& log, ThreadPool* threads) {
+  const Reading reading{threads, shape.with_vectors};
+  return fs::is_directory(path) ? read_folder(path, shape, reading, sink) : read_file(path, shape, reading, sink, log);
 }
 
 }  // namespace hctr

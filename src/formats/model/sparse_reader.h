@@ -10,6 +10,8 @@
 
 namespace hctr {
 
+class ThreadPool;
+
 inline constexpr const char* kSparseModelFile = "sparse model file";  ///< its name in messages
 
 /// The layout of rows in a file: key, slot id (if rows are identified by slot and key), vector.
@@ -44,12 +46,15 @@ struct SparseFileShape {
   int64_t dim = 0, slots = 0;
   /// Key width if the file size fits several. 0: 8 bytes, or 4 if many 8-byte keys would be negative.
   int key_bytes = 8;
+  bool with_vectors = true;  ///< false: blocks have no vectors
 };
 
-/// Calls sink(rows) for all rows of a file in any known layout, or of a HugeCTR 3.1 folder, in blocks. Returns the
-/// number of rows. Logs a note if the file size fits both key widths. Errors: Error(io); Error(data) naming file and
-/// size if the content is invalid.
+/// Calls sink(rows) for all rows of a file in any known layout, or of a HugeCTR 3.1 folder, in blocks, in the order of
+/// the file. Returns the number of rows. Logs a note if the file size fits both key widths. `threads` read a block
+/// together; null: the calling thread reads alone. Errors: Error(io); Error(data) naming file and size if the content
+/// is invalid.
 int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
-                    const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent());
+                    const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent(),
+                    ThreadPool* threads = nullptr);
 
 }  // namespace hctr

@@ -29,42 +29,48 @@ int64_t find_not_finite(const std::byte* floats, int64_t count) {
   return -1;
 }
 
+/// The slots of a sparse input, numbered over all inputs.
+struct InputSlots {
+  size_t input;
+  int64_t first, count;
+};
+
 /// Transposes the keys of an input with one key per slot, like place_one_hot(), and sets the offsets. `at`: index of
 /// the first key. Returns the index after the last key.
 template <class Key>
-int32_t place_ones(const ParseScratch& scratch, size_t input, int64_t first, int64_t slots, size_t stride, int32_t at,
+int32_t place_ones(const ParseScratch& scratch, const InputSlots& slots, size_t stride, int32_t at,
                    SampleBlock& block) {
   constexpr int64_t kTile = 64;
   const int64_t n = block.rows;
   const size_t inputs = scratch.one_hot.size();
-  int32_t* offsets = block.offsets.data() + first * n;
-  for (int64_t i = 0; i < slots * n; ++i) offsets[i] = at + static_cast<int32_t>(i);
-  grow(block.keys, at + slots * n);
+  int32_t* offsets = block.offsets.data() + slots.first * n;
+  for (int64_t i = 0; i < slots.count * n; ++i) offsets[i] = at + static_cast<int32_t>(i);
+  grow(block.keys, at + slots.count * n);
   for (int64_t r0 = 0; r0 < n; r0 += kTile)
-    for (int64_t s = 0; s < slots; ++s) {
+    for (int64_t s = 0; s < slots.count; ++s) {
       int64_t* to = block.keys.data() + at + s * n;
       for (int64_t r = r0; r < std::min(r0 + kTile, n); ++r)
-        to[r] = widened<Key>(scratch.inputs[static_cast<size_t>(r) * inputs + input] + static_cast<size_t>(s) * stride +
-                             sizeof(int32_t));
+        to[r] = widened<Key>(scratch.inputs[static_cast<size_t>(r) * inputs + slots.input] +
+                             static_cast<size_t>(s) * stride + sizeof(int32_t));
     }
-  return at + static_cast<int32_t>(slots * n);
+  return at + static_cast<int32_t>(slots.count * n);
 }
 
 /// Like place_ones(), for slots with any number of keys.
 template <class Key>
-int32_t place_input(const ParseScratch& scratch, size_t input, int64_t first, int64_t slots, int64_t all_slots,
-                    int32_t at, SampleBlock& block) {
-  const int64_t n = block.rows;
+int32_t place_input(const ParseScratch& scratch, const InputSlots& slots, int64_t all_slots, int32_t at,
+                    SampleBlock& block) {
+  const int64_t n = block.rows, first = slots.first, end = first + slots.count;
   const size_t inputs = scratch.one_hot.size();
-  for (int64_t s = first; s < first + slots; ++s)
+  for (int64_t s = first; s < end; ++s)
     for (int64_t r = 0; r < n; ++r) {
       block.offsets[static_cast<size_t>(s * n + r)] = at;
       at += scratch.nnz[static_cast<size_t>(r * all_slots + s)];
     }
   grow(block.keys, at);
   for (int64_t r = 0; r < n; ++r) {
-    const std::byte* p = scratch.inputs[static_cast<size_t>(r) * inputs + input];
-    for (int64_t s = first; s < first + slots; ++s) {
+    const std::byte* p = scratch.inputs[static_cast<size_t>(r) * inputs + slots.input];
+    for (int64_t s = first; s < end; ++s) {
       const int32_t count = scratch.nnz[static_cast<size_t>(r * all_slots + s)];
       int64_t* to = block.keys.data() + block.offsets[static_cast<size_t>(s * n + r)];
       p += sizeof(int32_t);
@@ -79,10 +85,10 @@ void place_bags(const ParseScratch& scratch, const NormInfo& info, SampleBlock& 
   int64_t first = 0;
   int32_t at = 0;
   for (size_t i = 0; i < info.shape.inputs.size(); ++i) {
-    const int64_t slots = info.shape.inputs[i].slots;
-    at = scratch.one_hot[i] ? place_ones<Key>(scratch, i, first, slots, info.sizes.slot_stride, at, block)
-                            : place_input<Key>(scratch, i, first, slots, info.sizes.slots, at, block);
-    first += slots;
+    const InputSlots slots{.input = i, .first = first, .count = info.shape.inputs[i].slots};
+    at = scratch.one_hot[i] ? place_ones<Key>(scratch, slots, info.sizes.slot_stride, at, block)
+                            : place_input<Key>(scratch, slots, info.sizes.slots, at, block);
+    first += slots.count;
   }
   block.offsets[static_cast<size_t>(first * block.rows)] = at;
 }
@@ -103,14 +109,6 @@ int64_t offset_of(const Chunk& chunk, int64_t record) {
 std::string describe(const NormInfo& info, const Chunk& chunk, int64_t record, const std::string& problem) {
   return cat("'", info.path.string(), "': record ", chunk.begin.record + record + 1, " of ",
              info.header.number_of_records, ", at byte ", offset_of(chunk, record), ": ", problem);
-}
-
-/// Adds a skipped record to `bad`. `rows`: number of good rows before the record.
-void leave_out(const NormInfo& info, const Chunk& chunk, int64_t record, int64_t rows, const std::string& problem,
-               bool named, BadRecords& bad) {
-  bad.add(rows, [&] { return describe(info, chunk, record, problem); });
-  if (named)
-    bad.records.push_back({info.path.string(), chunk.begin.record + record + 1, offset_of(chunk, record), problem});
 }
 
 /// Whether the checksum of a framed record is correct.
@@ -143,88 +141,122 @@ class SelectedRecords {
   int64_t row_ = 0;
 };
 
+/// Parses the records of a chunk into a block.
 template <class Key>
-BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& selection,
-                 std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
-  const NormSizes& sizes = info.sizes;
-  const int64_t most = selection.count(chunk.records), label = info.shape.label_dim, dense = info.shape.dense_dim;
-  const bool sum = info.check == Check::sum, summed = selection.some() && !policy;
-  grow(block.label, most * label);
-  grow(block.dense, most * dense);
-  grow(block.offsets, most * sizes.slots + 1);
-  grow(block.keys, most * sizes.slots);
-  scratch.slots.clear();
+class RecordParser {
+ public:
+  RecordParser(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch,
+               SampleBlock& block)
+      : info_(info), sizes_(info.sizes), chunk_(chunk), policy_(policy), scratch_(scratch), block_(block) {}
 
-  int64_t rows = 0;
-  bool one_hot = true;
-  BadRecords bad = summed ? scratch.failed : BadRecords{};
-  SelectedRecords selected(selection, scratch);
-  for (int64_t i = 0; most > 0 && i < chunk.records; ++i) {
-    if (!selected(i)) continue;
-    const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i)];
-    const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i) + 1];
-    if (sum) {
+  BadRecords parse(const RowSelection& selection) {
+    most_ = selection.count(chunk_.records);
+    grow(block_.label, most_ * info_.shape.label_dim);
+    grow(block_.dense, most_ * info_.shape.dense_dim);
+    grow(block_.offsets, most_ * sizes_.slots + 1);
+    grow(block_.keys, most_ * sizes_.slots);
+    scratch_.slots.clear();
+
+    const bool summed = selection.some() && !policy_;
+    if (summed) bad_ = scratch_.failed;
+    SelectedRecords selected(selection, scratch_);
+    for (int64_t i = 0; most_ > 0 && i < chunk_.records; ++i)
+      if (selected(i)) parse_record(i, summed);
+    block_.rows = rows_;
+    if (one_hot_) {
+      for (const std::byte*& at : scratch_.slots) at += sizeof(int32_t);  // skips the count of the first slot
+      place_one_hot<Key>(scratch_.slots, sizes_.slots, sizes_.slot_stride, nullptr, block_);
+    } else {
+      place_bags<Key>(scratch_, info_, block_);
+    }
+    return std::move(bad_);
+  }
+
+ private:
+  /// `summed`: the checksum is known to be correct.
+  void parse_record(int64_t i, bool summed) {
+    const int64_t label = info_.shape.label_dim, dense = info_.shape.dense_dim;
+    const std::byte* payload = chunk_.buffer.data() + chunk_.begins[static_cast<size_t>(i)];
+    const std::byte* end = chunk_.buffer.data() + chunk_.begins[static_cast<size_t>(i) + 1];
+    if (info_.check == Check::sum) {
       payload += formats::kFrameLengthBytes;
       end -= formats::kFrameSumBytes;
-      if (!summed && !sum_is_right(chunk, i)) {
-        leave_out(info, chunk, i, rows, kFailed, block.names_bad, bad);
-        if (policy == BadRecordPolicy::error) throw Error(Kind::data, bad.first);
-        continue;
+      if (!summed && !sum_is_right(chunk_, i)) {
+        leave_out(i, kFailed);
+        if (policy_ == BadRecordPolicy::error) throw Error(Kind::data, bad_.first);
+        return;
       }
     }
-    const std::byte* slots = payload + sizes.numbers;
-    if (const int64_t at = find_not_finite(payload, label + dense); at >= 0) {
-      const std::string problem = cat(at < label ? "label " : "dense value ", at < label ? at : at - label, " is ",
-                                      load<float>(payload + at * 4));
-      leave_out(info, chunk, i, rows, problem, block.names_bad, bad);
-      if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(info, chunk, i, problem));
-      continue;
-    }
-    const bool ones = sizes.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes.one_hot) &&
-                      all_one(slots, sizes.slots, sizes.slot_stride);
-    if (!ones || !one_hot) {
-      const size_t inputs = info.shape.inputs.size();
-      if (one_hot) {  // at the first record that is not one-hot: sets counts and inputs of the records before it
-        grow(scratch.nnz, most * sizes.slots);
-        std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
-        grow(scratch.inputs, most * static_cast<int64_t>(inputs));
-        for (size_t r = 0; r < scratch.slots.size(); ++r)
-          place_inputs(scratch.slots[r], info, scratch.inputs.data() + r * inputs);
-        scratch.one_hot.assign(inputs, 1);
-        one_hot = false;
-      }
-      int32_t* nnz = scratch.nnz.data() + rows * sizes.slots;
-      const std::byte** begins = scratch.inputs.data() + static_cast<size_t>(rows) * inputs;
-      if (ones) {
-        std::fill_n(nnz, sizes.slots, 1);
-        place_inputs(slots, info, begins);
-      } else {
-        const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, {nnz, begins, scratch.one_hot.data()});
-        std::string problem = walk.problem;
-        if (walk.end == SlotWalk::End::short_of_bytes)
-          problem = cat("its slots are longer than its ", end - payload, " bytes");
-        else if (walk.end == SlotWalk::End::whole && walk.at != end)
-          problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
-        if (!problem.empty()) {
-          leave_out(info, chunk, i, rows, problem, block.names_bad, bad);
-          if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(info, chunk, i, problem));
-          continue;
-        }
-      }
-    }
-    load_floats(payload, label, block.label.data() + rows * label);
-    load_floats(payload + static_cast<size_t>(label) * sizeof(float), dense, block.dense.data() + rows * dense);
-    scratch.slots.push_back(slots);
-    ++rows;
+    if (const int64_t at = find_not_finite(payload, label + dense); at >= 0)
+      return refuse(i, cat(at < label ? "label " : "dense value ", at < label ? at : at - label, " is ",
+                           load<float>(payload + at * 4)));
+    if (const std::string problem = find_slots(payload, end); !problem.empty()) return refuse(i, problem);
+    load_floats(payload, label, block_.label.data() + rows_ * label);
+    load_floats(payload + static_cast<size_t>(label) * sizeof(float), dense, block_.dense.data() + rows_ * dense);
+    scratch_.slots.push_back(payload + sizes_.numbers);
+    ++rows_;
   }
-  block.rows = rows;
-  if (one_hot) {
-    for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // skips the count of the first slot
-    place_one_hot<Key>(scratch.slots, sizes.slots, sizes.slot_stride, nullptr, block);
-  } else
-    place_bags<Key>(scratch, info, block);
-  return bad;
-}
+
+  /// Stores the number of keys of each slot, and the address of each input, unless all records so far are one-hot.
+  /// Returns the problem, or an empty text.
+  std::string find_slots(const std::byte* payload, const std::byte* end) {
+    const std::byte* slots = payload + sizes_.numbers;
+    const bool ones = sizes_.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes_.one_hot) &&
+                      all_one(slots, sizes_.slots, sizes_.slot_stride);
+    if (ones && one_hot_) return "";
+    const size_t inputs = info_.shape.inputs.size();
+    if (one_hot_) store_one_hot_records();
+    int32_t* nnz = scratch_.nnz.data() + rows_ * sizes_.slots;
+    const std::byte** begins = scratch_.inputs.data() + static_cast<size_t>(rows_) * inputs;
+    if (ones) {
+      std::fill_n(nnz, sizes_.slots, 1);
+      place_inputs(slots, info_, begins);
+      return "";
+    }
+    const SlotWalk walk = walk_slots(slots, end, info_.shape, info_.key_bytes, {nnz, begins, scratch_.one_hot.data()});
+    if (walk.end == SlotWalk::End::short_of_bytes)
+      return cat("its slots are longer than its ", end - payload, " bytes");
+    if (walk.end == SlotWalk::End::whole && walk.at != end)
+      return cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
+    return walk.problem;
+  }
+
+  /// At the first record that is not one-hot: stores the counts and inputs of the records before it.
+  void store_one_hot_records() {
+    const size_t inputs = info_.shape.inputs.size();
+    grow(scratch_.nnz, most_ * sizes_.slots);
+    std::fill_n(scratch_.nnz.begin(), rows_ * sizes_.slots, 1);
+    grow(scratch_.inputs, most_ * static_cast<int64_t>(inputs));
+    for (size_t r = 0; r < scratch_.slots.size(); ++r)
+      place_inputs(scratch_.slots[r], info_, scratch_.inputs.data() + r * inputs);
+    scratch_.one_hot.assign(inputs, 1);
+    one_hot_ = false;
+  }
+
+  /// Errors: Error(data) unless the policy skips bad records.
+  void refuse(int64_t record, const std::string& problem) {
+    leave_out(record, problem);
+    if (policy_ != BadRecordPolicy::skip) throw Error(Kind::data, describe(info_, chunk_, record, problem));
+  }
+  /// Adds a skipped record to the bad records.
+  void leave_out(int64_t record, const std::string& problem) {
+    bad_.add(rows_, [&] { return describe(info_, chunk_, record, problem); });
+    if (block_.names_bad)
+      bad_.records.push_back(
+          {info_.path.string(), chunk_.begin.record + record + 1, offset_of(chunk_, record), problem});
+  }
+
+  const NormInfo& info_;
+  const NormSizes& sizes_;
+  const Chunk& chunk_;
+  const std::optional<BadRecordPolicy> policy_;
+  ParseScratch& scratch_;
+  SampleBlock& block_;
+  int64_t most_ = 0;  // selected records
+  int64_t rows_ = 0;  // good records so far
+  bool one_hot_ = true;
+  BadRecords bad_;
+};
 
 }  // namespace
 
@@ -250,8 +282,8 @@ BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowS
     return {};
   block.one_hot = block.narrow = block.fits_32 = false;
   block.ones.clear();
-  return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, rows, policy, scratch, block)
-                             : parse<int64_t>(info, chunk, rows, policy, scratch, block);
+  return info.key_bytes == 4 ? RecordParser<uint32_t>(info, chunk, policy, scratch, block).parse(rows)
+                             : RecordParser<int64_t>(info, chunk, policy, scratch, block).parse(rows);
 }
 
 }  // namespace hctr

@@ -1,4 +1,6 @@
-// In-memory Arrow tables with the interface of Parquet files.
+// In-memory Arrow tables with the interface of Parquet files. The map from names to tables is process-wide, because a
+// config may use a table's name wherever it may use a file's name. Owners of tables, such as hctr_frame, add and remove
+// their own entries.
 #pragma once
 
 #include <cstdint>

@@ -73,12 +73,11 @@ std::optional<size_t> ParquetRowGroup::column_to_decode(size_t requested) const 
 void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
   Column& column = columns_[at];
   std::list<Decoded> one;
-  one.push_back({next_[at], ParquetPiece(drop_of(*file_))});
+  one.push_back({next_[at], ParquetPiece(drop_of(*file_), &column.memory)});
   Decoded& decoded = one.front();
   next_[at] = kNone;
   wake_one_if_there_is_more();
   lock.unlock();
-  decoded.values.memory_ = &column.memory;
   std::string problem = decode_next(at, decoded.piece, decoded.values);
   lock.lock();
   const int64_t piece = decoded.piece;
@@ -103,7 +102,7 @@ std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece&
     problem = file_->open_column(group_, column.read.field, column.read.form, opened);
     column.reader.reset(opened);
   }
-  if (!problem) problem = column.reader->read(values.values, values.owner_);
+  if (!problem) problem = values.decode(*column.reader);
   if (!problem) return "";
   return cat("'", path_.string(), "': row group ", group_ + 1, " of ", file_->info().group_count, ", column '",
              field(at).name, "' (", field(at).said, ") cannot be read from its row ", piece * kParquetPieceRows + 1,

@@ -20,20 +20,22 @@ namespace hctr {
 /// Decoded values of one piece of a column. Valid while this object and its row group exist.
 class ParquetPiece {
  public:
-  explicit ParquetPiece(void (*drop)(void*)) : drop_(drop) {}
+  /// `drop`: frees the values. `memory`: guards them under ThreadSanitizer; see the destructor.
+  ParquetPiece(void (*drop)(void*), std::mutex* memory) : drop_(drop), memory_(memory) {}
   ParquetPiece(ParquetPiece&& other) noexcept
       : values(other.values),
         owner_(std::exchange(other.owner_, nullptr)),
         drop_(other.drop_),
         memory_(other.memory_) {}
   ~ParquetPiece();
+  /// Decodes the next piece of a column. Returns an error text, or null. Call once.
+  const char* decode(ParquetColumn& column) { return column.read(values, owner_); }
   ParquetValues values;
 
  private:
-  friend class ParquetRowGroup;
   void* owner_ = nullptr;
   void (*drop_)(void*);
-  std::mutex* memory_ = nullptr;
+  std::mutex* memory_;
 };
 
 /// A column to read: a field of the file and its form. Several columns may read the same field.

@@ -55,12 +55,17 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
     return to.data() + static_cast<size_t>(added_) * stride + at;
   };
   if (column < labels)
-    add_numbers(plan_.labels[column], true, field, values, place(block_->label, column, labels), nullptr,
-                static_cast<int64_t>(labels));
+    add_numbers(plan_.labels[column], field, values,
+                {.label = true,
+                 .to = place(block_->label, column, labels),
+                 .exact = nullptr,
+                 .stride = static_cast<int64_t>(labels)});
   else if (column < labels + dense)
-    add_numbers(plan_.dense[column - labels], false, field, values, place(block_->dense, column - labels, dense),
-                block_->wants_exact ? place(block_->exact, column - labels, dense) : nullptr,
-                static_cast<int64_t>(dense));
+    add_numbers(plan_.dense[column - labels], field, values,
+                {.label = false,
+                 .to = place(block_->dense, column - labels, dense),
+                 .exact = block_->wants_exact ? place(block_->exact, column - labels, dense) : nullptr,
+                 .stride = static_cast<int64_t>(dense)});
   else if (column < labels + dense + plan_.slots.size())
     add_slot(column - labels - dense, field, values);
   else
@@ -106,8 +111,11 @@ std::string ParquetRows::why_missing(const ParquetField& field, bool null, const
   return cat(is, "; ", advice);
 }
 
-void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const ParquetField& field,
-                              const ParquetValues& values, float* to, double* exact, int64_t stride) {
+void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values,
+                              const NumberColumn& column) {
+  float* const to = column.to;
+  double* const exact = column.exact;
+  const int64_t stride = column.stride;
   const DenseRule& rule = number.rule;
   const Positive& positive = number.label.positive;
   // fast path; if some value is not finite, the loop below reports it
@@ -141,8 +149,9 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
       else
         bad(added_ + r, &field, [&] {
           return why_missing(field, null,
-                             label ? "a label has no default: remove such rows, or set \"bad_records\": \"skip\""
-                                   : "set \"default\" or \"default_dense\" of \"parquet\" to replace such values");
+                             column.label
+                                 ? "a label has no default: remove such rows, or set \"bad_records\": \"skip\""
+                                 : "set \"default\" or \"default_dense\" of \"parquet\" to replace such values");
         });
       continue;
     }

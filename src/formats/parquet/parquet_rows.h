@@ -32,8 +32,14 @@ class ParquetRows {
  private:
   template <class Describe>
   void bad(int64_t row, const ParquetField*, const Describe& describe);
-  void add_numbers(const ParquetNumber&, bool label, const ParquetField&, const ParquetValues&, float* to,
-                   double* exact, int64_t stride);
+  /// A column of the block's numbers.
+  struct NumberColumn {
+    bool label;
+    float* to;
+    double* exact;   ///< null: not wanted
+    int64_t stride;  ///< elements between rows
+  };
+  void add_numbers(const ParquetNumber&, const ParquetField&, const ParquetValues&, const NumberColumn&);
   /// Item i of a text column, after trimming; empty if missing.
   std::string_view text_of(const ParquetField&, const ParquetValues&, int64_t i) const;
   std::string_view value_of(std::string_view text) const;

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "core/base/expect.h"
+#include "core/base/non_temporal.h"
 #include "formats/data/log_of_count.h"
-#include "formats/data/non_temporal.h"
 #include "formats/data/norm_record.h"
 #include "formats/data/one_hot.h"
 #include "formats/raw/raw_set.h"
@@ -142,26 +142,25 @@ bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, 
 
 }  // namespace
 
-void parse_raw_rows(const RawShape& shape, const std::byte* bytes, int64_t records,
-                    const std::function<std::string(int64_t)>& where, const OneHotRows& to) {
-  if (write_rows<kNonTemporal>(shape, bytes, records, to)) return;
+void parse_raw_rows(const RawShape& shape, const RawRecords& records, const OneHotRows& to) {
+  if (write_rows<kNonTemporal>(shape, records.bytes, records.count, to)) return;
   std::vector<float> numbers(static_cast<size_t>(shape.label_dim + shape.dense_dim));
-  for (int64_t i = 0; i < records; ++i)
-    if (const std::byte* record = bytes + i * shape.record();
+  for (int64_t i = 0; i < records.count; ++i)
+    if (const std::byte* record = records.bytes + i * shape.record();
         !read_record(shape, record, most_added(shape), numbers.data(), numbers.data() + shape.label_dim))
-      throw Error(Kind::data, cat(where(i), ": ", problem_of(shape, record)));
+      throw Error(Kind::data, cat(records.where(i), ": ", problem_of(shape, record)));
 }
 
-BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t records,
-                     std::optional<BadRecordPolicy> policy, const std::function<std::string(int64_t)>& where,
+BadRecords parse_raw(const RawShape& shape, const RawRecords& raw, std::optional<BadRecordPolicy> policy,
                      RawScratch& scratch, SampleBlock& block) {
+  const int64_t records = raw.count;
   grow(block.label, records * shape.label_dim);
   grow(block.dense, records * shape.dense_dim);
   grow(block.keys, records * shape.slots);
   scratch.slots.clear();
   for (int64_t s = 0; s < shape.slots; ++s)
     scratch.slots.push_back(reinterpret_cast<std::byte*>(block.keys.data() + s * records));
-  if (write_rows<false>(shape, bytes, records, {block.label.data(), block.dense.data(), scratch.slots})) {
+  if (write_rows<false>(shape, raw.bytes, records, {block.label.data(), block.dense.data(), scratch.slots})) {
     block.rows = records;
     one_key_each(block, records, shape.slots);
     return {};
@@ -170,10 +169,10 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
   BadRecords bad;
   int64_t rows = 0;
   for (int64_t i = 0; i < records; ++i) {
-    const std::byte* record = bytes + i * shape.record();
+    const std::byte* record = raw.bytes + i * shape.record();
     if (!read_record(shape, record, most_added(shape), block.label.data() + rows * shape.label_dim,
                      block.dense.data() + rows * shape.dense_dim)) {
-      bad.add(rows, [&] { return cat(where(i), ": ", problem_of(shape, record)); });
+      bad.add(rows, [&] { return cat(raw.where(i), ": ", problem_of(shape, record)); });
       if (block.names_bad) bad.records.push_back({.record = i, .cause = problem_of(shape, record)});
       if (policy != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
       continue;

@@ -104,7 +104,7 @@ class RawSet : public SampleSet, public RowMap {
           file->read_at(chunk.begin.offset, chunk.buffer.data(), bytes);
         }
         const auto where = [&](int64_t i) { return set.name_of(chunk.file, chunk.begin.record + rows.row(i)); };
-        BadRecords bad = parse_raw(set.shape_, chunk.buffer.data(), count, set.policy_, where, scratch, block);
+        BadRecords bad = parse_raw(set.shape_, {chunk.buffer.data(), count, where}, set.policy_, scratch, block);
         for (BadRecord& one : bad.records) {
           const int64_t row = rows.row(one.record);
           one.file = path.string();
@@ -154,7 +154,7 @@ class RawSet : public SampleSet, public RowMap {
             // same page offset as in the page cache, which makes the copy a quarter faster
             reinterpret_cast<std::byte*>(page) + offset % kPage;
         file->read_at(offset, bytes, static_cast<size_t>(count * set.shape_.record()));
-        parse_raw_rows(set.shape_, bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }, to);
+        parse_raw_rows(set.shape_, {bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }}, to);
       }
       const RawSet& set;
       std::vector<std::byte> memory;

@@ -37,14 +37,19 @@ struct RawScratch {
   std::vector<const std::byte*> good;
 };
 
-/// Parses `records` records at `bytes` into `block`. A record is bad if it has a negative key, a dense value without a
-/// logarithm, or a NaN. The policy decides whether bad records are skipped and returned, or are an error. `where(i)`:
-/// describes record i.
-BadRecords parse_raw(const RawShape&, const std::byte* bytes, int64_t records, std::optional<BadRecordPolicy>,
-                     const std::function<std::string(int64_t)>& where, RawScratch& scratch, SampleBlock& block);
+/// Records in memory.
+struct RawRecords {
+  const std::byte* bytes;
+  int64_t count;
+  std::function<std::string(int64_t)> where;  ///< describes record i
+};
+
+/// Parses records into `block`. A record is bad if it has a negative key, a dense value without a logarithm, or a NaN.
+/// The policy decides whether bad records are skipped and returned, or are an error.
+BadRecords parse_raw(const RawShape&, const RawRecords&, std::optional<BadRecordPolicy>, RawScratch& scratch,
+                     SampleBlock& block);
 
 /// Parses records directly into rows of a batch. Bad records are errors.
-void parse_raw_rows(const RawShape&, const std::byte* bytes, int64_t records,
-                    const std::function<std::string(int64_t)>& where, const OneHotRows& to);
+void parse_raw_rows(const RawShape&, const RawRecords&, const OneHotRows& to);
 
 }  // namespace hctr

@@ -23,14 +23,12 @@ void find_width(SampleBlock& block, int64_t slots) {
 }  // namespace
 
 ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options, const ReaderPosition& from,
-                                     int workers, int64_t slots, Recycler<SampleBlock>& blocks,
-                                     BadRecordReport& bad_report, std::optional<RankSlice> slice,
-                                     std::optional<LeftOutNegatives> negatives, std::optional<ShuffledSlice> shuffled)
+                                     ChunkParsing parsing, Recycler<SampleBlock>& blocks, BadRecordReport& bad_report)
     : set_(set),
-      slots_(slots),
-      slice_(slice),
-      negatives_(std::move(negatives)),
-      shuffled_(std::move(shuffled)),
+      slots_(parsing.slots),
+      slice_(parsing.slice),
+      negatives_(std::move(parsing.negatives)),
+      shuffled_(std::move(parsing.shuffled)),
       next_row_(ready_future(-from.rows)),
       blocks_(blocks),
       bad_report_(bad_report),
@@ -38,7 +36,7 @@ ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options,
       pass_(from.pass),
       pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0),
       source_(set, options, from),
-      workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
+      workers_(parsing.workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
   HCTR_EXPECT((slice_ || shuffled_) + negatives_.has_value() <= 1,
               "negative sampling cannot be combined with a slice or with shuffling of the stored order");
   HCTR_EXPECT(!slice_ || !shuffled_, "a slice of a set cannot be shuffled");

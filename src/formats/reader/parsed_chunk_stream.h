@@ -74,14 +74,20 @@ struct LeftOutNegatives {
   BatchShape shape;
 };
 
+/// How a stream parses its chunks. At most one of the optional fields is set.
+struct ChunkParsing {
+  int workers;
+  int64_t slots;                                ///< slots per row
+  std::optional<RankSlice> slice{};             ///< parse only these rows, counted from the start of the stream on;
+                                                ///< requires a set that can select rows
+  std::optional<LeftOutNegatives> negatives{};  ///< drops rows from the stream
+  std::optional<ShuffledSlice> shuffled{};      ///< selects the rows to parse in each pass of a shuffled set
+};
+
 class ParsedChunkStream {
  public:
-  /// `slots`: slots per row. At most one of the following is set. `slice`: only these rows are parsed, counted from
-  /// `from` on; requires a set that can select rows. `negatives`: drops rows from the stream. `shuffled`: selects the
-  /// rows to parse in each pass of a shuffled set.
-  ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, int workers, int64_t slots,
-                    Recycler<SampleBlock>&, BadRecordReport&, std::optional<RankSlice> slice = {},
-                    std::optional<LeftOutNegatives> negatives = {}, std::optional<ShuffledSlice> shuffled = {});
+  ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, ChunkParsing, Recycler<SampleBlock>&,
+                    BadRecordReport&);
   ~ParsedChunkStream() { close(); }
 
   /// The next chunk; empty at the end of the set, or if closed. Errors: those of the format; Error(data) if there are

@@ -32,7 +32,7 @@ std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& so
 /// sees all of them.
 std::shared_ptr<BadRecordsFile> bad_records_file(const DataSection& section, const ReaderOptions& options) {
   const auto* file = section.options.find<BadRecordsSection>();
-  return file && options.rank == 0 ? BadRecordsFile::open(*file) : nullptr;
+  return file && options.rank == 0 ? std::make_shared<BadRecordsFile>(*file) : nullptr;
 }
 
 std::unique_ptr<ReaderRun> make_run(ReaderSet& set, const ReaderPosition& from) {

@@ -38,15 +38,22 @@ std::optional<ShuffledSlice> shuffled_slice(const ReaderSet& set, const ReaderPo
   return ShuffledSlice(*slice, set.options.shuffle, set.options.seed, from, exact ? exact : set.pass_rows);
 }
 
+ChunkParsing parsing_of(const ReaderSet& set, const ReaderPosition& from) {
+  ChunkParsing parsing{.workers = set.options.workers,
+                       .slots = set.layout.shape.slots(),
+                       .slice = slice_in_order(set),
+                       .negatives = {},
+                       .shuffled = shuffled_slice(set, from)};
+  if (set.negatives.samples()) parsing.negatives = {set.negatives, set.layout.shape};
+  return parsing;
+}
+
 class ChunkRun : public ReaderRun {
  public:
   ChunkRun(ReaderSet& of, const ReaderPosition& start)
       : set_(of),
         from_(start),
-        chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.layout.shape.slots(), of.blocks,
-                of.bad_report, slice_in_order(of),
-                of.negatives.samples() ? std::optional(LeftOutNegatives{of.negatives, of.layout.shape}) : std::nullopt,
-                shuffled_slice(of, start)),
+        chunks_(*of.samples, of.pass_options(), start, parsing_of(of, start), of.blocks, of.bad_report),
         ready_(of.buffers.size()),
         ring_(of.buffers.size()),
         filling_(std::max(1, of.options.workers / 3)) {

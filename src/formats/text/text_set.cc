@@ -77,7 +77,7 @@ class TextSet : public SampleSet {
   bool keeps_columns() const override { return true; }
 
  private:
-  friend class TextChunkParser;
+  class ChunkParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
   /// Reads the first record of a file, once. Parsers read the result without a lock, because a thread parses only
@@ -155,14 +155,14 @@ class TextSet : public SampleSet {
   bool estimated_ = false;
 };
 
-class TextChunkParser : public Parser {
+class TextSet::ChunkParser : public Parser {
  public:
-  explicit TextChunkParser(const TextSet& set) : set_(set), splitter_(set.format_.grammar), rows_(set.shape_) {}
+  explicit ChunkParser(const TextSet& set) : set_(set), splitter_(set.format_.grammar), rows_(set.shape_) {}
 
   int64_t count(Chunk& chunk) override {
     read(chunk);
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
-    find_records(text, static_cast<size_t>(chunk.bytes), set_.format_.grammar, splitter_, chunk.begins);
+    hctr::find_records(text, static_cast<size_t>(chunk.bytes), set_.format_.grammar, splitter_, chunk.begins);
     return static_cast<int64_t>(chunk.begins.size()) - 1;
   }
 
@@ -212,7 +212,7 @@ class TextChunkParser : public Parser {
   std::optional<ByteFile> file_;  // the most recently read file
 };
 
-std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextChunkParser>(*this); }
+std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<ChunkParser>(*this); }
 
 }  // namespace
 

@@ -134,24 +134,25 @@ class TableMerge {
       policy.counts_keys = head_->occurrences;
       stats.emplace(set.add(access_stats_path(path)), policy, head_->steps);
     }
-    const auto emit = [&](const SlotKey& key, std::span<const float> vector) {
-      formats::RowAccess access{};
-      if (stats) {
-        const auto found = access_.find(key);
-        if (found == access_.end())
-          throw Error(Kind::data, cat("table '", of.name, "' has no access statistics of key ", key.second));
-        access = found->second;
-      }
-      const auto seen = static_cast<uint32_t>(access.last_seen), times = static_cast<uint32_t>(access.occurrences);
-      const RowBlock row{.keys = {&key.second, 1},
-                         .slots = of.by_slot ? std::span(&key.first, 1) : std::span<const int32_t>(),
-                         .vectors = vector,
-                         .last_seen = {&seen, 1},
-                         .occurrences = {&times, 1}};
-      writer.add(row);
-      if (stats) stats->add(row);
-      ++rows_;
-    };
+    int64_t rows = 0;
+    each_row([&](const SlotKey& key, std::span<const float> vector) {
+      write_row(key, vector, writer, stats ? &*stats : nullptr);
+      ++rows;
+    });
+    writer.finish();
+    if (stats) stats->finish();
+    if (const int64_t wanted = last_.delta->tables[table_].rows; rows != wanted)
+      throw Error(Kind::data, cat("table '", of.name, "' has ", rows, " rows with the deltas, but ", name_of_set(last_),
+                                  " says ", wanted, ": the deltas build on another full model"));
+    SavedDelta::Table done{.rows = rows};
+    for (const auto& [key, vector] : changes_) ++(vector ? done.changed : done.removed);
+    return done;
+  }
+
+ private:
+  /// Calls emit(slot and key, vector) for each row of the new model, sorted by slot and key.
+  template <class Emit>
+  void each_row(const Emit& emit) const {
     auto next = changes_.begin();
     const auto emit_changes_before = [&](const SlotKey* key) {
       for (; next != changes_.end() && (!key || next->first < *key); ++next)
@@ -160,7 +161,7 @@ class TableMerge {
     std::optional<SlotKey> before;
     read_rows(base_, table_, 0, [&](SlotKey key, std::span<const float> vector) {
       if (before && !(*before < key))
-        throw Error(Kind::data, cat("table '", of.name, "' of ", name_of_set(base_),
+        throw Error(Kind::data, cat("table '", last_.tables[table_].name, "' of ", name_of_set(base_),
                                     " has rows that are not sorted by slot and key"));
       before = key;
       emit_changes_before(&key);
@@ -172,23 +173,34 @@ class TableMerge {
       }
     });
     emit_changes_before(nullptr);
-    writer.finish();
-    if (stats) stats->finish();
-    if (const int64_t wanted = last_.delta->tables[table_].rows; rows_ != wanted)
-      throw Error(Kind::data, cat("table '", of.name, "' has ", rows_, " rows with the deltas, but ",
-                                  name_of_set(last_), " says ", wanted, ": the deltas build on another full model"));
-    SavedDelta::Table done{.rows = rows_};
-    for (const auto& [key, vector] : changes_) ++(vector ? done.changed : done.removed);
-    return done;
   }
 
- private:
+  /// `stats`: null if the model has no access statistics.
+  void write_row(const SlotKey& key, std::span<const float> vector, SparseWriter& writer,
+                 AccessStatsWriter* stats) const {
+    const SavedTable& of = last_.tables[table_];
+    formats::RowAccess access{};
+    if (stats) {
+      const auto found = access_.find(key);
+      if (found == access_.end())
+        throw Error(Kind::data, cat("table '", of.name, "' has no access statistics of key ", key.second));
+      access = found->second;
+    }
+    const auto seen = static_cast<uint32_t>(access.last_seen), times = static_cast<uint32_t>(access.occurrences);
+    const RowBlock row{.keys = {&key.second, 1},
+                       .slots = of.by_slot ? std::span(&key.first, 1) : std::span<const int32_t>(),
+                       .vectors = vector,
+                       .last_seen = {&seen, 1},
+                       .occurrences = {&times, 1}};
+    writer.add(row);
+    if (stats) stats->add(row);
+  }
+
   const ModelManifest &base_, &last_;
   size_t table_;
   std::map<SlotKey, std::optional<std::vector<float>>> changes_;  // an empty optional means that the row was removed
   Access access_;                                                 // access statistics of all rows of the new model
   std::optional<AccessStatsHead> head_;
-  int64_t rows_ = 0;
 };
 
 }  // namespace

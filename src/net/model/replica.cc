@@ -35,78 +35,28 @@ Graph wired_graph(const Config& config, int64_t samples, Phase phase) {
   return graph;
 }
 
-Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
-                 int ring_size, const std::vector<Placement>& placements, ReplicaUse use)
+Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, const ReplicaShape& shape)
     : config_(config),
       runtime_(runtime),
       comm_(comm),
-      train_graph_(wired_graph(config, samples, Phase::train)),
-      eval_graph_(wired_graph(config, eval_samples, Phase::evaluate)),
-      weights_(config, train_graph_, runtime, use),
+      train_graph_(wired_graph(config, shape.samples, Phase::train)),
+      eval_graph_(wired_graph(config, shape.eval_samples, Phase::evaluate)),
+      weights_(config, train_graph_, runtime, shape.use),
       gradients_(weights_, runtime, comm),
       state_(config, train_graph_, runtime),
       fp8_scales_(train_graph_, runtime),
-      train_(train_graph_, use == ReplicaUse::train ? Phase::train : Phase::evaluate, weights_, state_, runtime, comm,
-             &gradients_),
+      train_(train_graph_, shape.use == ReplicaUse::train ? Phase::train : Phase::evaluate, weights_, state_, runtime,
+             comm, &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
       streams_(runtime, comm.size() > 1) {
-  const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
-  bool exchanges_fp16 = false;
-  struct Planned {
-    Placement placement;
-    TableSpec spec;
-    double bytes;  // size of the rows on all ranks; 0 if unknown
-  };
-  std::vector<Planned> planned;
-  for (size_t e = 0; e < config.embeddings.size(); ++e) {
-    const size_t input = train_graph_.embedding_inputs[e];
-    const EmbeddingSection& section = config.embeddings[e].section;
-    const BatchShape::Table &table = shape.tables[input], &eval_table = eval_shape.tables[input];
-    const Placement placement =
-        placements.empty()
-            ? Placement::without_plan(section.placement_rule(), section.identity_by_slot(), table.slots, comm.size())
-            : placements.at(e);
-    TableSpec spec = section.table_spec(
-        {.optimizer = config.optimizer,
-         .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
-         .exchange = config.solver.exchange(),
-         .marks_changes = config.solver.checkpoint.whole_every > 1 || config.solver.snapshot_delta > 0,
-         .memory = section.table_memory && use != ReplicaUse::score_dense
-                       ? own_row_memory(*section.table_memory, config.solver.table_memory, section.top(),
-                                        runtime.row_memory(), runtime.device(), comm)
-                       : nullptr,
-         .rank = comm.rank(),
-         .ranks = comm.size(),
-         .placement = placement,
-         .batch = config.solver.batchsize,
-         .slot_keys = kept_keys(config.data.sparse[input], table.slots),
-         .samples = samples,
-         .key_capacity = table.key_capacity,
-         .eval_samples = eval_samples,
-         .eval_key_capacity = eval_table.key_capacity});
-    if (use != ReplicaUse::train) {
-      spec.loads_only = true;
-      spec.row_hint = 0;
-      spec.marks_changes = false;
-    }
-    if (use == ReplicaUse::score_dense) {
-      specs_of_others_.push_back(std::move(spec));
-      continue;
-    }
-    exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
-    const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));
-    planned.push_back({placement, std::move(spec), bytes});
-  }
-  // Small tables first. Tables that share a memory budget fill the GPU in this order, and each byte of a small table
-  // serves more reads.
-  std::vector<size_t> order(planned.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t one, size_t other) { return planned[one].bytes < planned[other].bytes; });
-  tables_.resize(planned.size());
-  for (const size_t e : order)
-    tables_[e] = make_embedding(runtime, comm, planned[e].placement, planned[e].spec, ring_size,
-                                {train_.embedding_output(e), evaluation_.embedding_output(e)});
+  std::vector<PlannedTable> planned = planned_tables(shape);
+  const bool exchanges_fp16 = comm.size() > 1 && std::ranges::any_of(planned, [](const PlannedTable& table) {
+                                return table.spec.exchange == DType::f16;
+                              });
+  if (shape.use == ReplicaUse::score_dense)
+    for (PlannedTable& table : planned) specs_of_others_.push_back(std::move(table.spec));
+  else
+    make_tables(planned, shape);
   facts_of_tables_ = {.gpu = gpu_traits(runtime.device()),
                       .ranks = comm.size(),
                       .recorded_whole = fixed_sizes(),
@@ -117,10 +67,64 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
   }
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
     scaler_.emplace(precision, runtime);
-  else if (exchanges_fp16)
+  else if (exchanges_fp16 && shape.use != ReplicaUse::score_dense)
     scaler_.emplace(Precision::scaled(), runtime);
   else if (config.solver.on_nan == OnNan::skip)
     scaler_.emplace(Precision{}, runtime);  // a constant scale of 1 only checks gradients and skips steps
+}
+
+std::vector<Replica::PlannedTable> Replica::planned_tables(const ReplicaShape& replica) const {
+  const BatchShape shape = batch_shape(config_.data, replica.samples),
+                   eval_shape = batch_shape(config_.data, replica.eval_samples);
+  std::vector<PlannedTable> planned;
+  for (size_t e = 0; e < config_.embeddings.size(); ++e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    const EmbeddingSection& section = config_.embeddings[e].section;
+    const BatchShape::Table &table = shape.tables[input], &eval_table = eval_shape.tables[input];
+    const Placement placement =
+        replica.placements.empty()
+            ? Placement::without_plan(section.placement_rule(), section.identity_by_slot(), table.slots, comm_.size())
+            : replica.placements.at(e);
+    TableSpec spec = section.table_spec(
+        {.optimizer = config_.optimizer,
+         .schedule_sets_rate = config_.solver.compatibility.schedule_sets_embedding_rates,
+         .exchange = config_.solver.exchange(),
+         .marks_changes = config_.solver.checkpoint.whole_every > 1 || config_.solver.snapshot_delta > 0,
+         .memory = section.table_memory && replica.use != ReplicaUse::score_dense
+                       ? own_row_memory(*section.table_memory, config_.solver.table_memory, section.top(),
+                                        runtime_.row_memory(), runtime_.device(), comm_)
+                       : nullptr,
+         .rank = comm_.rank(),
+         .ranks = comm_.size(),
+         .placement = placement,
+         .batch = config_.solver.batchsize,
+         .slot_keys = kept_keys(config_.data.sparse[input], table.slots),
+         .samples = replica.samples,
+         .key_capacity = table.key_capacity,
+         .eval_samples = replica.eval_samples,
+         .eval_key_capacity = eval_table.key_capacity});
+    if (replica.use != ReplicaUse::train) {
+      spec.loads_only = true;
+      spec.row_hint = 0;
+      spec.marks_changes = false;
+    }
+    const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));
+    planned.push_back({placement, std::move(spec), bytes});
+  }
+  return planned;
+}
+
+/// Makes small tables first. Tables that share a memory budget fill the GPU in this order, and each byte of a small
+/// table serves more reads.
+void Replica::make_tables(const std::vector<PlannedTable>& planned, const ReplicaShape& shape) {
+  std::vector<size_t> order(planned.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t one, size_t other) { return planned[one].bytes < planned[other].bytes; });
+  tables_.resize(planned.size());
+  for (const size_t e : order)
+    tables_[e] = make_embedding(runtime_, comm_, planned[e].placement, planned[e].spec, shape.ring_size,
+                                {train_.embedding_output(e), evaluation_.embedding_output(e)});
 }
 
 Replica::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {

@@ -65,14 +65,20 @@ struct StepCallbacks {
   std::function<void(const PlannedCall&)> queued{};
 };
 
+/// The batches of a replica, and the placement of its rows.
+struct ReplicaShape {
+  int64_t samples, eval_samples;  ///< rows of a training batch, and of an evaluation batch
+  int ring_size;                  ///< buffers of the ring
+  /// One per embedding, for several ranks; empty: placement without a plan.
+  std::vector<Placement> placements{};
+  ReplicaUse use = ReplicaUse::train;
+};
+
 class Replica {
  public:
-  /// `samples`: rows of a training batch; `ring_size`: buffers of the ring; `eval_samples`: rows of an evaluation
-  /// batch. `config` must outlive the model. `placements`: one per embedding, for several ranks; empty: placement
-  /// without a plan. With ReplicaUse::score, train_step() must not be called. With score_dense, evaluate() must not be
-  /// called either, and embeddings() is 0.
-  Replica(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
-          const std::vector<Placement>& placements = {}, ReplicaUse use = ReplicaUse::train);
+  /// `config` must outlive the model. With ReplicaUse::score, train_step() must not be called. With score_dense,
+  /// evaluate() must not be called either, and embeddings() is 0.
+  Replica(const Config& config, Runtime&, Communicator&, const ReplicaShape&);
 
   /// A network bound to a batch. In training, also the step plan and its events.
   struct Binding : Network::Binding {
@@ -241,6 +247,13 @@ class Replica {
   void load_beside(const StateReader& kept, const ModelParts&, int64_t iteration, const Log&);
 
  private:
+  struct PlannedTable {
+    Placement placement;
+    TableSpec spec;
+    double bytes;  // size of the rows on all ranks; 0 if unknown
+  };
+  std::vector<PlannedTable> planned_tables(const ReplicaShape&) const;
+  void make_tables(const std::vector<PlannedTable>&, const ReplicaShape&);
   /// The key width of model files: as the config states; else 8 if a loaded key needs 8 bytes; else `data_key_bytes`.
   int key_bytes_of_files(int data_key_bytes) const;
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;

@@ -79,11 +79,7 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
   // keeps rank 0's error in `failed`, because an exception here would leave the other ranks waiting
   const auto on_writer = [&](const auto& body) {
     if (comm_.rank() != 0 || failed) return false;
-    try {
-      body();
-    } catch (...) {
-      failed = current_error();
-    }
+    failed = error_of(body);
     return true;
   };
   // the first file of the set is renamed into place last
@@ -148,12 +144,7 @@ std::unique_ptr<PendingDelta> Replica::save_delta(const std::string& prefix, int
   std::unique_ptr<PendingDelta> delta;
   std::optional<Error> failed;
   const auto on_writer = [&](const auto& body) {
-    if (comm_.rank() != 0 || failed) return;
-    try {
-      body();
-    } catch (...) {
-      failed = current_error();
-    }
+    if (comm_.rank() == 0 && !failed) failed = error_of(body);
   };
   on_writer([&] {
     delta = std::make_unique<PendingDelta>(prefix, iteration,

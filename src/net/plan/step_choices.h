@@ -16,7 +16,7 @@ struct StepChoices {
   /// split of the multiprocessors between the first layers and the concurrent look-up
   std::optional<ops::MultiprocessorShares> shares{};
   std::vector<size_t> element_tables{};  ///< tables that run on a separate stream
-  /// a kernel that several tables need runs for all of them in one launch
+  /// if several tables need the same kernel, one launch runs it for all of them
   bool tables_merged = false;
   bool layers_aside = false;  ///< layers with LayerFacts::concurrent_until run on a separate stream
   bool copies_early = false;  ///< transposed copies of weights are written before the look-up or concurrently with it
@@ -28,7 +28,8 @@ struct StepChoices {
   std::optional<size_t> held_from{};
   /// the embedding dgrad reduction of the first reader starts after the dgrad of this layer
   size_t reduction_behind = 0;
-  /// deferred wgrad GEMMs run before bias gradients, which run on the weights stream
+  /// deferred wgrad GEMMs are queued first, on the compute stream; deferred bias gradients overlap them on the weights
+  /// stream
   bool products_first = false;
   /// the overflow check reads the operands of the last wgrads instead of the wgrads
   bool skip_known_early = false;

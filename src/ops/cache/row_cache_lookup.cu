@@ -19,15 +19,7 @@ constexpr int kMostAtOnce = 8;  // rows whose loads by one lane overlap
 
 /// Returns the part that contains key `at`.
 __device__ int32_t part_of_key(const CacheLookup& lookup, int64_t at) {
-  int32_t low = 0, high = lookup.part_count - 1;
-  while (low < high) {
-    const int32_t middle = (low + high + 1) / 2;
-    if (lookup.part(middle).first_key <= at)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return last_part_from<&CachePart::first_key>(lookup, at);
 }
 
 /// Whether a bag of the part contains key `at`: offsets may begin after the first key and end before the last one.

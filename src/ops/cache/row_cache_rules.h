@@ -95,17 +95,23 @@ HCTR_HD inline void store_cached(CachedType type, std::byte* row, int64_t i, flo
   }
 }
 
-/// Returns the part that contains vector `item`.
-HCTR_HD inline int32_t part_of_item(const CacheLookup& lookup, int64_t item) {
+/// Returns the last part whose member kFirst is at most `at`.
+template <int64_t CachePart::*kFirst>
+HCTR_HD inline int32_t last_part_from(const CacheLookup& lookup, int64_t at) {
   int32_t low = 0, high = lookup.part_count - 1;
   while (low < high) {
     const int32_t middle = (low + high + 1) / 2;
-    if (lookup.part(middle).first_item <= item)
+    if (lookup.part(middle).*kFirst <= at)
       low = middle;
     else
       high = middle - 1;
   }
   return low;
+}
+
+/// Returns the part that contains vector `item`.
+HCTR_HD inline int32_t part_of_item(const CacheLookup& lookup, int64_t item) {
+  return last_part_from<&CachePart::first_item>(lookup, item);
 }
 
 /// The keys of vector `item`, as a range [begin, end) of indices among the keys of all parts.

@@ -15,8 +15,8 @@ struct Addends {
 };
 
 template <int V, class T>
-__global__ void add_kernel(const __grid_constant__ Addends<T> x, View<T, 2> y) {
-  cuda::start_early();
+__global__ void add_kernel(const __grid_constant__ Addends<T> x, View<T, 2> y, bool scores) {
+  cuda::start_early_in_scoring(scores);
   const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
@@ -58,9 +58,10 @@ void cuda::add(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
     }
     if (packs)
       launch(ctx, "add", early_in_scoring(grid_for(extent.rows * chunks_per_row(extent.columns, V))), add_kernel<V, T>,
-             from, to);
+             from, to, is_scoring());
     else
-      launch(ctx, "add", early_in_scoring(grid_for(extent.rows * extent.columns)), add_kernel<1, T>, from, to);
+      launch(ctx, "add", early_in_scoring(grid_for(extent.rows * extent.columns)), add_kernel<1, T>, from, to,
+             is_scoring());
   });
 }
 

@@ -11,8 +11,10 @@ namespace hctr::ops::cuda {
 using hctr::cuda::early;
 using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
+using hctr::cuda::is_scoring;
 using hctr::cuda::launch;
 using hctr::cuda::start_early;
+using hctr::cuda::start_early_in_scoring;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 

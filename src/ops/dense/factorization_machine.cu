@@ -60,6 +60,46 @@ struct FmPacks {
   bool x, vectors, y, d_y;
 };
 
+/// The samples of a block in shared memory.
+template <class T>
+struct FmSamples {
+  T *slots, *others;  // [samples, elements]
+  float* sums;        // [sample, dim + 1]
+};
+
+/// For each sample: the sum of pairs by element of a vector, then the sum of weights.
+template <class T>
+__device__ __forceinline__ void sum_samples(const FmShape& shape, View<const T, 2> weights, int64_t begin, int here,
+                                            const FmSamples<T>& at) {
+  const int slots = shape.slots, dim = shape.dim, width = shape.slot_width(), of_slots = shape.of_slots();
+  const int others = static_cast<int>(cuda::staged_width<T>(shape.others()));
+  for_sums(here * width, width, [&](int sample, int k, int lane, bool valid) {
+    float sum = 0, squares = 0;
+    const T* of_slot = at.slots + sample * of_slots + k;
+#pragma unroll 4
+    for (int j = lane; j < slots; j += kFmLanes) {
+      const auto e = static_cast<float>(of_slot[j * width]);
+      sum += e;
+      squares += e * e;
+    }
+    if (k < dim) {
+      const T* other = at.others + sample * others + k;
+#pragma unroll 4
+      for (int j = lane * dim; j < shape.others(); j += kFmLanes * dim) {
+        const auto e = static_cast<float>(other[j]);
+        sum += e;
+        squares += e * e;
+      }
+    } else {
+      const T* other = weights.row(begin + sample);
+      for (int j = lane; j < weights.size(1); j += kFmLanes) sum += static_cast<float>(other[j]);
+    }
+    sum = lanes_sum(sum);
+    squares = lanes_sum(squares);
+    if (valid && lane == 0) at.sums[sample * width + k] = k < dim ? sum_of_pairs(sum, squares) : sum;
+  });
+}
+
 template <class T>
 __global__ void __launch_bounds__(kFmThreads)
     factorization_machine_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights, FmShape shape,
@@ -82,31 +122,7 @@ __global__ void __launch_bounds__(kFmThreads)
     }
     cuda::move_rows<true>(vectors, begin, here, others_at, packs.vectors);
     __syncthreads();
-    for_sums(here * width, width, [&](int sample, int k, int lane, bool valid) {
-      float sum = 0, squares = 0;
-      const T* of_slot = slots_at + sample * of_slots + k;
-#pragma unroll 4
-      for (int j = lane; j < slots; j += kFmLanes) {
-        const auto e = static_cast<float>(of_slot[j * width]);
-        sum += e;
-        squares += e * e;
-      }
-      if (k < dim) {
-        const T* other = others_at + sample * others + k;
-#pragma unroll 4
-        for (int j = lane * dim; j < shape.others(); j += kFmLanes * dim) {
-          const auto e = static_cast<float>(other[j]);
-          sum += e;
-          squares += e * e;
-        }
-      } else {
-        const T* other = weights.row(begin + sample);
-        for (int j = lane; j < weights.size(1); j += kFmLanes) sum += static_cast<float>(other[j]);
-      }
-      sum = lanes_sum(sum);
-      squares = lanes_sum(squares);
-      if (valid && lane == 0) sums[sample * width + k] = k < dim ? sum_of_pairs(sum, squares) : sum;
-    });
+    sum_samples(shape, weights, begin, here, FmSamples<T>{slots_at, others_at, sums});
     __syncthreads();
     write_rows(y, begin, here, packs.y, [&](int sample, int column) {
       const int slot = shape.by_dim.divide(column);
@@ -161,6 +177,43 @@ struct SlotGradients {
   }
 };
 
+/// The sum of a sample's vectors, to sums [sample, dim]. `vectors`: [samples, columns] in shared memory.
+template <class T>
+__device__ __forceinline__ void sum_vectors(const FmShape& shape, int here, const T* vectors, float* sums) {
+  const int dim = shape.dim, columns = static_cast<int>(cuda::staged_width<T>(shape.columns));
+  for_sums(here * dim, dim, [&](int sample, int k, int lane, bool valid) {
+    float sum = 0;
+    const T* e = vectors + sample * columns + k;
+#pragma unroll 4
+    for (int j = lane * dim; j < shape.columns; j += kFmLanes * dim) sum += static_cast<float>(e[j]);
+    sum = lanes_sum(sum);
+    if (valid && lane == 0) sums[sample * dim + k] = sum;
+  });
+}
+
+/// Adds the gradients of the pairs to `gradients`, both [samples, columns] in shared memory. `sums`: [sample, dim].
+template <class T>
+__device__ __forceinline__ void add_pair_gradients(const FmShape& shape, View<const T, 2> d_second, int64_t begin,
+                                                   int here, const T* vectors, const float* sums, T* gradients) {
+  constexpr int V = 16 / sizeof(T);
+  const int dim = shape.dim, columns = static_cast<int>(cuda::staged_width<T>(shape.columns));
+  for (int i = static_cast<int>(threadIdx.x); i < here * columns / V; i += kFmThreads) {
+    const int sample = i / (columns / V), column = (i - sample * (columns / V)) * V;
+    const auto of_pairs = static_cast<float>(d_second.row(begin + sample)[0]);
+    const float* const sum = sums + sample * dim;
+    alignas(16) T e[V], gradient[V];
+    *reinterpret_cast<uint4*>(e) = reinterpret_cast<const uint4*>(vectors)[i];
+    *reinterpret_cast<uint4*>(gradient) = reinterpret_cast<const uint4*>(gradients)[i];
+    int k = column - shape.by_dim.divide(column) * dim;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {  // elements past the last column are never read
+      gradient[v] = static_cast<T>(static_cast<float>(gradient[v]) + of_pairs * (sum[k] - static_cast<float>(e[v])));
+      if (++k == dim) k = 0;
+    }
+    reinterpret_cast<uint4*>(gradients)[i] = *reinterpret_cast<const uint4*>(gradient);
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(kFmThreads)
     factorization_machine_backward_kernel(View<const T, 2> y, View<const T, 2> d_y, View<const T, 2> d_second,
@@ -178,31 +231,9 @@ __global__ void __launch_bounds__(kFmThreads)
     cuda::move_rows<true>(y, begin, here, vectors_at, packs.y);
     cuda::move_rows<true>(d_y, begin, here, gradients_at, packs.d_y);
     __syncthreads();
-    for_sums(here * dim, dim, [&](int sample, int k, int lane, bool valid) {
-      float sum = 0;
-      const T* e = vectors_at + sample * columns + k;
-#pragma unroll 4
-      for (int j = lane * dim; j < shape.columns; j += kFmLanes * dim) sum += static_cast<float>(e[j]);
-      sum = lanes_sum(sum);
-      if (valid && lane == 0) sums[sample * dim + k] = sum;
-    });
+    sum_vectors(shape, here, vectors_at, sums);
     __syncthreads();
-    constexpr int V = 16 / sizeof(T);
-    for (int i = static_cast<int>(threadIdx.x); i < here * columns / V; i += kFmThreads) {
-      const int sample = i / (columns / V), column = (i - sample * (columns / V)) * V;
-      const auto of_pairs = static_cast<float>(d_second.row(begin + sample)[0]);
-      const float* const sum = sums + sample * dim;
-      alignas(16) T e[V], gradient[V];
-      *reinterpret_cast<uint4*>(e) = reinterpret_cast<const uint4*>(vectors_at)[i];
-      *reinterpret_cast<uint4*>(gradient) = reinterpret_cast<const uint4*>(gradients_at)[i];
-      int k = column - shape.by_dim.divide(column) * dim;
-#pragma unroll
-      for (int v = 0; v < V; ++v) {  // elements past the last column are never read
-        gradient[v] = static_cast<T>(static_cast<float>(gradient[v]) + of_pairs * (sum[k] - static_cast<float>(e[v])));
-        if (++k == dim) k = 0;
-      }
-      reinterpret_cast<uint4*>(gradients_at)[i] = *reinterpret_cast<const uint4*>(gradient);
-    }
+    add_pair_gradients(shape, d_second, begin, here, vectors_at, sums, gradients_at);
     __syncthreads();
     const auto of_slots = [&](int sample, int element) {
       const int slot = shape.by_width.divide(element);

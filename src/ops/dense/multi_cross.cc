@@ -58,7 +58,94 @@ void cross_row(const T* x, const CrossWeights& weights, int64_t dim, CrossRow<Ac
   }
 }
 
-constexpr int64_t kCrossRows = 16;  // rows per task
+constexpr int64_t kCrossRows = 16;     // rows per task
+constexpr int64_t kCrossColumns = 16;  // columns per task
+
+/// The backward pass: first rows(), which computes dx, then columns(), which computes the wgrads.
+template <class T>
+class CrossBackward {
+ public:
+  CrossBackward(const Tensor& x, const CrossWeights& weights, const Tensor& dy)
+      : x_(x.view<const T, 2>()),
+        dy_(dy.view<const T, 2>()),
+        weights_(weights),
+        layers_(weights.w.size()),
+        h_(static_cast<size_t>(x.dim(0)) * layers_),
+        c_(h_.size()) {}
+
+  void rows(int64_t begin, int64_t end, const std::optional<Tensor>& dx) {
+    const int64_t dim = x_.size(1);
+    CrossRow<A> row;
+    std::vector<A> g(static_cast<size_t>(dim)), total(g.size());
+    for (int64_t b = begin; b < end; ++b) {
+      cross_row(x_.row(b), weights_, dim, row);
+      for (size_t k = 0; k < g.size(); ++k) g[k] = static_cast<A>(dy_.row(b)[k]), total[k] = 0;
+      for (size_t l = layers_; l-- > 0;) {
+        const T* w = weights_.w[l].template data<const T>();
+        const A scalar = row.scalars[l], slope = dot<A>(g.data(), x_.row(b), g.size());
+        h_[at(b, l)] = scalar;
+        c_[at(b, l)] = slope;
+        A *sums = total.data(), *gradients = g.data();
+        HCTR_INDEPENDENT_ITERATIONS
+        for (int64_t k = 0; k < dim; ++k) {
+          sums[k] += scalar * gradients[k];
+          gradients[k] += slope * static_cast<A>(w[k]);
+        }
+      }
+      for (size_t k = 0; dx && k < g.size(); ++k) dx->view<T, 2>().row(b)[k] = static_cast<T>(total[k] + g[k]);
+    }
+  }
+
+  /// If the scalars are known, column j of all y_l and dy_l can be computed from column j of x, dy, weights and biases.
+  /// A task therefore computes kCrossColumns columns together.
+  void columns(int64_t begin, int64_t end, const CrossWeights& d_weights) const {
+    const int64_t n = end - begin;
+    std::vector<double> dw(layers_ * kCrossColumns), db(dw.size());
+    std::vector<A> w(dw.size()), bias(dw.size());  // weights and biases of these columns
+    for (size_t l = 0; l < layers_; ++l)
+      for (int64_t j = 0; j < n; ++j) {
+        w[l * kCrossColumns + static_cast<size_t>(j)] =
+            static_cast<A>(weights_.w[l].template data<const T>()[begin + j]);
+        bias[l * kCrossColumns + static_cast<size_t>(j)] =
+            static_cast<A>(weights_.b[l].template data<const T>()[begin + j]);
+      }
+    for (int64_t b = 0; b < x_.size(0); ++b) {
+      A x0[kCrossColumns] = {}, y[kCrossColumns], g[kCrossColumns] = {};
+      for (int64_t j = 0; j < n; ++j)
+        x0[j] = static_cast<A>(x_(b, begin + j)), g[j] = static_cast<A>(dy_(b, begin + j));
+      std::copy_n(x0, kCrossColumns, y);
+      for (size_t l = 0; l < layers_; ++l) {
+        const A scalar = h_[at(b, l)], slope = c_[at(b, l)];
+        const A* add = &bias[l * kCrossColumns];
+        double* sums = &dw[l * kCrossColumns];
+        for (int64_t j = 0; j < kCrossColumns; ++j) sums[j] += static_cast<double>(slope * y[j]);
+        for (int64_t j = 0; j < kCrossColumns; ++j) y[j] += x0[j] * scalar + add[j];
+      }
+      for (size_t l = layers_; l-- > 0;) {
+        const A slope = c_[at(b, l)];
+        const A* of_layer = &w[l * kCrossColumns];
+        double* sums = &db[l * kCrossColumns];
+        for (int64_t j = 0; j < kCrossColumns; ++j) sums[j] += static_cast<double>(g[j]);
+        for (int64_t j = 0; j < kCrossColumns; ++j) g[j] += slope * of_layer[j];
+      }
+    }
+    for (size_t l = 0; l < layers_; ++l)
+      for (int64_t j = 0; j < n; ++j) {
+        const size_t at_column = l * kCrossColumns + static_cast<size_t>(j);
+        d_weights.w[l].template data<A>()[begin + j] = static_cast<A>(dw[at_column]);
+        d_weights.b[l].template data<A>()[begin + j] = static_cast<A>(db[at_column]);
+      }
+  }
+
+ private:
+  using A = Acc<T>;
+  size_t at(int64_t b, size_t l) const { return static_cast<size_t>(b) * layers_ + l; }
+
+  View<const T, 2> x_, dy_;
+  const CrossWeights& weights_;
+  size_t layers_;
+  std::vector<A> h_, c_;  // [batch, layers]; h: <y_l, w_l>, c: <dy_{l+1}, x>
+};
 
 }  // namespace
 
@@ -106,76 +193,12 @@ void multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor d
 
 void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor,
                                std::optional<Tensor> dx, CrossWeights d_weights) {
-  const int64_t batch = x.dim(0), dim = x.dim(1);
-  const size_t layers = weights.w.size();
   dispatch_real(x.dtype(), [&]<class T>() {
-    using A = Acc<T>;
-    const auto X = x.view<const T, 2>(), DY = dy.view<const T, 2>();
-    const auto at = [&](int64_t b, size_t l) { return static_cast<size_t>(b) * layers + l; };
-    std::vector<A> h(static_cast<size_t>(batch) * layers),
-        c(h.size());  // h: <y_l, w_l>, c: <dy_{l+1}, x>; by row and layer
-
-    ctx.threads().parallel_for(batch, kCrossRows, [&](int64_t begin, int64_t end) {
-      CrossRow<A> row;
-      std::vector<A> g(static_cast<size_t>(dim)), total(g.size());
-      for (int64_t b = begin; b < end; ++b) {
-        cross_row(X.row(b), weights, dim, row);
-        for (size_t k = 0; k < g.size(); ++k) g[k] = static_cast<A>(DY.row(b)[k]), total[k] = 0;
-        for (size_t l = layers; l-- > 0;) {
-          const T* w = weights.w[l].data<const T>();
-          const A scalar = row.scalars[l], slope = dot<A>(g.data(), X.row(b), g.size());
-          h[at(b, l)] = scalar;
-          c[at(b, l)] = slope;
-          A *sums = total.data(), *gradients = g.data();
-          HCTR_INDEPENDENT_ITERATIONS
-          for (int64_t k = 0; k < dim; ++k) {
-            sums[k] += scalar * gradients[k];
-            gradients[k] += slope * static_cast<A>(w[k]);
-          }
-        }
-        for (size_t k = 0; dx && k < g.size(); ++k) dx->view<T, 2>().row(b)[k] = static_cast<T>(total[k] + g[k]);
-      }
-    });
-
-    // If the scalars are known, column j of all y_l and dy_l can be computed from column j of x, dy, weights and
-    // biases. A task therefore computes kColumns columns together.
-    constexpr int64_t kColumns = 16;
-    ctx.threads().parallel_for(dim, kColumns, [&](int64_t begin, int64_t end) {
-      const int64_t n = end - begin;
-      std::vector<double> dw(layers * kColumns), db(dw.size());
-      std::vector<A> w(dw.size()), bias(dw.size());  // weights and biases of these columns
-      for (size_t l = 0; l < layers; ++l)
-        for (int64_t j = 0; j < n; ++j) {
-          w[l * kColumns + static_cast<size_t>(j)] = static_cast<A>(weights.w[l].data<const T>()[begin + j]);
-          bias[l * kColumns + static_cast<size_t>(j)] = static_cast<A>(weights.b[l].data<const T>()[begin + j]);
-        }
-      for (int64_t b = 0; b < batch; ++b) {
-        A x0[kColumns] = {}, y[kColumns], g[kColumns] = {};
-        for (int64_t j = 0; j < n; ++j)
-          x0[j] = static_cast<A>(X(b, begin + j)), g[j] = static_cast<A>(DY(b, begin + j));
-        std::copy_n(x0, kColumns, y);
-        for (size_t l = 0; l < layers; ++l) {
-          const A scalar = h[at(b, l)], slope = c[at(b, l)];
-          const A* add = &bias[l * kColumns];
-          double* sums = &dw[l * kColumns];
-          for (int64_t j = 0; j < kColumns; ++j) sums[j] += static_cast<double>(slope * y[j]);
-          for (int64_t j = 0; j < kColumns; ++j) y[j] += x0[j] * scalar + add[j];
-        }
-        for (size_t l = layers; l-- > 0;) {
-          const A slope = c[at(b, l)];
-          const A* of_layer = &w[l * kColumns];
-          double* sums = &db[l * kColumns];
-          for (int64_t j = 0; j < kColumns; ++j) sums[j] += static_cast<double>(g[j]);
-          for (int64_t j = 0; j < kColumns; ++j) g[j] += slope * of_layer[j];
-        }
-      }
-      for (size_t l = 0; l < layers; ++l)
-        for (int64_t j = 0; j < n; ++j) {
-          const size_t at_column = l * kColumns + static_cast<size_t>(j);
-          d_weights.w[l].data<A>()[begin + j] = static_cast<A>(dw[at_column]);
-          d_weights.b[l].data<A>()[begin + j] = static_cast<A>(db[at_column]);
-        }
-    });
+    CrossBackward<T> backward(x, weights, dy);
+    ctx.threads().parallel_for(x.dim(0), kCrossRows,
+                               [&](int64_t begin, int64_t end) { backward.rows(begin, end, dx); });
+    ctx.threads().parallel_for(x.dim(1), kCrossColumns,
+                               [&](int64_t begin, int64_t end) { backward.columns(begin, end, d_weights); });
   });
 }
 

@@ -77,23 +77,16 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-/// The samples of one iteration of a warp. A sample past the end repeats the last sample and is not written.
-struct Turn {
-  int64_t first, rows;
-  __device__ int64_t row(int r) const { return min(first + r, rows - 1); }
-  __device__ bool there(int r) const { return first + r < rows; }
-};
-
 /// Forward kernel. R: samples that a warp processes at a time.
 template <int V, int R, class T>
 __global__ void __launch_bounds__(kWarps * 32, 2)
     cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum,
-                 const float* q, float* products, View<T, 2> y) {
-  cuda::start_early();
+                 const float* q, float* products, View<T, 2> y, bool scores) {
+  cuda::start_early_in_scoring(scores);
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
   const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
   for (int64_t turn = cuda::thread_index() / 32; turn * R < rows; turn += warps) {
-    const Turn at{turn * R, rows};
+    const cuda::Turn at{turn * R, rows};
     float scale[R];
     for (float& each : scale) each = 1;
     for (int first = 0; first < layers; first += kLayersAtOnce) {
@@ -157,7 +150,7 @@ __global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant_
   float* factors = factors_of_warps + static_cast<int>(threadIdx.x) / 32 * kRows * layers;
   const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
   for (int64_t turn = cuda::thread_index() / 32; turn * kRows < rows; turn += warps) {
-    const Turn at{turn * kRows, rows};
+    const cuda::Turn at{turn * kRows, rows};
     float dot[kRows] = {};
     for (int64_t k = lane * V; k < dim; k += 32 * V)
 #pragma unroll
@@ -172,27 +165,7 @@ __global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant_
     for (int r = 0; r < kRows; ++r) dot[r] = cuda::warp_sum(dot[r]);
 
     __syncwarp();  // every lane has read the factors of the previous iteration
-    float scale = 1;
-    if (lane < kRows) {  // lane r: the scalars of sample r
-      const float* p = products + at.row(lane) * layers;
-      for (int l = 0; l < layers; ++l) {
-        factors[lane * layers + l] = scale;
-        scale += scale * p[l] + q[l];
-      }
-      float c = 0;
-#pragma unroll
-      for (int r = 0; r < kRows; ++r)
-        if (r == lane) c = dot[r];
-      for (int l = layers - 1; l >= 0; --l) {
-        const float slope = factors[lane * layers + l] * c;
-        factors[lane * layers + l] = slope;
-        if (at.there(lane)) {
-          slopes[(at.first + lane) * layers + l] = slope;
-          gradients[(at.first + lane) * layers + l] = c;
-        }
-        c += c * p[l];
-      }
-    }
+    const float scale = cuda::write_scalars(at, layers, q, products, dot, factors, {slopes, gradients});
     __syncwarp();
     if (dx.data == nullptr) continue;
     float scales[kRows];
@@ -348,7 +321,7 @@ void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scra
     const auto start = [&]<int R>() {
       launch(ctx, "multi_cross", early_in_scoring(warps_for(layout.batch, R, 0)),
              packs ? cross_kernel<V, R, T> : cross_kernel<1, R, T>, from, pointers, memory + layout.bias_sum,
-             memory + layout.constants, memory + layout.products, to);
+             memory + layout.constants, memory + layout.products, to, is_scoring());
     };
     if (layout.batch < hctr::cuda::blocks_of_device(2 * kWarps))
       start.template operator()<1>();

@@ -1,8 +1,5 @@
 #include "ops/embedding/access_stats.h"
 
-#include <algorithm>
-#include <limits>
-
 namespace hctr::ops {
 
 void record_access(Context& ctx, RowGroups groups, int64_t key_capacity, AccessStats stats) {
@@ -19,15 +16,7 @@ namespace cpu {
 void record_access(Context& ctx, RowGroups groups, int64_t key_capacity, AccessStats stats) {
   const uint32_t step = stats.step_of(*ctx.state());
   ctx.threads().parallel_for(groups.counts->runs, 2048, [&](int64_t begin, int64_t end) {
-    for (int64_t run = begin; run < end; ++run) {
-      const int32_t first = groups.run_begin[run], row = groups.rows[first];
-      if (stats.last_seen) stats.last_seen[row] = step;
-      if (stats.changed) stats.changed[row] = kRowChanged;
-      if (stats.occurrences) {
-        const auto more = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
-        stats.occurrences[row] += std::min(more, std::numeric_limits<uint32_t>::max() - stats.occurrences[row]);
-      }
-    }
+    for (int64_t run = begin; run < end; ++run) stats.record_run(groups, run, key_capacity, step);
   });
 }
 
@@ -35,8 +24,7 @@ void record_access_by_key(Context& ctx, KeyBatch batch, const int32_t* rows, Acc
   const uint32_t step = stats.step_of(*ctx.state());
   for (int64_t p = 0; p < batch.size(); ++p) {
     if (rows[p] == 0) continue;
-    if (stats.last_seen) stats.last_seen[rows[p]] = step;
-    if (stats.changed) stats.changed[rows[p]] = kRowChanged;
+    stats.mark(rows[p], step);
     if (stats.occurrences) ++stats.occurrences[rows[p]];
   }
 }

@@ -8,15 +8,8 @@ __global__ void record_access_kernel(RowGroups groups, int64_t key_capacity, Acc
                                      const StepState* state) {
   const uint32_t step = stats.step_of(*state);
   const int64_t runs = groups.counts->runs;
-  for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
-    const int32_t first = groups.run_begin[run], row = groups.rows[first];
-    if (stats.last_seen) stats.last_seen[row] = step;
-    if (stats.changed) stats.changed[row] = kRowChanged;
-    if (stats.occurrences) {
-      const auto more = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
-      stats.occurrences[row] += min(more, 0xffffffffu - stats.occurrences[row]);
-    }
-  }
+  for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count())
+    stats.record_run(groups, run, key_capacity, step);
 }
 
 /// All occurrences of a row write the same step, so the race between writers is benign.
@@ -27,8 +20,7 @@ __global__ void record_access_by_key_kernel(KeyBatch batch, const int32_t* rows,
   for (int64_t p = hctr::cuda::thread_index(); p < size; p += hctr::cuda::thread_count()) {
     const int32_t row = rows[p];
     if (row == 0) continue;
-    if (stats.last_seen) stats.last_seen[row] = step;
-    if (stats.changed) stats.changed[row] = kRowChanged;
+    stats.mark(row, step);
     if (stats.occurrences) atomicAdd(&stats.occurrences[row], 1u);
   }
 }

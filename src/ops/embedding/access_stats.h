@@ -23,6 +23,21 @@ struct AccessStats {
   HCTR_HD uint32_t step_of(const StepState& state) const {
     return static_cast<uint32_t>(state.step) + (steps_before ? *steps_before : 0);
   }
+
+  /// Records the batch with number `step` for a row; several threads may write equal values.
+  HCTR_HD void mark(int32_t row, uint32_t step) const {
+    if (last_seen) last_seen[row] = step;
+    if (changed) changed[row] = kRowChanged;
+  }
+  /// Records a run of equal rows of a grouped batch, as the only writer of this row.
+  HCTR_HD void record_run(const RowGroups& groups, int64_t run, int64_t key_capacity, uint32_t step) const {
+    const int32_t first = groups.run_begin[run], row = groups.rows[first];
+    mark(row, step);
+    if (!occurrences) return;
+    const auto more = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
+    const uint32_t capacity = 0xffffffffu - occurrences[row];
+    occurrences[row] += more < capacity ? more : capacity;
+  }
 };
 
 /// Records the rows of a grouped batch; each row has one writer. Needs ctx.state().

@@ -4,9 +4,13 @@
 namespace hctr::ops {
 namespace {
 
-__global__ void direct_rows_kernel(DirectIndex index, KeyBatch batch, OutOfRangeState* out_of_range, int32_t* rows) {
+using hctr::cuda::BlockRange;
+constexpr int kRowThreads = 256;
+
+__device__ void find_rows(BlockRange range, DirectIndex index, KeyBatch batch, OutOfRangeState* out_of_range,
+                          int32_t* rows) {
   const int64_t count = batch.size();
-  for (int64_t p = hctr::cuda::thread_index(); p < batch.key_capacity; p += hctr::cuda::thread_count()) {
+  for (int64_t p = range.thread_index(); p < batch.key_capacity; p += range.thread_count()) {
     int32_t row = 0;
     if (p < count) {
       const auto at = static_cast<int32_t>(p);
@@ -18,8 +22,8 @@ __global__ void direct_rows_kernel(DirectIndex index, KeyBatch batch, OutOfRange
   }
 }
 
-__global__ void report_out_of_range_kernel(KeyBatch batch, OutOfRangeState* out_of_range,
-                                           volatile OutOfRangeKey* host) {
+__device__ void report(BlockRange, KeyBatch batch, OutOfRangeState* out_of_range, OutOfRangeKey* to_host) {
+  volatile OutOfRangeKey* const host = to_host;
   if (out_of_range->reported || out_of_range->first == INT32_MAX) return;
   host->key = batch.keys[out_of_range->first];
   host->slot = batch.slot_of(out_of_range->first);
@@ -32,13 +36,16 @@ __global__ void report_out_of_range_kernel(KeyBatch batch, OutOfRangeState* out_
 
 namespace cuda {
 
+using hctr::cuda::grid_for;
+using hctr::cuda::launch_lockstep;
+
 void direct_rows(Context& ctx, DirectIndex index, KeyBatch batch, OutOfRangeState* out_of_range, int32_t* rows) {
-  hctr::cuda::launch(ctx, "direct_rows", hctr::cuda::grid_for(batch.key_capacity), direct_rows_kernel, index, batch,
-                     out_of_range, rows);
+  launch_lockstep<find_rows, kRowThreads>(ctx, "direct_rows", grid_for(batch.key_capacity, kRowThreads).blocks, index,
+                                          batch, out_of_range, rows);
 }
 
 void report_out_of_range(Context& ctx, KeyBatch batch, OutOfRangeState* out_of_range, OutOfRangeKey* host) {
-  hctr::cuda::launch(ctx, "report_out_of_range", {1, 1, 0}, report_out_of_range_kernel, batch, out_of_range, host);
+  launch_lockstep<report, 1>(ctx, "report_out_of_range", 1, batch, out_of_range, host);
 }
 
 }  // namespace cuda

@@ -38,7 +38,8 @@ struct SampleElements {
   }
 };
 
-/// kPairs: element pairs per lane whose loads overlap. kBlocks: resident blocks per multiprocessor.
+/// kPairs: element pairs that a lane loads before it uses the first of them, so that their loads overlap. kBlocks:
+/// resident blocks per multiprocessor.
 template <class Stored>
 struct SamplePace {
   static constexpr int kPairs = sizeof(Stored) == 2 ? 3 : 5, kBlocks = sizeof(Stored) == 2 ? 5 : 4;

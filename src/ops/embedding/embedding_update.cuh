@@ -247,6 +247,8 @@ constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each 
 
 constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
+constexpr int kRunsOfGroup = 4;  // if several tables share a launch, a block takes more runs, so that all blocks fit
+
 constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
 /// Minimum resident blocks per multiprocessor for short runs; 0: the compiler decides. The kernel is bound by memory
@@ -277,11 +279,14 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
         dispatch_row_rule(optimizer, data, [&]<class Rule>() {
           const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
           if constexpr (std::is_same_v<Rows, PlainRows>) {
-            if (batch.key_capacity * lanes <= blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads)
+            if (batch.key_capacity * lanes <= blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads) {
+              const int64_t blocks = long_blocks + short_blocks;
+              const bool several = ctx.queue() && ctx.queue()->several();
               return launch_lockstep<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads,
-                                     kBlocksThatFitOfFew<Rule, Width>>(ctx, "update_rows", long_blocks + short_blocks,
-                                                                       optimizer, ctx.state(), gradients, groups,
-                                                                       piece_sums, data, lanes);
+                                     kBlocksThatFitOfFew<Rule, Width>>(
+                  ctx, "update_rows", several ? (blocks + kRunsOfGroup - 1) / kRunsOfGroup : blocks, optimizer,
+                  ctx.state(), gradients, groups, piece_sums, data, lanes);
+            }
             launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
                 ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
             launch_lockstep<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(

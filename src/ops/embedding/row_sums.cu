@@ -30,6 +30,10 @@ __device__ void number_some_runs(BlockRange range, RowGroups groups, int64_t key
   }
 }
 
+__device__ void write_runs(BlockRange, RowGroups groups, int32_t* host) {
+  *static_cast<volatile int32_t*>(host) = groups.counts->runs;  // the host reads it after it has waited for the stream
+}
+
 __device__ void find_run_keys(BlockRange range, RowGroups groups, RowIdentity identity, int64_t* keys) {
   for (int64_t run = range.thread_index(); run < groups.counts->runs; run += range.thread_count())
     keys[run] = identity.of(groups.rows[groups.run_begin[run]]).key;
@@ -45,6 +49,9 @@ using hctr::cuda::launch_lockstep;
 void number_runs(Context& ctx, RowGroups groups, int64_t key_capacity, int32_t* run_of) {
   launch_lockstep<number_some_runs, kRunThreads>(ctx, "number_runs", grid_for(key_capacity, kRunThreads).blocks, groups,
                                                  key_capacity, run_of);
+}
+void report_runs(Context& ctx, RowGroups groups, int32_t* host) {
+  launch_lockstep<write_runs, 1>(ctx, "report_runs", 1, groups, host);
 }
 void keys_of_runs(Context& ctx, RowGroups groups, RowIdentity identity, int64_t key_capacity, int64_t* keys) {
   launch_lockstep<find_run_keys, kRunThreads>(ctx, "keys_of_runs", grid_for(key_capacity, kRunThreads).blocks, groups,

@@ -11,6 +11,9 @@ namespace hctr::ops {
 /// RowGroups::rows, sum_row_gradients() writes the sum of run r to row r. Shapes: run_of [key_capacity].
 HCTR_OP(void number_runs(Context&, RowGroups, int64_t key_capacity, int32_t* run_of))
 
+/// *host = the number of runs. `host`: page-locked host memory.
+HCTR_OP(void report_runs(Context&, RowGroups, int32_t* host))
+
 /// keys[r] = the key of the row of run r. Shapes: keys [key_capacity], of which the first `runs` are written.
 HCTR_OP(void keys_of_runs(Context&, RowGroups, RowIdentity, int64_t key_capacity, int64_t* keys))
 

@@ -67,8 +67,8 @@ __device__ void add_products(const ConcatPart<T>& part, int64_t first, int lane,
 
 template <class T>
 __global__ void __launch_bounds__(256, 3)
-    concat_linear_kernel(const __grid_constant__ ConcatParts<T> parts, const T* bias, View<T, 2> y) {
-  cuda::start_early();
+    concat_linear_kernel(const __grid_constant__ ConcatParts<T> parts, const T* bias, View<T, 2> y, bool scores) {
+  cuda::start_early_in_scoring(scores);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t rows = y.size(0), warps = cuda::thread_count() / 32;
   for (int64_t first = cuda::thread_index() / 32 * kConcatLinearRows; first < rows;
@@ -257,7 +257,7 @@ void cuda::concat_linear(Context& ctx, const std::vector<Tensor>& x, Tensor w, s
     }
     launch(ctx, "concat_linear",
            early_in_scoring(grid_for((y.rows() + kConcatLinearRows - 1) / kConcatLinearRows * 32)),
-           concat_linear_kernel<T>, parts, bias ? bias->data<const T>() : nullptr, y.view<T, 2>());
+           concat_linear_kernel<T>, parts, bias ? bias->data<const T>() : nullptr, y.view<T, 2>(), is_scoring());
   });
 }
 

@@ -50,6 +50,41 @@ __device__ uint32_t gather_bytes(const uint32_t (&words)[4], uint32_t which) {
   return __byte_perm(__byte_perm(words[0], words[1], pick), __byte_perm(words[2], words[3], pick), 0x5410);
 }
 
+/// One thread: adds the largest magnitude of the block to amax.
+__device__ __forceinline__ void write_amax(uint32_t most, const uint32_t (&most_of_warp)[kCastWarps], uint32_t* amax) {
+#pragma unroll
+  for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);
+  atomicMax(amax, most);  // the order of bit patterns is that of magnitudes, with NaN as the largest
+}
+
+/// Writes the sums of the tile's columns, if requested.
+template <class T>
+__device__ __forceinline__ void write_column_sums(const CastJob<T>& job, int64_t tile_row, int64_t first_column,
+                                                  const float (&sums)[kCastWarps][kCastTile]) {
+  const int64_t own_column = first_column + threadIdx.x;
+  if (job.end.sums && threadIdx.x < kCastTile && own_column < job.x.size(1)) {
+    float total = 0;
+#pragma unroll
+    for (int w = 0; w < kCastWarps; ++w) total += sums[w][threadIdx.x];
+    job.end.sums[tile_row * job.x.size(1) + own_column] = total;
+  }
+}
+
+/// Writes the codes of the tile transposed. `words`: as in fp8_cast_kernel().
+template <class T>
+__device__ __forceinline__ void write_transposed(const CastJob<T>& job, int64_t first_row, int64_t first_column,
+                                                 const uint32_t (&words)[kCastTile][kCastQuads + 1]) {
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  const int64_t row = first_row + 4 * lane;
+  if (row >= job.high) return;
+#pragma unroll 4
+  for (int c = warp; c < kCastTile; c += kCastWarps) {
+    if (first_column + c >= job.wide) return;
+    *reinterpret_cast<uint32_t*>(job.transposed + (first_column + c) * job.high + row) =
+        words[c % 4 * kCastQuads + c / 4][lane];
+  }
+}
+
 template <class Code, bool kRelu, class T>
 __global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) {
   // words[c'][quad] has four rows of one column of x. Column c is at index c' = c % 4 * kCastQuads + c / 4. With this
@@ -99,27 +134,9 @@ __global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) 
 #pragma unroll
   for (int j = 0; j < 4; ++j) sums[warp][4 * lane + j] = sum[j];
   __syncthreads();
-  if (threadIdx.x == 0) {
-#pragma unroll
-    for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);
-    atomicMax(job.amax, most);  // the order of bit patterns is that of magnitudes, with NaN as the largest
-  }
-  const int64_t own_column = first_column + threadIdx.x;
-  if (job.end.sums && threadIdx.x < kCastTile && own_column < job.x.size(1)) {
-    float total = 0;
-#pragma unroll
-    for (int w = 0; w < kCastWarps; ++w) total += sums[w][threadIdx.x];
-    job.end.sums[blockIdx.x / across * job.x.size(1) + own_column] = total;
-  }
-  if (!job.transposed) return;
-  const int64_t row = first_row + 4 * lane;
-  if (row >= job.high) return;
-#pragma unroll 4
-  for (int c = warp; c < kCastTile; c += kCastWarps) {
-    if (first_column + c >= job.wide) return;
-    *reinterpret_cast<uint32_t*>(job.transposed + (first_column + c) * job.high + row) =
-        words[c % 4 * kCastQuads + c / 4][lane];
-  }
+  if (threadIdx.x == 0) write_amax(most, most_of_warp, job.amax);
+  write_column_sums(job, blockIdx.x / across, first_column, sums);
+  if (job.transposed) write_transposed(job, first_row, first_column, words);
 }
 
 template <class T>

@@ -28,8 +28,7 @@ struct FusedLanes {
   /// Width of the widest block with one row. Wide blocks of two and four rows have a half and a quarter of this width,
   /// so that b is read in long segments, and that there are enough sums to add in parallel.
   int64_t wide_columns;
-  /// A block of 1, 2 or 4 rows and `columns` columns: a half or a quarter of wide_columns, or all of them, so that rows
-  /// * columns is at most wide_columns.
+  /// A block of 1, 2 or 4 rows with at most wide_columns, wide_columns / 2 or wide_columns / 4 columns.
   void (*add_wide)(const LaneOperands&, int64_t rows, int64_t columns);
 
   /// Rows of the next block if `left` rows remain: `rows`, or a smaller power of two.
@@ -48,5 +47,8 @@ inline constexpr size_t kMostLaneSums = 12 * 32;
 
 /// The block functions for this processor.
 const FusedLanes& fused_lanes();
+/// The block functions with the widest vector instructions of this processor; null: it has none of those that
+/// fused_lanes_x86.cc uses.
+const FusedLanes* vector_lanes();
 
 }  // namespace hctr::ops

@@ -146,10 +146,8 @@ void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, 
 
 /// Adds a GEMM to the launch queue of the context. `start` reads the GEMM with weight_product().
 inline void add_weight_product(Context& ctx, const WeightProduct& product, LaunchQueue::StartMerged start) {
-  LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient"};
-  launch.arguments.resize(sizeof product);
-  std::memcpy(launch.arguments.data(), static_cast<const void*>(&product), sizeof product);
-  ctx.queue()->add(std::move(launch));
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(&product), sizeof product);
+  ctx.queue()->add({.start_merged = start, .name = "weight_gradient", .arguments = ctx.queue()->keep(bytes)});
 }
 
 }  // namespace hctr::ops::hopper

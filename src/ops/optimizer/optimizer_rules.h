@@ -19,11 +19,11 @@ inline constexpr int kMostStates = 2;
 /// Scales and clips a gradient before a rule reads it: g / loss_scale, clipped to +-`most`. NaN is unchanged.
 struct GradientScale {
   float factor = 1, most = std::numeric_limits<float>::infinity();
-  HCTR_HD friend float operator*(float g, const GradientScale& scale) {
-    const float scaled = g * scale.factor;
-    return scaled > scale.most ? scale.most : scaled < -scale.most ? -scale.most : scaled;
-  }
 };
+HCTR_HD inline float operator*(float g, const GradientScale& scale) {
+  const float scaled = g * scale.factor;
+  return scaled > scale.most ? scale.most : scaled < -scale.most ? -scale.most : scaled;
+}
 
 struct UpdateScalars;
 

@@ -51,7 +51,7 @@ __global__ void sum_half_kernel(float* mine, float* theirs, int64_t begin, int64
   if (aborted && *aborted != 0) return;
   bool all_fit = true;
   int64_t single = begin;
-  if (by_four) {  // halves start at whole words; the array may end within a word
+  if (by_four) {  // each half begins at a multiple of four floats; the array may end between two
     const int64_t whole = end / 4;
     all_fit = add_peer_words(reinterpret_cast<float4*>(mine), reinterpret_cast<float4*>(theirs), begin / 4, whole,
                              search.largest);

@@ -6,18 +6,20 @@ namespace hctr::ops {
 namespace {
 
 __global__ void set_step_kernel(StepState* state, StepInput input) {
+  hctr::cuda::start_early();
   state->learning_rate = input.rate ? *input.rate : input.learning_rate;
   state->loss_scale = input.loss_scale;
   state->skip = input.skip && *input.skip != 0 ? 1 : 0;
 }
 
 __global__ void count_step_kernel(StepState* state) {
+  hctr::cuda::start_early();
   ++state->step;
   if (!state->skip) ++state->updates;
   state->skip = 0;
 }
 
-constexpr hctr::cuda::Grid kOneThread{1, 1};
+constexpr hctr::cuda::Grid kOneThread{.blocks = 1, .threads = 1, .early = true};
 
 }  // namespace
 

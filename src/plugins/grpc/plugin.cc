@@ -24,17 +24,13 @@ thread_local std::string problem;
 constexpr size_t kMostMessages = 16;
 constexpr int kHandshakeMs = 30'000;  // as HttpLimits::request_time
 
-/// An IPv6 address needs brackets before a port.
-std::string with_port(const std::string& address, int port) {
-  return (address.find(':') != std::string::npos ? "[" + address + "]" : address) + ":" + std::to_string(port);
-}
-
 class CarryingServer : public GrpcServer {
  public:
-  CarryingServer(const std::string& address, int port, int64_t most_bytes, GrpcHandler handler) : service_(handler) {
+  CarryingServer(int64_t most_bytes, GrpcHandler handler) : service_(handler) {
     const auto most = static_cast<int>(std::min<int64_t>(most_bytes, std::numeric_limits<int>::max()));
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(with_port(address, port), grpc::InsecureServerCredentials(), &port_);
+    connections_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(most);
     builder.SetMaxSendMessageSize(-1);
@@ -42,21 +38,23 @@ class CarryingServer : public GrpcServer {
     quota.Resize(static_cast<size_t>(most_bytes) * kMostMessages);
     builder.SetResourceQuota(quota);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
     server_ = builder.BuildAndStart();
-    if (port_ == 0) server_.reset();
   }
   ~CarryingServer() override { drain(0); }
-  bool listens() const { return server_ != nullptr; }
-  int port() const override { return port_; }
+  bool runs() const { return server_ != nullptr; }
+  void take_connection(int socket) override {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    connections_->HandleNewConnection(&connection);
+  }
   void drain(int64_t ms) override {
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(ms));
   }
 
  private:
   CarryingService service_;
-  int port_ = 0;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -106,10 +104,10 @@ const char* caught(const Body& body) try {
   return problem.c_str();
 }
 
-const char* serve_calls(const char* address, int port, int64_t most_bytes, GrpcHandler handler, GrpcServer** server) {
+const char* serve_calls(int64_t most_bytes, GrpcHandler handler, GrpcServer** server) {
   return caught([&]() -> std::string {
-    auto started = std::make_unique<CarryingServer>(address, port, most_bytes, handler);
-    if (!started->listens()) return "the port is in use, or the address does not belong to this machine";
+    auto started = std::make_unique<CarryingServer>(most_bytes, handler);
+    if (!started->runs()) return "gRPC cannot start a server";
     *server = started.release();
     return {};
   });

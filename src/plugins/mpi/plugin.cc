@@ -1,4 +1,5 @@
-// The MPI calls that the program needs, behind the plug-in's only exported symbol.
+// The MPI calls that the program needs, behind the plug-in's only exported symbol. The state is process-wide, because
+// MPI is initialized once per process.
 #include <mpi.h>
 
 #include <string>

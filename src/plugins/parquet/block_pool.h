@@ -1,4 +1,5 @@
-// A memory pool for Arrow's buffers that reuses freed blocks.
+// A memory pool for Arrow's buffers that reuses freed blocks. There is one pool per process, because Arrow's buffers
+// may outlive every reader, and because the limit for free blocks applies to all readers together.
 #pragma once
 
 #include <arrow/memory_pool.h>

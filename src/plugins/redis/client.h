@@ -27,9 +27,10 @@ class RedisClientOf : public RedisClient {
   const char* run(RedisCommand* commands, int64_t count, bool waits) override;
   RedisCounts counts() const override;
 
- private:
-  friend class RedisRun;
-  explicit RedisClientOf(const RedisSettings&);
+  // For RedisRun. Thread-safe.
+  bool reads_replicas() const { return settings_.read_replicas; }
+  void count_redirection() { ++redirected_; }
+  void count_broken_connection() { ++broken_; }
   std::unique_ptr<RedisLane> take_lane(RedisClock::time_point deadline);
   void give_lane(std::unique_ptr<RedisLane>);
   std::unique_ptr<RedisConnection> connect(const RedisAddress&, bool replica, RedisClock::time_point deadline);
@@ -42,6 +43,9 @@ class RedisClientOf : public RedisClient {
   std::string why_down(const RedisAddress&) const;  // empty: the node is not down
   void set_down(const RedisAddress&, const std::string& why);
   void set_up(const RedisAddress&);
+
+ private:
+  explicit RedisClientOf(const RedisSettings&);
 
   std::string texts_[7];  // texts that settings_ points to
   RedisSettings settings_;

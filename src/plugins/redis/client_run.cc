@@ -63,7 +63,7 @@ RedisConnection* RedisRun::connection_for(Pending& one, const SlotMap& map, Roun
   one.sent_to = one.ask.port != 0 ? one.ask : *master;
   if (RedisConnection* const found = connected(lane_->masters, one.sent_to, false, round)) return found;
   problem_ = round.failed[one.sent_to];
-  if (!client_.settings_.read_replicas || !one.command->reads || !master) return nullptr;
+  if (!client_.reads_replicas() || !one.command->reads || !master) return nullptr;
   const auto at = std::find(map.masters.begin(), map.masters.end(), *master) - map.masters.begin();
   for (const RedisAddress& replica : map.replicas[static_cast<size_t>(at)])
     if (RedisConnection* const found = connected(lane_->replicas, replica, true, round)) {
@@ -92,7 +92,7 @@ void RedisRun::send(Round& round) {
 
 void RedisRun::drop(RedisConnection* connection, Round& round, const std::string& why) {
   active_.erase(connection);
-  ++client_.broken_;
+  client_.count_broken_connection();
   problem_ = why;
   round.refreshes = round.waits = true;
   for (RedisLane::Connections* all : {&lane_->masters, &lane_->replicas})
@@ -143,12 +143,12 @@ bool RedisRun::goes_on(Pending& one, Round& round) {
   }
   problem_ = one.sent_to.text() + ": " + error;
   if (error.starts_with("MOVED ")) {
-    ++client_.redirected_;
+    client_.count_redirection();
     client_.moved(one.slot, address_of_redirection(error, one.sent_to));
     return round.refreshes = true;
   }
   if (error.starts_with("ASK ")) {
-    ++client_.redirected_;
+    client_.count_redirection();
     one.ask = address_of_redirection(error, one.sent_to);
     return true;
   }

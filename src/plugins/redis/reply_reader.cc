@@ -23,8 +23,8 @@ RedisReply* place_of(const redisReadTask* task) {
 }
 
 void* no_object() {
-  static char object;
-  return &object;
+  static const char object = 0;
+  return const_cast<char*>(&object);
 }
 
 void* make_text(const redisReadTask* task, char* bytes, size_t count) {
@@ -82,8 +82,9 @@ redisReplyObjectFunctions reply_functions() {
 }  // namespace
 
 ReplyReader::ReplyReader() {
-  static redisReplyObjectFunctions functions = reply_functions();
-  reader_.reset(redisReaderCreateWithFunctions(&functions));
+  static const redisReplyObjectFunctions functions = reply_functions();
+  // hiredis takes a pointer to non-const, but only calls these functions.
+  reader_.reset(redisReaderCreateWithFunctions(const_cast<redisReplyObjectFunctions*>(&functions)));
   if (!reader_) throw std::runtime_error("out of memory for replies");
   reader_->maxbuf = 0;  // keep the buffer: replies are large
 }

@@ -117,25 +117,32 @@ ParquetStyle parquet_style(const SampleMaker& maker, int threads) {
   return style;
 }
 
+/// Makes samples and encodes them, on several threads.
+struct SampleSource {
+  const SampleMaker& maker;
+  const SampleEncoder& encoder;
+  ThreadPool& pool;
+};
+
 /// Generates blocks in parallel and writes them in order, with enough blocks in progress for all threads. `keep`:
 /// whether to return the true scores.
-Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, PartWriter& writer,
-                 ThreadPool& pool, const ShowProgress& show, bool keep) {
-  const int64_t labels = maker.style().label_dim;
+Truth write_part(const Part& part, const SampleSource& source, PartWriter& writer, const ShowProgress& show,
+                 bool keep) {
+  const int64_t labels = source.maker.style().label_dim;
   const auto truth_of = [labels](int64_t samples) {
     return Truth{std::make_unique<double[]>(static_cast<size_t>(samples * labels)),
                  std::make_unique<bool[]>(static_cast<size_t>(samples * labels))};
   };
   Truth truth = truth_of(keep ? part.samples : 0);
   Progress progress(show, cat("writing ", part.list.string()), "samples", part.samples);
-  std::vector<std::vector<std::byte>> blocks(static_cast<size_t>(pool.threads()) * 4);
+  std::vector<std::vector<std::byte>> blocks(static_cast<size_t>(source.pool.threads()) * 4);
   for (int64_t file = 0; file < part.files; ++file) {
     const int64_t begin = part.samples * file / part.files, end = part.samples * (file + 1) / part.files;
     writer.next_file(file, end - begin);
     for (int64_t wave = begin; wave < end; wave += kBlock * static_cast<int64_t>(blocks.size())) {
       const int64_t wave_end = std::min(end, wave + kBlock * static_cast<int64_t>(blocks.size()));
       const int64_t count = (wave_end - wave + kBlock - 1) / kBlock;
-      pool.parallel_for(count, 1, [&](int64_t from, int64_t to) {
+      source.pool.parallel_for(count, 1, [&](int64_t from, int64_t to) {
         GeneratedSample sample;
         const Truth dropped = truth_of(keep ? 0 : 1);
         const Truth& into = keep ? truth : dropped;
@@ -144,8 +151,9 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
           bytes.clear();
           for (int64_t i = wave + b * kBlock; i < std::min(wave_end, wave + (b + 1) * kBlock); ++i) {
             const int64_t at = keep ? i * labels : 0;
-            maker.make(random_stream(part.name), i, sample, into.probability.get() + at, into.positive.get() + at);
-            encoder.append(sample, bytes);
+            source.maker.make(random_stream(part.name), i, sample, into.probability.get() + at,
+                              into.positive.get() + at);
+            source.encoder.append(sample, bytes);
           }
         }
       });
@@ -192,6 +200,49 @@ void check_options(const std::vector<Part>& parts, const GenerateOptions& option
                     "' differ only in their extension, so their data files would have the same names"));
 }
 
+std::vector<Part> parts_of(const DataSection& section, const GenerateOptions& options) {
+  std::vector<Part> parts = {{"train", section.source, options.samples, options.files}};
+  if (!section.eval_source.empty())
+    parts.push_back({"val", section.eval_source, options.eval_samples, options.eval_files});
+  return parts;
+}
+
+std::vector<FileLock> lock_outputs(const std::vector<Part>& parts, const GenerateOptions& options) {
+  std::vector<FileLock> locks;
+  if (!options.folder.empty()) locks.emplace_back(options.folder / "", "the folder");
+  for (const Part& part : parts)
+    if (&part == &parts.front() || part.list != parts.front().list) locks.emplace_back(part.list, "the data set");
+  return locks;
+}
+
+/// Checks that no input and, without --force, no existing data set would be overwritten. Errors: Error(usage).
+void check_outputs(const std::vector<Part>& parts, const DataSection& section, const GenerateOptions& options) {
+  for (const Part& part : parts)
+    for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
+      expect_no_input(file, "the generated file", [&] { return files_of_config(options.config, options.environment); });
+  if (options.force) return;
+  for (const Part& part : parts)
+    if (fs::exists(part.list))
+      throw Error(
+          Kind::usage,
+          cat("'", part.list.string(),
+              "' already exists, but was made with other parameters; --force overwrites the file and its data files"));
+  if (options.written_as != WrittenAs::parquet) return;
+  for (const Part& part : parts)
+    if (const fs::path other = parquet_folder(part, section, options) / kParquetMetadata; fs::exists(other))
+      throw Error(Kind::usage,
+                  cat("'", other.string(),
+                      "' already exists, and this data set would overwrite the file; choose another folder for '",
+                      part.list.string(), "', or use --force to overwrite"));
+}
+
+/// Removes the files of an older set. If this run is interrupted, they would otherwise describe the new data.
+void remove_older(const Part& part, const GenerateOptions& options) {
+  remove_older_results({part.list, sidecar(part.list), truth_path(part.list)}, true);
+  remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
+  if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
+}
+
 }  // namespace
 
 Json made_with(const DataSection& section, const GenerateOptions& options) {
@@ -224,36 +275,16 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
     throw Error(Kind::usage,
                 "data with a feature specification cannot be generated; generate text with --text csv from a Data "
                 "layer without feature_spec, and describe the text with the tool feature_spec");
-  std::vector<Part> parts = {{"train", section.source, options.samples, options.files}};
-  if (!section.eval_source.empty())
-    parts.push_back({"val", section.eval_source, options.eval_samples, options.eval_files});
+  const std::vector<Part> parts = parts_of(section, options);
   check_options(parts, options);
-  std::vector<FileLock> locks;
-  if (!options.folder.empty()) locks.emplace_back(options.folder / "", "the folder");
-  for (const Part& part : parts)
-    if (&part == &parts.front() || part.list != parts.front().list) locks.emplace_back(part.list, "the data set");
+  const std::vector<FileLock> locks = lock_outputs(parts, options);
   const Json made = made_with(section, options);
   if (std::all_of(parts.begin(), parts.end(),
                   [&](const Part& part) { return present(part, made, options.written_as, log); })) {
     log.info("'", section.source, "' already exists and was made with the same parameters: nothing to do");
     return parts.size() == 2 ? read_best_possible(section.eval_source) : std::nullopt;
   }
-  for (const Part& part : parts)
-    for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
-      expect_no_input(file, "the generated file", [&] { return files_of_config(options.config, options.environment); });
-  for (const Part& part : parts)
-    if (fs::exists(part.list) && !options.force)
-      throw Error(
-          Kind::usage,
-          cat("'", part.list.string(),
-              "' already exists, but was made with other parameters; --force overwrites the file and its data files"));
-  if (options.written_as == WrittenAs::parquet && !options.force)
-    for (const Part& part : parts)
-      if (const fs::path other = parquet_folder(part, section, options) / kParquetMetadata; fs::exists(other))
-        throw Error(Kind::usage,
-                    cat("'", other.string(),
-                        "' already exists, and this data set would overwrite the file; choose another folder for '",
-                        part.list.string(), "', or use --force to overwrite"));
+  check_outputs(parts, section, options);
   const SampleMaker maker(section, options);
   const SampleEncoder encoder(section, options.written_as, maker.style());
   ThreadPool pool(options.threads);
@@ -261,10 +292,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   // if the plug-in is missing, fails here, before older results are removed
   if (options.written_as == WrittenAs::parquet) parquet_plugin();
   for (const Part& part : parts) {
-    // removed first: if this run is interrupted, the older files would otherwise describe the new data
-    remove_older_results({part.list, sidecar(part.list), truth_path(part.list)}, true);
-    remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
-    if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
+    remove_older(part, options);
     std::unique_ptr<PartWriter> writer;
     if (options.written_as == WrittenAs::parquet)
       writer = std::make_unique<ParquetFiles>(parquet_folder(part, section, options), part.list,
@@ -272,7 +300,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
     else
       writer = std::make_unique<ByteFiles>(part, encoder, options);
     const bool scored = part.name == "val";
-    const Truth truth = write_part(part, maker, encoder, *writer, pool, options.progress, scored);
+    const Truth truth = write_part(part, {maker, encoder, pool}, *writer, options.progress, scored);
     if (scored) {
       const auto count = static_cast<size_t>(part.samples * maker.style().label_dim);
       best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count}, maker.style().label_dim);

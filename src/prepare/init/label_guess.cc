@@ -129,63 +129,76 @@ Json LabelChoice::json() const {
   return json;
 }
 
+namespace {
+
+/// The error for a label whose positive value --positive must state, with commands that do so.
+Error ask_for_positive(const std::string& label, const LabelFacts& facts, const NumberNotation& notation,
+                       const std::string& command, bool numbers) {
+  const auto with = [&](const std::string& value) { return cat(command, " --positive ", quoted_word(value)); };
+  if (facts.counts.size() == 2)
+    return Error(Kind::usage,
+                 cat(label, " has two values, ", listed(facts), ": state which value is positive\n  ",
+                     with(facts.counts.begin()->first), "\n  ", with(std::next(facts.counts.begin())->first)));
+  if (numbers)
+    return Error(Kind::usage, cat(label, " has the numbers ", listed(facts),
+                                  ": state the lowest positive number, such as\n  ", with(middle_of(facts, notation))));
+  const auto most = std::max_element(facts.counts.begin(), facts.counts.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return Error(Kind::usage,
+               cat(label, " has more than two values, ", listed(facts),
+                   ": state which value is positive (all others are then negative), such as\n  ", with(most->first)));
+}
+
+/// Applies --positive to a choice. Errors: Error(usage) for a value that the data do not have.
+void apply_positive(const std::string& positive, const std::string& label, const LabelFacts& facts, bool numbers,
+                    LabelChoice& choice) {
+  const NumberNotation notation = choice.notation;
+  const std::optional<std::string> value = find_value(facts, positive, notation);
+  const double number = number_of(positive, notation);
+  if (numbers && std::isnan(number))
+    throw Error(Kind::usage, cat("--positive ", quoted_word(positive), ": ", label, " has numbers, ", listed(facts),
+                                 "; state the lowest positive number"));
+  // Numbers of at least `positive` are positive. Exception: if there are two numbers and `positive` is the smaller one,
+  // only that number is positive.
+  const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
+                         return number_of(other.first, notation) <= number;
+                       });
+  if (numbers && (facts.counts.size() != 2 || largest)) {
+    choice.at_least = number;
+    choice.why = cat("positive from ", positive, " on");
+  } else if (value) {
+    choice.text = value;
+    choice.notation = {};
+    choice.why = cat("positive if it is '", *value, "'");
+  } else {
+    throw Error(Kind::usage, cat("--positive ", quoted_word(positive), ": ", label,
+                                 " has no such value; the "
+                                 "values are ",
+                                 listed(facts)));
+  }
+}
+
+}  // namespace
+
 LabelChoice choose_label(const std::string& column, const LabelFacts& facts, const std::optional<std::string>& positive,
                          const std::string& command, const std::optional<NumberFormat>& format) {
   const std::string label = cat("label '", column, "'");
-  const auto with = [&](const std::string& value) { return cat(command, " --positive ", quoted_word(value)); };
   if (facts.rows == 0) throw Error(Kind::data, cat(label, ": no row has a value"));
   if (facts.counts.size() == 1)
     throw Error(Kind::data, cat(label, ": all rows have the value ", listed(facts), ", so there is nothing to learn"));
   const NumberNotation notation = notation_of(column, facts, format);
-  const bool numbers = all_numbers(facts) || notation.given(), two = facts.counts.size() == 2;
+  const bool numbers = all_numbers(facts) || notation.given();
   const bool zero_or_one = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& value) {
                              const double number = number_of(value.first, notation);
                              return number == 0 || number == 1;
                            });
   LabelChoice choice{.column = column, .notation = notation};
-  if (!positive) {
-    if (zero_or_one) {
-      choice.why = "the numbers 0 and 1";
-    } else if (two) {
-      const auto second = std::next(facts.counts.begin());
-      throw Error(Kind::usage, cat(label, " has two values, ", listed(facts), ": state which value is positive\n  ",
-                                   with(facts.counts.begin()->first), "\n  ", with(second->first)));
-    } else if (numbers) {
-      throw Error(Kind::usage,
-                  cat(label, " has the numbers ", listed(facts), ": state the lowest positive number, such as\n  ",
-                      with(middle_of(facts, notation))));
-    } else {
-      const auto most = std::max_element(facts.counts.begin(), facts.counts.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
-      throw Error(Kind::usage, cat(label, " has more than two values, ", listed(facts),
-                                   ": state which value is positive (all others are then negative), such as\n  ",
-                                   with(most->first)));
-    }
-  } else {
-    const std::optional<std::string> value = find_value(facts, *positive, notation);
-    const double number = number_of(*positive, notation);
-    if (numbers && std::isnan(number))
-      throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
-                                   "; state the lowest positive number"));
-    // Numbers of at least `positive` are positive. Exception: if there are two numbers and `positive` is the smaller
-    // one, only that number is positive.
-    const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
-                           return number_of(other.first, notation) <= number;
-                         });
-    if (numbers && (!two || largest)) {
-      choice.at_least = number;
-      choice.why = cat("positive from ", *positive, " on");
-    } else if (value) {
-      choice.text = value;
-      choice.notation = {};
-      choice.why = cat("positive if it is '", *value, "'");
-    } else {
-      throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label,
-                                   " has no such value; the "
-                                   "values are ",
-                                   listed(facts)));
-    }
-  }
+  if (positive)
+    apply_positive(*positive, label, facts, numbers, choice);
+  else if (zero_or_one)
+    choice.why = "the numbers 0 and 1";
+  else
+    throw ask_for_positive(label, facts, notation, command, numbers);
   int64_t positives = 0, known = 0;
   for (const auto& [value, rows] : facts.counts) {
     known += rows;

@@ -140,76 +140,113 @@ LabelFacts first_labels(const std::string& start, const TextLayout& layout, cons
   return facts;
 }
 
+namespace {
+
+/// Reads the training rows of a table, which may be in several files with equal columns.
+class TrainingRows {
+ public:
+  TrainingRows(const std::vector<fs::path>& files, const TextLayout& layout, const InitOptions& options,
+               const SplitFiles& split)
+      : first_(files[0]),
+        layout_(layout),
+        options_(options),
+        split_(split),
+        features_(feature_columns(layout.columns, options)) {
+    pass_.columns = layout.columns;
+    pass_.facts.resize(layout.columns.size());
+    pass_.label_column = column_index(layout.columns, options.label);
+    if (split.eval) hold_out_ = hold_out_of(start_of_text(first_), layout, features_, {first_, layout});
+    pass_.held_out_by_number = hold_out_.by_number();
+  }
+
+  void read(const fs::path& file, const std::function<void(int64_t)>& done) {
+    bool header = layout_.header;
+    AddedCells added(file, layout_);
+    for_each_record(file, layout_.grammar, done,
+                    [&](std::string_view record, std::span<const std::string_view> cells, const std::string& problem,
+                        const auto& line) {
+                      if (std::exchange(header, false)) {
+                        expect_header(cells, file, line);
+                        if (file == first_) write_header(record, added);
+                      } else if (!problem.empty() || cells.size() != layout_.cells()) {
+                        if (pass_.bad_rows++ == 0)
+                          pass_.first_bad = cat("'", file.string(), "' line ", line(), ": ",
+                                                problem_of(record, cells, problem, layout_));
+                      } else {
+                        add_row(record, added.behind(cells), added);
+                      }
+                    });
+  }
+  TablePass finish() { return std::move(pass_); }
+
+ private:
+  /// Errors: Error(data).
+  template <class Line>
+  void expect_header(std::span<const std::string_view> cells, const fs::path& file, const Line& line) const {
+    const auto added = static_cast<ptrdiff_t>(layout_.added.size());
+    if (std::equal(cells.begin(), cells.end(), layout_.columns.begin(), layout_.columns.end() - added)) return;
+    throw Error(Kind::data, cat("'", file.string(), "' line ", line(),
+                                ": its columns differ from the columns "
+                                "of '",
+                                first_.string(), "'"));
+  }
+  void write_header(std::string_view record, const AddedCells& added) const {
+    write_record(split_.train, added.names_behind(record));
+    write_record(split_.eval, added.names_behind(record));
+  }
+  void write(AtomicFile* to, std::string_view record, const AddedCells& added) const {
+    if (to && !layout_.added.empty())
+      write_record(to, added.written_behind(record));
+    else
+      write_record(to, record);
+  }
+
+  /// `cells`: those of the record, followed by added ones.
+  void add_row(std::string_view record, std::span<const std::string_view> cells, const AddedCells& added) {
+    const std::string_view text = without_blanks(cells[pass_.label_column]);
+    pass_.facts[pass_.label_column].padded += text.size() != cells[pass_.label_column].size();
+    if (is_missing_label(text, options_.positive)) {
+      ++pass_.without_label;
+      if (!text.empty()) pass_.label_marks.emplace(text);
+      return;
+    }
+    if (split_.eval && hold_out_.held_out(hash_of_features(cells, features_))) {
+      ++pass_.eval_rows;
+      pass_.held_out_labels.add(text);
+      for (size_t i = 0; i < cells.size(); ++i)
+        if (i != pass_.label_column) pass_.facts[i].check(cells[i]);
+      return write(split_.eval, record, added);
+    }
+    ++pass_.train_rows;
+    pass_.labels.add(text);
+    write(split_.train, record, added);
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (i != pass_.label_column) pass_.facts[i].add(cells[i]);
+  }
+
+  const fs::path& first_;
+  const TextLayout& layout_;
+  const InitOptions& options_;
+  const SplitFiles& split_;
+  std::vector<char> features_;
+  HoldOut hold_out_;
+  TablePass pass_;
+};
+
+}  // namespace
+
 TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& layout, const InitOptions& options,
                           const SplitFiles& split) {
-  TablePass pass;
-  pass.columns = layout.columns;
-  pass.facts.resize(layout.columns.size());
-  pass.label_column = column_index(layout.columns, options.label);
-  const std::vector<char> features = feature_columns(layout.columns, options);
-  HoldOut hold_out;
-  if (split.eval) hold_out = hold_out_of(start_of_text(files[0]), layout, features, {files[0], layout});
-  pass.held_out_by_number = hold_out.by_number();
-  const auto added_count = static_cast<ptrdiff_t>(layout.added.size());
+  TrainingRows rows(files, layout, options, split);
   int64_t bytes = 0, before = 0;
   for (const fs::path& file : files) bytes += stream_bytes(file);
   Progress progress(options.progress, "Looking at the rows", "bytes", bytes);
   for (const fs::path& file : files) {
-    bool header = layout.header;
-    AddedCells added(file, layout);
-    const auto add_row = [&](std::string_view record, std::span<const std::string_view> cells,
-                             const std::string& problem, const auto& line) {
-      if (header) {
-        header = false;
-        if (std::equal(cells.begin(), cells.end(), layout.columns.begin(), layout.columns.end() - added_count)) {
-          if (file == files[0]) {
-            write_record(split.train, added.names_behind(record));
-            write_record(split.eval, added.names_behind(record));
-          }
-          return;
-        }
-        throw Error(Kind::data, cat("'", file.string(), "' line ", line(),
-                                    ": its columns differ from the columns "
-                                    "of '",
-                                    files[0].string(), "'"));
-      }
-      if (!problem.empty() || cells.size() != layout.cells()) {
-        if (pass.bad_rows++ == 0)
-          pass.first_bad = cat("'", file.string(), "' line ", line(), ": ", problem_of(record, cells, problem, layout));
-        return;
-      }
-      cells = added.behind(cells);
-      const auto write = [&](AtomicFile* to) {
-        if (to && added_count > 0)
-          write_record(to, added.written_behind(record));
-        else
-          write_record(to, record);
-      };
-      const std::string_view text = without_blanks(cells[pass.label_column]);
-      pass.facts[pass.label_column].padded += text.size() != cells[pass.label_column].size();
-      if (is_missing_label(text, options.positive)) {
-        ++pass.without_label;
-        if (!text.empty()) pass.label_marks.emplace(text);
-        return;
-      }
-      if (split.eval && hold_out.held_out(hash_of_features(cells, features))) {
-        ++pass.eval_rows;
-        pass.held_out_labels.add(text);
-        for (size_t i = 0; i < cells.size(); ++i)
-          if (i != pass.label_column) pass.facts[i].check(cells[i]);
-        return write(split.eval);
-      }
-      ++pass.train_rows;
-      pass.labels.add(text);
-      write(split.train);
-      for (size_t i = 0; i < cells.size(); ++i)
-        if (i != pass.label_column) pass.facts[i].add(cells[i]);
-    };
-    for_each_record(file, layout.grammar, [&](int64_t done) { progress.update(before + done); }, add_row);
+    rows.read(file, [&](int64_t done) { progress.update(before + done); });
     before += stream_bytes(file);
   }
   progress.finish();
-  return pass;
+  return rows.finish();
 }
 
 void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOptions& options, TablePass& pass) {

@@ -229,6 +229,65 @@ void clear_results(const PreprocessOptions& options) {
   for (const char* stem : {"train", "val"}) remove_parts_of_dead_processes(options.folder / stem);
 }
 
+/// The number of training rows if the last rows are for evaluation.
+int64_t count_training_rows(const PreprocessOptions& options) {
+  const int64_t rows =
+      count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads, options.progress);
+  return rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
+}
+
+/// The ids and statistics of an earlier run, of the training rows, or of hashing.
+FittedColumns fitted_columns(const PreprocessOptions& options, const TableParser& parser) {
+  if (options.applied) return *options.applied;
+  if (options.passes == 2) return fit_columns(options, parser);
+  FittedColumns fitted;
+  fitted.dense.resize(options.table.numbers().size());
+  fitted.slot_sizes.assign(static_cast<size_t>(options.slots()), options.range);
+  return fitted;
+}
+
+struct SetWriters {
+  std::unique_ptr<RecordWriter> train, eval;
+};
+
+SetWriters set_writers(const PreprocessOptions& options, const NormStyle& style) {
+  const auto set = [&](const char* stem) {
+    if (options.format == kParquetFormat)
+      return parquet_record_writer(options.folder / stem, parquet_style(options, style), options.rows_per_file);
+    return options.format == kRawFormat ? raw_record_writer(options.folder, stem)
+                                        : norm_record_writer(options.folder, stem, style, options.rows_per_file);
+  };
+  std::unique_ptr<RecordWriter> train = set("train");
+  return {std::move(train), set("val")};
+}
+
+/// Writes the rows of all inputs and adds them to the summary. Returns the skipped rows.
+BadRowsFound write_rows(const PreprocessOptions& options, const TableParser& parser, const RowEncoder& encoder,
+                        SetWriters& sets, PreprocessSummary& summary) {
+  BadRowsFound bad;
+  for (const bool all_eval : {false, true}) {
+    const auto& inputs = all_eval ? options.eval_inputs : options.inputs;
+    if (inputs.empty()) continue;
+    TextSource source(inputs, options.table.header, options.table.grammar());
+    for_each_block<Encoding, Encoded>(
+        source, options.threads, options.progress, all_eval ? "writing the evaluation set" : "writing",
+        [&](Encoding& item) { return encode(item, options, parser, encoder, all_eval); },
+        [&](Encoded& done) {
+          sets.train->add(done.train);
+          sets.eval->add(done.eval);
+          summary.train.rows += done.train.count();
+          summary.eval.rows += done.eval.count();
+          summary.train.positives += done.train_positives;
+          summary.eval.positives += done.eval_positives;
+          bad.add(options.bad_rows, done.bad);
+          (all_eval ? summary.eval : summary.train).bad_rows += done.bad.count;
+          for (size_t slot = 0; slot < done.most_nnz.size(); ++slot)
+            summary.most_nnz[slot] = std::max(summary.most_nnz[slot], done.most_nnz[slot]);
+        });
+  }
+  return bad;
+}
+
 }  // namespace
 
 fs::path PreprocessOptions::result(const std::string& stem) const {
@@ -247,64 +306,24 @@ std::vector<std::string> PreprocessOptions::slot_names() const {
 PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   PreprocessOptions options = given;
   check_preprocess_options(options);
-  const bool raw = options.format == kRawFormat, parquet = options.format == kParquetFormat;
-  if (parquet) parquet_plugin();
+  if (options.format == kParquetFormat) parquet_plugin();
   for (const auto* files : {&options.inputs, &options.eval_inputs}) TextSource(*files).expect_readable();
   clear_results(options);
-  if (options.holdout.by == Holdout::By::position) {
-    const int64_t rows =
-        count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads, options.progress);
-    options.holdout.train_rows =
-        rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
-  }
+  if (options.holdout.by == Holdout::By::position) options.holdout.train_rows = count_training_rows(options);
   const TableParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo),
-                           raw && !options.float_label_dense);
+                           options.format == kRawFormat && !options.float_label_dense);
   PreprocessSummary summary;
-  if (options.applied) {
-    summary.fitted = *options.applied;
-  } else if (options.passes == 2) {
-    summary.fitted = fit_columns(options, parser);
-  } else {
-    summary.fitted.dense.resize(options.table.numbers().size());
-    summary.fitted.slot_sizes.assign(static_cast<size_t>(options.slots()), options.range);
-  }
+  summary.fitted = fitted_columns(options, parser);
   check_width(options, summary.fitted);
 
   const RowEncoder encoder(options, summary.fitted);
-  const auto set = [&](const char* stem) {
-    if (parquet)
-      return parquet_record_writer(options.folder / stem, parquet_style(options, encoder.style()),
-                                   options.rows_per_file);
-    return raw ? raw_record_writer(options.folder, stem)
-               : norm_record_writer(options.folder, stem, encoder.style(), options.rows_per_file);
-  };
-  const auto train = set("train"), eval = set("val");
+  SetWriters sets = set_writers(options, encoder.style());
   summary.most_nnz.assign(static_cast<size_t>(options.slots()), 1);
-  BadRowsFound bad;
-  for (const bool all_eval : {false, true}) {
-    const auto& inputs = all_eval ? options.eval_inputs : options.inputs;
-    if (inputs.empty()) continue;
-    TextSource source(inputs, options.table.header, options.table.grammar());
-    for_each_block<Encoding, Encoded>(
-        source, options.threads, options.progress, all_eval ? "writing the evaluation set" : "writing",
-        [&](Encoding& item) { return encode(item, options, parser, encoder, all_eval); },
-        [&](Encoded& done) {
-          train->add(done.train);
-          eval->add(done.eval);
-          summary.train.rows += done.train.count();
-          summary.eval.rows += done.eval.count();
-          summary.train.positives += done.train_positives;
-          summary.eval.positives += done.eval_positives;
-          bad.add(options.bad_rows, done.bad);
-          (all_eval ? summary.eval : summary.train).bad_rows += done.bad.count;
-          for (size_t slot = 0; slot < done.most_nnz.size(); ++slot)
-            summary.most_nnz[slot] = std::max(summary.most_nnz[slot], done.most_nnz[slot]);
-        });
-  }
+  const BadRowsFound bad = write_rows(options, parser, encoder, sets, summary);
   if (summary.train.rows == 0) throw Error(Kind::data, "the input has no rows for training");
   bad.report(log);
-  summary.train.files = train->finish();
-  summary.eval.files = eval->finish();
+  summary.train.files = sets.train->finish();
+  summary.eval.files = sets.eval->finish();
   return summary;
 }
 

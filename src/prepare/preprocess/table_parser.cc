@@ -135,81 +135,90 @@ std::vector<std::string> TableParser::partitions_of(const std::string& file) con
   return values;
 }
 
+/// Reads the values of a list cell. Returns the problem, or an empty text.
+std::string TableParser::read_list(std::string_view cell, const TextColumn& column, ParsedRows& rows) const {
+  ParsedRows::Category& list = rows.categories[column.place];
+  list.codes.resize(rows.rows == 0 ? 0 : list.ends[rows.rows - 1]);
+  const auto add = [&](std::string_view value) {
+    list.codes.push_back(limited(text_code(value, column.place)));
+    return true;
+  };
+  if (!table_.brackets) {
+    for_each_value(cell, table_.list_separator, add);
+  } else {
+    thread_local BracketedList values;
+    if (!values.read(cell, table_.list_separator))
+      return cat("column ", column.name, ": expected a list in brackets, found '", cell.substr(0, 40),
+                 "': ", values.problem());
+    for (const std::string_view value : values.values()) add(value);
+  }
+  list.ends[rows.rows] = static_cast<uint32_t>(list.codes.size());
+  return "";
+}
+
+/// Reads a cell with one value. Returns whether the cell has the form that its column requires.
+bool TableParser::read_cell(std::string_view cell, const TextColumn& column, ParsedRows& rows) const {
+  const size_t row = rows.rows;
+  switch (column.kind) {
+    case ColumnKind::number:
+      return read_dense(cell, column.notation, rows.numbers[column.place][row]);
+    case ColumnKind::integer:
+      return read_dense_integer(cell, rows.numbers[column.place][row]);
+    case ColumnKind::hex: {
+      uint64_t code = 0;
+      const bool good = read_hex_code(cell, code);
+      rows.categories[column.place].codes[row] = code < kFirstValue ? code : limited(code);
+      return good;
+    }
+    case ColumnKind::text:
+      rows.categories[column.place].codes[row] = cell.empty() ? kMissing : limited(text_code(cell, column.place));
+      return true;
+    case ColumnKind::click:
+      return read_click(cell, rows.labels[column.place][row]);
+    case ColumnKind::label: {
+      double value = 0;
+      const bool good = read_dense(cell, column.notation, value) && !std::isnan(value);
+      rows.labels[column.place][row] = static_cast<float>(value);
+      return good;
+    }
+    case ColumnKind::split:
+      return read_split_cell(cell, table_.split_cells, column.notation, rows.split[row]);
+    case ColumnKind::list:
+    case ColumnKind::skip:
+      break;
+  }
+  return true;
+}
+
+/// Whether the current row's value in a column can be written as an int32.
+bool TableParser::fits_integer(const TextColumn& column, const ParsedRows& rows) const {
+  if (column.kind == ColumnKind::number || column.kind == ColumnKind::integer)
+    return is_int32(rows.numbers[column.place][rows.rows]);
+  return column.kind != ColumnKind::label || is_whole_int32(rows.labels[column.place][rows.rows]);
+}
+
 /// Parses the cells of a line, followed by partition values if any, into row `rows.rows`. Returns the problem, or an
 /// empty text.
 std::string TableParser::parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const {
-  const size_t row = rows.rows;
   for (size_t i = 0; i < cells.size(); ++i) {
     const TextColumn& column = table_.columns[i];
     const std::string_view cell = cells[i];
-    bool good = true;
-    switch (column.kind) {
-      case ColumnKind::number:
-        good = read_dense(cell, column.notation, rows.numbers[column.place][row]);
-        break;
-      case ColumnKind::integer:
-        good = read_dense_integer(cell, rows.numbers[column.place][row]);
-        break;
-      case ColumnKind::hex: {
-        uint64_t code = 0;
-        good = read_hex_code(cell, code);
-        rows.categories[column.place].codes[row] = code < kFirstValue ? code : limited(code);
-        break;
-      }
-      case ColumnKind::text:
-        rows.categories[column.place].codes[row] = cell.empty() ? kMissing : limited(text_code(cell, column.place));
-        break;
-      case ColumnKind::list: {
-        ParsedRows::Category& list = rows.categories[column.place];
-        list.codes.resize(row == 0 ? 0 : list.ends[row - 1]);
-        const auto add = [&](std::string_view value) {
-          list.codes.push_back(limited(text_code(value, column.place)));
-          return true;
-        };
-        if (!table_.brackets) {
-          for_each_value(cell, table_.list_separator, add);
-        } else {
-          thread_local BracketedList values;
-          if (!values.read(cell, table_.list_separator))
-            return cat("column ", column.name, ": expected a list in brackets, found '", cell.substr(0, 40),
-                       "': ", values.problem());
-          for (const std::string_view value : values.values()) add(value);
-        }
-        list.ends[row] = static_cast<uint32_t>(list.codes.size());
-        break;
-      }
-      case ColumnKind::click:
-        good = read_click(cell, rows.labels[column.place][row]);
-        break;
-      case ColumnKind::label: {
-        double value = 0;
-        good = read_dense(cell, column.notation, value) && !std::isnan(value);
-        rows.labels[column.place][row] = static_cast<float>(value);
-        break;
-      }
-      case ColumnKind::split:
-        good = read_split_cell(cell, table_.split_cells, column.notation, rows.split[row]);
-        break;
-      case ColumnKind::skip:
-        break;
-    }
-    if (const bool number = column.kind == ColumnKind::number || column.kind == ColumnKind::integer,
-        label = column.kind == ColumnKind::label;
-        good && as_integers_ && (number || label) &&
-        !(number ? is_int32(rows.numbers[column.place][row]) : is_whole_int32(rows.labels[column.place][row])))
+    const bool label = column.kind == ColumnKind::label;
+    if (column.kind == ColumnKind::list) {
+      if (std::string problem = read_list(cell, column, rows); !problem.empty()) return problem;
+    } else if (!read_cell(cell, column, rows)) {
+      return cat("column ", column.name, ": expected ", expected_of(column, table_.split_cells), ", found '",
+                 cell.substr(0, 40), "'", column.kind == ColumnKind::number || label ? hint_of(column, cell) : "");
+    } else if (as_integers_ && !fits_integer(column, rows)) {
       return cat("column ", column.name, ": --integers writes ", label ? "integer labels" : "numbers",
                  " below 2^31, found '", cell.substr(0, 40), "'");
-    if (!good)
-      return cat("column ", column.name, ": expected ", expected_of(column, table_.split_cells), ", found '",
-                 cell.substr(0, 40), "'",
-                 column.kind == ColumnKind::number || column.kind == ColumnKind::label ? hint_of(column, cell) : "");
+    }
   }
   return "";
 }
 
-void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
-  const char *p = block.text.data(), *end = p + block.text.size();
-  const auto most = static_cast<size_t>(std::count(p, end, '\n'));
+/// Makes room for up to `most` rows, and removes all rows.
+void TableParser::clear(size_t most, ParsedRows& rows) const {
   rows.rows = 0;
   rows.bad = {};
   rows.index.resize(most);
@@ -226,7 +235,11 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
     rows.categories[column.place].ends.clear();
   }
   if (splits_) rows.split.resize(most);
+}
 
+void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
+  const char *p = block.text.data(), *end = p + block.text.size();
+  clear(static_cast<size_t>(std::count(p, end, '\n')), rows);
   RecordSplitter splitter(table_.grammar());
   const std::vector<std::string> partitions = partitions_of(block.file);
   std::vector<std::string_view> with_partitions;

@@ -46,6 +46,10 @@ class TableParser {
   void parse(const TextBlock&, ParsedRows& rows) const;
 
  private:
+  void clear(size_t most, ParsedRows& rows) const;
+  std::string read_list(std::string_view cell, const TextColumn&, ParsedRows& rows) const;
+  bool read_cell(std::string_view cell, const TextColumn&, ParsedRows& rows) const;
+  bool fits_integer(const TextColumn&, const ParsedRows& rows) const;
   std::string parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const;
   std::vector<std::string> partitions_of(const std::string& file) const;
   uint64_t limited(uint64_t code) const { return modulo_ == 0 ? code : kFirstValue + (code - kFirstValue) % modulo_; }

@@ -19,7 +19,8 @@ class LoadConfig : public testing::Test {
                                        R"(,"adam_hparam":{"learning_rate":0.01}},
       "layers":[{"name":"data","type":"Data"},
                 {"name":"top1","type":"InnerProduct","bottom":"x","top":"top1","fc_param":{"num_output":4}}]})");
-    return message_of(Kind::config, [&] { load_config(folder_ / "c.json", false, Log::silent(), changes); });
+    return message_of(Kind::config,
+                      [&] { load_config(folder_ / "c.json", false, Log::silent(), {.changes = changes}); });
   }
   TemporaryFolder folder_;
 };

@@ -70,8 +70,8 @@ TEST(GroupedAuc, LeavesOutGroupsOfOneKindAndSamplesOfNone) {
 
 TEST(GroupedAuc, OfMoreSamplesThanItKeepsIsThatOfAShareOfThem) {
   const ScoredSamples many = scored_samples(400000, 3, -1, 0, 40000), few = scored_samples(400000, 4, -1, 0, 3);
-  EXPECT_NEAR(grouped_area(many, 100000), plain_grouped_area(many), 0.01);  // approximately 10000 groups
-  EXPECT_NEAR(grouped_area(few, 100000), plain_grouped_area(few), 0.01);    // at least 50000 samples
+  EXPECT_NEAR(grouped_area(many, 100000), plain_grouped_area(many), 0.01);  // keeps about 10000 groups
+  EXPECT_NEAR(grouped_area(few, 100000), plain_grouped_area(few), 0.01);    // keeps at least 50000 samples
 }
 
 TEST(GroupedAuc, IsNotDefinedWithScoresThatAreNoNumbers) {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "support/base64_of.h"
+
 namespace hctr::serve {
 namespace {
+
+using test::base64_of;
 
 TEST(Base64, TextOfBytesReadsAsTheSameBytes) {
   EXPECT_EQ(base64_of(""), "");

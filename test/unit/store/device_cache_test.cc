@@ -385,7 +385,7 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
   EXPECT_EQ(cache.statistics().bypassed, 1);
 }
 
-// So many misses are read by several threads and written by several kernels.
+// Several threads read this number of misses, and several kernels write the rows.
 TEST_P(DeviceCacheTest, ManyMissesOfSeveralPartsGetTheRowsOfTheSource) {
   constexpr int64_t kRows = 30'000, kKeys = 21'000, kBag = 7;
   ChangingRows rows(kRows);

@@ -38,7 +38,7 @@ std::vector<Variant> variants() {
 }
 
 Config sample(const std::string& name, const std::vector<std::string>& changes) {
-  return load_config(source_dir() / "samples" / name, false, Log::silent(), changes);
+  return load_config(source_dir() / "samples" / name, false, Log::silent(), {.changes = changes});
 }
 
 std::string stored_name(std::string sample, const Variant& variant) {
@@ -70,7 +70,7 @@ StepPlan bound_plan(const Config& config, Communicator& comm) {
       Device{}, {.threads = 1, .seed = 1, .tf32 = config.solver.enable_tf32_compute, .several_ranks = comm.size() > 1});
   const std::vector<Placement> placements =
       comm.size() > 1 ? expected_placements(config, plan_problem(config, comm.size(), {})) : std::vector<Placement>();
-  const Replica model(config, runtime, comm, samples, samples, 1, placements);
+  const Replica model(config, runtime, comm, {samples, samples, 1, placements});
   const BatchLayout layout = batch_layout(config, samples, runtime.device());
   const BatchRing ring(layout, 1, runtime.device());
   return *model.bind(Phase::train, batch_tensors(ring, 0, config.data.sparse.size())).plan;

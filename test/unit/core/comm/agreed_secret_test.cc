@@ -77,10 +77,11 @@ class AgreedSecrets : public testing::Test {
     EXPECT_EQ(at(0).secret.text().size(), AgreedSecret::kCharacters);
     EXPECT_TRUE(at(0).secret.known_to_all());
   }
-  /// Joins up to the first message from process 0 without answering, like a process that is killed at that point.
+  /// Sends the greeting, but does not answer the first message from process 0, like a process that is killed at that
+  /// point.
   TcpSocket connect_without_answering(int process, ConnectionKind kind) {
     const auto end = TcpClock::now() + seconds(10);
-    TcpSocket socket = connect_as_member("127.0.0.1", port_, "process 0", {}, kind, end, seconds(5));
+    TcpSocket socket = connect_as_member({"127.0.0.1", port_, "process 0"}, {}, kind, end, seconds(5));
     socket.send_text(text_of(Greeting{process, static_cast<int>(kept_.size()), 1, "a", "1"}), end);
     socket.receive_text(100, end);
     return socket;

@@ -111,7 +111,7 @@ TEST(Handshake, AnotherProgramThatAnswersIsNamedByItsPlace) {
     }
   });
   const std::string why = message_of(Kind::comm, [&] {
-    connect_as_member("127.0.0.1", listener.port(), "process 0", {}, ConnectionKind::data,
+    connect_as_member({"127.0.0.1", listener.port(), "process 0"}, {}, ConnectionKind::data,
                       TcpClock::now() + std::chrono::milliseconds(200), seconds(1));
   });
   http.join();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/device/copy_bytes.h"
+#include "core/device/host_parts.h"
 #include "support/devices.h"
 #include "support/message_of.h"
 

@@ -19,6 +19,7 @@
 #include "core/device/stream.h"
 #include "support/devices.h"
 #include "support/temporary_folder.h"
+#include "unit/engine/set/copied.h"
 #include "unit/engine/set/plain_set.h"
 #include "unit/engine/set/set_cases.h"
 #include "unit/engine/table/table_rig.h"
@@ -30,31 +31,6 @@ using SetRule = EmbeddingOptimizer::Rule;
 using Formula = EmbeddingOptimizer::Formula;
 using SetRows = EmbeddingOptimizer::Rows;
 using SetFormat = EmbeddingTableOptions::Format;
-
-/// A buffer on the set's device with the given values.
-template <class T>
-class Copied {
- public:
-  Copied(Device device, const std::vector<T>& values)
-      : stream_{device, nullptr},
-        count_(values.size()),
-        buffer_(device, std::max<size_t>(1, values.size() * sizeof(T))) {
-    if (!values.empty()) copy_bytes(stream_, buffer_.data(), values.data(), values.size() * sizeof(T));
-    stream_.synchronize();
-  }
-  T* data() const { return reinterpret_cast<T*>(buffer_.data()); }
-  std::vector<T> values() const {
-    std::vector<T> out(count_);
-    if (count_ > 0) copy_bytes(stream_, out.data(), buffer_.data(), count_ * sizeof(T));
-    stream_.synchronize();
-    return out;
-  }
-
- private:
-  StreamRef stream_;
-  size_t count_;
-  Buffer buffer_;
-};
 
 /// The keys of one feature as a caller passes them: any key type, and offsets that start at any value.
 class GivenKeys {

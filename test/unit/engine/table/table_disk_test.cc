@@ -55,7 +55,9 @@ void expect_disk_was_used(TableRig& rig, int64_t moves = 2) {
   EXPECT_GT(use.bytes, use.rows * rig.spec().dim * 2);
 }
 
-TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
+/// Calls test(rule, update) for every optimizer, and ends after a failure.
+template <class Test>
+void for_each_update(const Test& test) {
   for (const UpdateType update : {UpdateType::local, UpdateType::lazy_global})
     for (const OptimizerType& type : optimizer_catalog()) {
       const DiskRule rule = type.kind;
@@ -63,14 +65,20 @@ TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
       // sanitizers need one case per code path
       if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;
-      TableSpec spec = disk_spec();
-      spec.optimizer.kind = rule;
-      spec.update = update;
-      TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
-      expect_equal_with_disk(plain, split);
-      expect_disk_was_used(split);
-      if (HasFailure()) return;
+      test(rule, update);
+      if (testing::Test::HasFailure()) return;
     }
+}
+
+TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
+  for_each_update([&](DiskRule rule, UpdateType update) {
+    TableSpec spec = disk_spec();
+    spec.optimizer.kind = rule;
+    spec.update = update;
+    TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
+    expect_equal_with_disk(plain, split);
+    expect_disk_was_used(split);
+  });
 }
 
 /// All keys of the bags with their slots.
@@ -305,20 +313,9 @@ TEST_F(TableDiskTest, FrequentRowsAreFoundWhereverTheyAre) {
   spec.policy.finds_frequent = true;
   TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   expect_equal_with_disk(plain, split);
-  const auto frequent = [](TableRig& rig) {
-    std::vector<float> all;
-    const auto rows = rig.table->most_frequent(3000);
-    for (const auto& row : rows) all.push_back(static_cast<float>(row.occurrences));
-    rig.table->export_rows(rows, [&](const RowBlock& block) {
-      for (const int64_t key : block.keys) all.push_back(static_cast<float>(key));
-      all.insert(all.end(), block.vectors.begin(), block.vectors.end());
-      all.insert(all.end(), block.states[1].begin(), block.states[1].end());
-    });
-    return all;
-  };
-  const std::vector<float> expected = frequent(plain);
+  const std::vector<float> expected = frequent_rows(plain, 3000);
   EXPECT_GT(expected.size(), 3000u * 2 * 64);
-  EXPECT_TRUE(frequent(split) == expected);
+  EXPECT_TRUE(frequent_rows(split, 3000) == expected);
 }
 
 TEST_F(TableDiskTest, ImportedRowsGoToTheDisk) {
@@ -565,20 +562,13 @@ class TableDiskTiersTest : public DiskTiers {};
 HCTR_ON_EACH_DEVICE(TableDiskTiersTest);
 
 TEST_P(TableDiskTiersTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
-  for (const UpdateType update : {UpdateType::local, UpdateType::lazy_global})
-    for (const OptimizerType& type : optimizer_catalog()) {
-      const DiskRule rule = type.kind;
-      SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
-      if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
-      // sanitizers need one case per code path
-      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;
-      TableSpec spec = this->spec(rule);
-      spec.update = update;
-      TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 2, true, DType::f32, limits(spec));
-      expect_equal_with_disk(plain, split, 16, 12000);
-      expect_all_tiers(split);
-      if (HasFailure()) return;
-    }
+  for_each_update([&](DiskRule rule, UpdateType update) {
+    TableSpec spec = this->spec(rule);
+    spec.update = update;
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 2, true, DType::f32, limits(spec));
+    expect_equal_with_disk(plain, split, 16, 12000);
+    expect_all_tiers(split);
+  });
 }
 
 TEST_P(TableDiskTiersTest, PoliciesSlotsAndTwoByteRowsGiveTheSameBytes) {

@@ -153,20 +153,9 @@ TEST_P(TableMemoryTest, FrequentRowsAreFoundWhereverTheyAre) {
     TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, 3));
     expect_equal_training(plain, split, 8, 4200);
     expect_moves(split);
-    const auto frequent = [](TableRig& rig) {
-      std::vector<float> all;
-      const auto rows = rig.table->most_frequent(500);
-      for (const auto& row : rows) all.push_back(static_cast<float>(row.occurrences));
-      rig.table->export_rows(rows, [&](const RowBlock& block) {
-        for (const int64_t key : block.keys) all.push_back(static_cast<float>(key));
-        all.insert(all.end(), block.vectors.begin(), block.vectors.end());
-        all.insert(all.end(), block.states[1].begin(), block.states[1].end());
-      });
-      return all;
-    };
-    const std::vector<float> expected = frequent(plain);
+    const std::vector<float> expected = frequent_rows(plain, 500);
     EXPECT_GT(expected.size(), 500u * 1024);
-    EXPECT_TRUE(frequent(split) == expected);
+    EXPECT_TRUE(frequent_rows(split, 500) == expected);
   }
 }
 

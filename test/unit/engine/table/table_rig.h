@@ -276,6 +276,19 @@ inline void expect_activations_of_two_bytes_are_rounded(Device device, const Tab
   EXPECT_EQ(brain.bytes(), wide.bytes());
 }
 
+/// Occurrences, keys, vectors and second states of the `most` most frequent rows.
+inline std::vector<float> frequent_rows(TableRig& rig, int64_t most) {
+  std::vector<float> all;
+  const auto rows = rig.table->most_frequent(most);
+  for (const auto& row : rows) all.push_back(static_cast<float>(row.occurrences));
+  rig.table->export_rows(rows, [&](const RowBlock& block) {
+    for (const int64_t key : block.keys) all.push_back(static_cast<float>(key));
+    all.insert(all.end(), block.vectors.begin(), block.vectors.end());
+    all.insert(all.end(), block.states[1].begin(), block.states[1].end());
+  });
+  return all;
+}
+
 /// The minimum budget of a table with this spec and limits. Parses the error that a smaller budget causes.
 inline int64_t least_budget(Device device, const TableSpec& spec, const RowMemoryLimits& limits, int ring = 3) {
   try {

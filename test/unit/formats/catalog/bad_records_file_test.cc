@@ -2,6 +2,12 @@
 #include "formats/catalog/bad_records_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include <chrono>
+#include <future>
+#include <set>
+#include <sstream>
 
 #include "core/base/expect.h"
 #include "support/temporary_folder.h"
@@ -41,11 +47,33 @@ TEST_F(SetAside, ARecordOfATextHasItsLine) {
 
 TEST_F(SetAside, NoLineIsThereTwice) {
   for (int run = 0; run < 2; ++run) {
-    const auto file = BadRecordsFile::open(section());
-    EXPECT_EQ(BadRecordsFile::open(section()), file) << "readers of a process share it";
-    for (int pass = 0; pass < 2; ++pass) file->add({{"a", 1, 0, "x"}, {"a", 2, 9, "x"}}, log_);
+    BadRecordsFile file(section());
+    for (int pass = 0; pass < 2; ++pass) file.add({{"a", 1, 0, "x"}, {"a", 2, 9, "x"}}, log_);
   }
   EXPECT_EQ(std::ranges::count(text(), '\n'), 2);
+}
+
+TEST_F(SetAside, TwoReadersOfOneFileWriteEachLineOnceAndShareItsLimit) {
+  BadRecordsFile training(section(30)), evaluation(section(30));
+  for (int64_t i = 1; i <= 20; ++i)
+    for (BadRecordsFile* const reader : {&training, &evaluation})
+      reader->add({{"a", i, 0, "x"}, {"b", i, 0, "y"}}, log_);
+  std::set<std::string> lines;
+  std::istringstream written(text());
+  for (std::string line; std::getline(written, line);) EXPECT_TRUE(lines.insert(line).second) << line;
+  EXPECT_EQ(lines.size(), 30u);
+}
+
+TEST_F(SetAside, ALineThatAnotherProcessIsWritingIsNotRepeated) {
+  BadRecordsFile file(section());
+  File other(std::fopen(section().path.c_str(), "ab"));
+  ASSERT_EQ(::flock(::fileno(other.get()), LOCK_EX), 0);
+  const std::future<void> added = std::async(std::launch::async, [&] { file.add({{"a", 1, 0, "x"}}, log_); });
+  EXPECT_EQ(added.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  std::fputs("{\"file\":\"a\",\"record\":1,\"offset\":0,\"cause\":\"x\"}\n", other.get());
+  other.reset();  // closes the file, which ends its lock
+  added.wait();
+  EXPECT_EQ(std::ranges::count(text(), '\n'), 1);
 }
 
 TEST_F(SetAside, ALimitIsSaidOnce) {

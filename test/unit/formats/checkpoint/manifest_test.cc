@@ -85,7 +85,7 @@ TEST_F(SavedState, IsTheSameByAnyNumberOfThreads) {
     const auto save = [&](StateIndex& index, StagedCopies* staged, const auto& write) {
       StateFileWriter file(folder_ / index.file);
       const StateWriter::Sink sink = [&](const HostBytes& piece) { write(file, piece.span()); };
-      StateWriter(0, stream, index, sink, {}, staged).array("bytes", "u8", {count}, memory.data());
+      StateWriter(0, stream, index, sink, {}, {staged}).array("bytes", "u8", {count}, memory.data());
       file.commit(index);
     };
     save(one, nullptr, [](StateFileWriter& file, std::span<const std::byte> piece) { file.write(piece); });

@@ -5,6 +5,7 @@
 #include "formats/data/column_rules.h"
 #include "formats/text/csv_set.h"
 #include "support/problems_text.h"
+#include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/parquet_rig.h"
 
 namespace hctr::data_test {

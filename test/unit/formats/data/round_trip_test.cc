@@ -12,6 +12,7 @@
 #include "formats/raw/raw_set.h"
 #include "formats/text/csv_set.h"
 #include "prepare/preprocess/preprocess_report.h"
+#include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/parquet_test_files.h"
 
 namespace hctr::data_test {

@@ -1,9 +1,16 @@
 #include "formats/io/topic_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
 
 #include "hctr/error.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 namespace hctr::test {
 namespace {
@@ -35,6 +42,22 @@ TEST(TopicFiles, TheNameOfAFileSaysWhichMessagesItHas) {
   EXPECT_EQ(range->end, 5'000'000'000'000);
   for (const char* other : {"a-1-3-17.txt", "a-1-3-17-18-19.txt", "a-1-3-17-x.txt", "b-1-3-17-18.txt", "a-1-3-17-18"})
     EXPECT_FALSE(range_of_name("a-1", other)) << other;
+}
+
+/// The brokers do not exist, so file_of_range() succeeds only if it does not read the topic.
+TEST(TopicFiles, AFileThatAnotherProcessIsReadingFromTheTopicIsAwaited) {
+  const TemporaryFolder folder;
+  TopicSource source = topic_source("kafka://127.0.0.1:1/t");
+  source.folder = folder / "spool";
+  fs::create_directories(source.folder);
+  const std::string name = name_of_range("t", {.partition = 0, .first = 0, .end = 1});
+  const int other = ::open(source.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  std::future<fs::path> found = std::async(std::launch::async, [&] { return file_of_range(source, name); });
+  EXPECT_EQ(found.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  write_text(source.folder / name, "1,2\n");
+  ::close(other);
+  EXPECT_EQ(found.get(), source.folder / name);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class TableSavedLater {
     later_.memory = memory;
     const StateWriter::Sink sink = [&](HostBytes piece) { pieces_.push_back(std::move(piece)); };
     rig.table->save_state(
-        StateWriter(0, rig.runtime.compute_stream(), index_, sink, {iteration, base}, nullptr, &later_));
+        StateWriter(0, rig.runtime.compute_stream(), index_, sink, {iteration, base}, {nullptr, &later_}));
   }
   const LaterState& later() const { return later_; }
   /// May run on any thread.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/data/column_rules.h"
+#include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/parquet_rig.h"
 
 namespace hctr::data_test {

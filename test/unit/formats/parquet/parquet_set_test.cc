@@ -15,6 +15,7 @@
 #include "prepare/inspect/inspect.h"
 #include "prepare/write/parquet_writer.h"
 #include "support/paths.h"
+#include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/parquet_rig.h"
 
 namespace hctr::data_test {

@@ -6,6 +6,7 @@
 
 #include "formats/data/column_rules.h"
 #include "formats/data/slot_key_rules.h"
+#include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/parquet_rig.h"
 
 namespace hctr::data_test {

@@ -3,6 +3,7 @@
 
 #include "formats/data/column_rules.h"
 #include "support/paths.h"
+#include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/parquet_rig.h"
 
 namespace hctr::data_test {

@@ -11,6 +11,7 @@
 #include "formats/data/column_rules.h"
 #include "formats/data/text_values.h"
 #include "formats/text/text_cutters.h"
+#include "unit/formats/data/hashed_key.h"
 #include "unit/formats/data/packed_files.h"
 #include "unit/formats/data/reader_rig.h"
 

@@ -47,7 +47,7 @@ class SequenceModel {
   SequenceModel(Device device, const std::string& embedding, const std::string& layers, const std::string& type = "")
       : config_(right(embedding, layers, type)),
         runtime_(device, {.threads = 2, .seed = 5}),
-        model_(config_, runtime_, comm_, kSamples, kSamples, 1),
+        model_(config_, runtime_, comm_, {kSamples, kSamples, 1}),
         label_(upload(TensorSpec(DType::f32, {kSamples, 1}), std::vector<float>{1, 0, 1, 1, 0, 0})),
         keys_(upload(TensorSpec(DType::i64, {30}), keys())),
         offsets_(

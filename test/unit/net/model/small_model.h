@@ -63,7 +63,7 @@ class SmallModel {
   SmallModel(const SmallOptions& o, const Config& config, Device device, Communicator& comm)
       : options(o),
         runtime(device, {.threads = 2, .seed = 5, .tf32 = config.solver.enable_tf32_compute}),
-        model(config, runtime, comm, o.batch, o.batch, 1),
+        model(config, runtime, comm, {o.batch, o.batch, 1}),
         batch{reinterpret_cast<StepState*>(tensor(DType::u32, {sizeof(StepState) / 4}).bytes()),
               tensor(DType::f32, {o.batch, 1}),
               tensor(DType::f32, {o.batch, o.dense}),

@@ -67,7 +67,7 @@ class TinyModel {
   explicit TinyModel(Config config_, int label_dim = 1)
       : config(std::move(config_)),
         runtime(Device{}, {.threads = 2, .seed = 5}),
-        model(config, runtime, comm, 8, 8, 1),
+        model(config, runtime, comm, {8, 8, 1}),
         memory(Device{}, 8 * static_cast<size_t>(label_dim + 3) * sizeof(float)),
         label(memory.data(), TensorSpec(DType::f32, {8, label_dim}), Device{}),
         dense(memory.data() + static_cast<size_t>(8 * label_dim) * sizeof(float), TensorSpec(DType::f32, {8, 3}),

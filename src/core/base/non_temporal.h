@@ -1,11 +1,14 @@
 // Non-temporal stores, which bypass the caches, for values that this core writes once and does not read again. A
-// regular store first reads its cache line from memory.
+// regular store first reads its cache line from memory. Like platform.h, this file has an #if, because only x86
+// processors have these instructions.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // ThreadSanitizer does not see non-temporal stores
+#include "core/base/platform.h"
+
+#if defined(__x86_64__) && !HCTR_SANITIZED  // sanitizers do not see non-temporal stores
 #include <emmintrin.h>
 namespace hctr {
 inline void store_non_temporal(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }

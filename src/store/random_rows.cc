@@ -1,0 +1,36 @@
+#include "store/random_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "core/base/random.h"
+
+namespace hctr {
+
+void make_random_rows(const StoreTableSource& from, const StoreRowSink& sink, ThreadPool& threads) {
+  constexpr int64_t kBytesAtOnce = int64_t{32} << 20, kRowsOfTask = 256;
+  const auto dim = static_cast<size_t>(from.dim);
+  const uint64_t key = random_key(from.random.seed, random_stream(from.name));
+  const float bound = 1 / std::sqrt(static_cast<float>(from.dim));
+  const int64_t most = std::max<int64_t>(1, kBytesAtOnce / (from.dim * 4));
+  std::vector<int64_t> keys;
+  std::vector<float> rows;
+  for (int64_t first = 0; first < from.random.rows; first += most) {
+    keys.resize(static_cast<size_t>(std::min(most, from.random.rows - first)));
+    std::iota(keys.begin(), keys.end(), first);
+    rows.resize(keys.size() * dim);
+    threads.parallel_for(std::ssize(keys), kRowsOfTask, [&](int64_t begin, int64_t end) {
+      std::vector<uint32_t> bits(dim);
+      for (int64_t i = begin; i < end; ++i) {
+        random_bits(key, static_cast<uint64_t>(first + i), 0, from.dim, bits.data());
+        float* const row = rows.data() + i * from.dim;
+        for (size_t d = 0; d < dim; ++d) row[d] = symmetric_float(bits[d], bound);
+      }
+    });
+    sink({}, keys, rows);
+  }
+}
+
+}  // namespace hctr
