@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -149,6 +150,7 @@ class DeviceCache {
     const float* rows = nullptr;      // [keys, dim]; null: the keys have no rows
     const uint8_t* absent = nullptr;  // [keys] not 0: the key has no row; null: see `rows`
     bool only_present = false;        ///< skips keys that have no entry
+    bool in_background = false;       ///< leaves the threads of for_chunks() to look-ups
   };
   /// Rows on their way to the device: at most Options::rows_of_change.
   struct StagedRows {
@@ -200,6 +202,7 @@ class DeviceCache {
   void switch_to(std::span<const Update>, std::span<const size_t> ahead, uint32_t* taken);
   void remove(const Pool&, int32_t space, std::span<const int64_t> keys);
   void await_lookups();
+  void end_update();
   void reclaim(const Pool&);
   void end_era();
   ops::CacheCounts counts_of(const Pool&);
@@ -217,6 +220,9 @@ class DeviceCache {
 
   std::mutex changing_;
   std::atomic<uint64_t> applied_{0};
+  // Copies of the members of ops::CacheState for look-ups, set once the GPU has set those.
+  std::atomic<uint64_t> epoch_{1};
+  std::atomic<uint32_t> generation_{0};
   // Guarded by `changing_`.
   uint32_t era_ = 0;
   StagedRows staged_[2];
@@ -232,9 +238,9 @@ class DeviceCache {
 
   std::mutex pending_lock_;
   std::condition_variable pending_changed_;
-  std::vector<Missed> missed_;
-  int64_t missed_count_ = 0;      // keys of `missed_`
-  std::vector<DueKeys> pending_;  // [pool] keys to admit
+  std::deque<Missed> missed_;
+  std::atomic<int64_t> missed_count_{0};  // keys of `missed_`; changed under `pending_lock_`
+  std::vector<DueKeys> pending_;          // [pool] keys to admit
   std::mutex admission_lock_;
   CacheAdmission admission_{0};
   bool working_ = false, ends_ = false;

@@ -11,26 +11,32 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostMissed = 1 << 20;  // keys that wait to be counted
+// Keys that wait to be counted, as a multiple of the rows of a change. Old misses would admit keys again that the cache
+// has by now.
+constexpr int64_t kMostWaiting = 4;
+// Keys that are counted between two changes. More would delay the admission of keys that are due.
+constexpr int64_t kMostCounted = 2;
 
 }  // namespace
 
-/// Passes the grouped misses to the admission thread, which counts them. A key that a whole pool lacks has no row: it
-/// would only use up the pool's spare rows.
+/// Passes the grouped misses to the admission thread, which counts them, or a sample of them if there are more than it
+/// can count soon. A key that a whole pool lacks has no row: it would only use up the pool's spare rows.
 void DeviceCache::consider(const Session& session) {
+  const int64_t room = kMostWaiting * options_.rows_of_change - missed_count_;
+  if (room <= 0) return;
+  const size_t step = session.grouped.size() / static_cast<size_t>(room) + 1;
   std::vector<Missed> all;
   int64_t count = 0;
   for (size_t p = 0; p < session.parts.size(); ++p) {
     const size_t begin = session.first_of_part[p], end = session.first_of_part[p + 1];
     if (begin == end || whole(session.parts[p].pool)) continue;
     Missed& missed = all.emplace_back(Missed{session.parts[p].pool, session.parts[p].space, {}});
-    missed.keys.reserve(end - begin);
-    for (size_t i = begin; i < end; ++i) missed.keys.push_back(session.grouped[i].key);
-    count += static_cast<int64_t>(end - begin);
+    missed.keys.reserve((end - begin) / step + 1);
+    for (size_t i = begin; i < end; i += step) missed.keys.push_back(session.grouped[i].key);
+    count += std::ssize(missed.keys);
   }
   if (all.empty()) return;
   const std::lock_guard lock(pending_lock_);
-  if (missed_count_ + count > kMostMissed) return;  // skipped keys are counted at their next miss
   std::ranges::move(all, std::back_inserter(missed_));
   missed_count_ += count;
   if (!working_ || has_batch()) pending_changed_.notify_all();
@@ -43,10 +49,15 @@ bool DeviceCache::has_batch() const {
   return missed_count_ + due >= (options_.rows_of_change + 1) / 2;
 }
 
-/// Counts the missed keys, each key once for a look-up, and schedules keys for admission.
+/// Counts missed keys, each key once for a look-up, and schedules keys for admission.
 void DeviceCache::count_missed(std::unique_lock<std::mutex>& of_pending) {
-  const std::vector<Missed> all = std::exchange(missed_, {});
-  missed_count_ = 0;
+  std::vector<Missed> all;
+  for (int64_t count = 0; !missed_.empty() && count < kMostCounted * options_.rows_of_change;) {
+    count += std::ssize(missed_.front().keys);
+    missed_count_ -= std::ssize(missed_.front().keys);
+    all.push_back(std::move(missed_.front()));
+    missed_.pop_front();
+  }
   of_pending.unlock();
   std::vector<DueKeys> due(all.size());
   {
@@ -142,7 +153,7 @@ void DeviceCache::bring_in(int32_t number, const DueKeys& due) {
   if (updates_of_source() != updates || applied_ != updates) return;
   for (uint8_t& one : found) one = one == 0;
   write(static_cast<size_t>(number),
-        {.keys = keys, .spaces = spaces.data(), .rows = rows.data(), .absent = found.data()});
+        {.keys = keys, .spaces = spaces.data(), .rows = rows.data(), .absent = found.data(), .in_background = true});
   end_era();
   admitted_ += static_cast<int64_t>(unique.size());
 }

@@ -43,12 +43,14 @@ void DeviceCache::stage(const Pool& pool, const Rows& from, bool only_present, S
   std::memcpy(here + keys_at, from.keys.data(), count * sizeof(int64_t));
   if (from.spaces) std::memcpy(here + spaces_at, from.spaces, count * sizeof(int32_t));
   if (from.absent) std::memcpy(here + absent_at, from.absent, count);
-  if (from.rows)
-    for_chunks(0, (count + kRowsOfCopy - 1) / kRowsOfCopy, [&](size_t chunk) {
-      const size_t first = chunk * kRowsOfCopy, some = std::min(kRowsOfCopy, count - first);
-      std::memcpy(here + rows_at + first * row, reinterpret_cast<const std::byte*>(from.rows) + first * row,
-                  some * row);
-    });
+  const auto copy_rows = [&](size_t chunk) {
+    const size_t first = chunk * kRowsOfCopy, some = std::min(kRowsOfCopy, count - first);
+    std::memcpy(here + rows_at + first * row, reinterpret_cast<const std::byte*>(from.rows) + first * row, some * row);
+  };
+  if (from.rows && from.in_background)
+    for (size_t chunk = 0; chunk * kRowsOfCopy < count; ++chunk) copy_rows(chunk);
+  else if (from.rows)
+    for_chunks(0, (count + kRowsOfCopy - 1) / kRowsOfCopy, copy_rows);
   staged.change = {.keys = reinterpret_cast<const int64_t*>(there + keys_at),
                    .spaces = from.spaces ? reinterpret_cast<const int32_t*>(there + spaces_at) : nullptr,
                    .space = from.space,
@@ -75,12 +77,21 @@ void DeviceCache::await_lookups() {
   for (int tries = 1;; ++tries) {
     copy_bytes(stream, &seen, state_of(state_), sizeof seen);
     stream.synchronize();
+    epoch_ = seen.epoch;
     if (std::none_of(std::begin(seen.sessions), std::end(seen.sessions), [&](const ops::CacheSession& session) {
           return session.epoch != 0 && session.epoch < seen.epoch;
         }))
       return;
     if (tries >= kFewTries) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+}
+
+/// Ends the bracket that cache_begin_update() has begun, and waits for it.
+void DeviceCache::end_update() {
+  ops::cache_end_update(writer_, state_of(state_));
+  ops::cache_next_epoch(writer_, state_of(state_));
+  writer_stream_.ref().synchronize();
+  generation_ += 2;
 }
 
 /// Frees the rows that a change has retired.
@@ -114,7 +125,8 @@ void DeviceCache::write(size_t number, const Rows& all) {
                     .space = all.space,
                     .spaces = all.spaces ? all.spaces + first : nullptr,
                     .rows = all.rows ? all.rows + first * dim : nullptr,
-                    .absent = all.absent ? all.absent + first : nullptr};
+                    .absent = all.absent ? all.absent + first : nullptr,
+                    .in_background = all.in_background};
     stage(pool, some, all.only_present, staged_[first / most % 2]);
   };
   if (!all.keys.empty()) stage_from(0);
@@ -200,9 +212,7 @@ void DeviceCache::switch_to(std::span<const Update> updates, std::span<const siz
     taken += ahead[u];
   }
   ops::cache_set_applying(writer_, state_of(state_), true);
-  ops::cache_end_update(writer_, state_of(state_));
-  ops::cache_next_epoch(writer_, state_of(state_));
-  stream.synchronize();
+  end_update();
 }
 
 void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
@@ -269,8 +279,7 @@ void DeviceCache::outgrow(size_t number) {
   ops::cache_next_epoch(writer_, state_of(state_));
   await_lookups();
   ops::cache_clear(writer_, pool.device);
-  ops::cache_end_update(writer_, state_of(state_));
-  stream.synchronize();
+  end_update();
   const std::lock_guard lock(admission_lock_);
   admission_.resize(rows);
 }
