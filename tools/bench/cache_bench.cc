@@ -74,7 +74,8 @@ double of_sorted(const std::vector<double>& sorted, double share) {
 /// Requests of a case, and memory for their vectors.
 class Requests {
  public:
-  Requests(StreamRef stream, const CacheCase& of, int sets)
+  /// `series`: requests of different series have different keys.
+  Requests(StreamRef stream, const CacheCase& of, int sets, uint64_t series = 0)
       : of_(of), keys_(static_cast<size_t>(sets)), vectors_(stream.device, bytes_of_vectors(of)) {
     std::atomic<size_t> next{0};
     std::vector<std::jthread> threads;
@@ -82,7 +83,7 @@ class Requests {
       threads.emplace_back([&] {
         for (size_t s = next++; s < keys_.size(); s = next++)
           for (int64_t i = 0; i < of.keys; ++i)
-            keys_[s].push_back(key_by_rank(drawn_rank(of, s << 32 | static_cast<uint64_t>(i)), of.rows));
+            keys_[s].push_back(key_by_rank(drawn_rank(of, series << 56 | s << 32 | static_cast<uint64_t>(i)), of.rows));
       });
     threads.clear();
     const auto send = [&](const std::vector<int64_t>& numbers) {
@@ -120,13 +121,32 @@ class Requests {
   Buffer vectors_;
 };
 
-/// Runs a request and waits for its vectors. Returns the time in seconds.
-double ask(StoreCache& cache, const Requests& requests, int i, StreamRef stream) {
+/// Runs a request and waits for its vectors. Returns the time in seconds. `returned`: receives the time of the call
+/// alone. All vectors are complete when a call without misses returns.
+double ask(StoreCache& cache, const Requests& requests, int i, StreamRef stream, double* returned = nullptr) {
   const StoreCache::Part one = requests.part(i);
   const auto begin = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   cache.lookup({&one, 1}, stream.handle);
+  if (returned) *returned = seconds();
   stream.synchronize();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return seconds();
+}
+
+/// Repeats requests until the hit rate no longer rises. Returns the next request.
+int warm_up(StreamRef stream, StoreCache& cache, const Requests& requests, int at_least) {
+  constexpr int kMost = 4000, kRound = 50;
+  constexpr double kRise = 0.002;
+  double before = 0;
+  for (int i = 0;;) {
+    const StoreCacheStatistics begin = cache.statistics();
+    for (const int end = i + kRound; i < end; ++i) ask(cache, requests, i, stream);
+    const StoreCacheStatistics end = cache.statistics();
+    const double hits =
+        1 - static_cast<double>(end.misses - begin.misses) / static_cast<double>(end.asked - begin.asked);
+    if ((i >= at_least && hits - before < kRise) || i >= kMost) return i;
+    before = hits;
+  }
 }
 
 StoreCacheOptions options_of(const CacheCase& of) {
@@ -148,17 +168,27 @@ std::string shape_of(const CacheCase& of) {
 
 void time_case(StreamRef stream, StoreCache& cache, const CacheCase& of, bool quick, Report& report) {
   const int times = quick ? 5 : of.keys > 100'000 ? 50 : 3000;
-  // Each request to a partial cache has new keys: otherwise the cache would soon contain all keys of the requests.
-  const int warm_up = quick ? 3 : of.share < 1 ? std::max(times, static_cast<int>(of.rows / 250'000)) : 12;
-  const Requests requests(stream, of, of.share < 1 ? warm_up + times : std::min(4, times));
-  for (int i = 0; i < warm_up; ++i) ask(cache, requests, i, stream);
+  // Each timed request to a partial cache has new keys: otherwise the cache would soon contain all keys of the
+  // requests.
+  const int before_timing = quick ? 3 : of.share < 1 ? std::max(times, static_cast<int>(of.rows / 250'000)) : 12;
+  const Requests requests(stream, of, of.share < 1 ? before_timing + times : std::min(4, times));
+  int next = 0;
+  const std::string where = shape_of(of);
+  const auto begin = Clock::now();
+  if (of.share < 1 && !quick) {
+    const Requests others(stream, of, before_timing, 1);
+    report.add("requests before timing", where, warm_up(stream, cache, others, before_timing), "");
+    report.add("  in", where, std::chrono::duration<double>(Clock::now() - begin).count(), "s");
+  }
+  for (; next < before_timing; ++next) ask(cache, requests, next, stream);
   const StoreCacheStatistics before = cache.statistics();
-  std::vector<double> seconds;
-  for (int i = 0; i < times; ++i) seconds.push_back(ask(cache, requests, warm_up + i, stream));
+  std::vector<double> seconds, returned(static_cast<size_t>(times));
+  for (int i = 0; i < times; ++i)
+    seconds.push_back(ask(cache, requests, next + i, stream, &returned[static_cast<size_t>(i)]));
   const StoreCacheStatistics after = cache.statistics();
   const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / times;
   std::sort(seconds.begin(), seconds.end());
-  const std::string where = shape_of(of);
+  std::sort(returned.begin(), returned.end());
   report.add(
       "hit rate", where,
       100 - 100.0 * static_cast<double>(after.misses - before.misses) / static_cast<double>(after.asked - before.asked),
@@ -166,6 +196,8 @@ void time_case(StreamRef stream, StoreCache& cache, const CacheCase& of, bool qu
   report.add("  request, mean", where, 1e6 * mean, "us");
   report.add("  median", where, 1e6 * of_sorted(seconds, 0.5), "us");
   report.add("  99 of 100", where, 1e6 * of_sorted(seconds, 0.99), "us");
+  report.add("  call returns, median", where, 1e6 * of_sorted(returned, 0.5), "us");
+  report.add("  call returns, 99 of 100", where, 1e6 * of_sorted(returned, 0.99), "us");
   report.add("  rate", where, static_cast<double>(of.keys) / mean / 1e9, "G keys/s");
 }
 
@@ -213,6 +245,18 @@ void time_update(StreamRef stream, Store& store, StoreCache& cache, const CacheC
   report.add("  update applied in", where, applying, "s");
   report.add("  repeated look-ups", where, static_cast<double>(counts.repeated - counts_before.repeated), "");
   report.add("  look-ups of the store alone", where, static_cast<double>(counts.bypassed - counts_before.bypassed), "");
+}
+
+/// Measures an update of `count` rows of a store without a cache.
+void time_update_alone(Store& store, const CacheCase& of, int64_t count, Report& report) {
+  std::vector<int64_t> keys;
+  for (int64_t r = 0; r < std::min(count, of.rows); ++r) keys.push_back(key_by_rank(r, of.rows));
+  const std::vector<float> rows(keys.size() * static_cast<size_t>(of.dim), 0.5f);
+  const StoreTableUpdate update{.table = "t", .keys = keys, .rows = rows.data()};
+  const auto begin = Clock::now();
+  store.apply("m", 2, {&update, 1});
+  report.add("  update applied without a cache in", cat(shape_of(of), ", ", keys.size(), " rows updated"),
+             std::chrono::duration<double>(Clock::now() - begin).count(), "s");
 }
 
 /// Measures look-ups by four threads in a store in memory.
@@ -295,10 +339,14 @@ void bench_cache(Device device, bool quick, const std::string& only, int64_t row
       report.add("cache filled in", shape_of(one), seconds() - loaded, "s");
     }
     before = &one;
-    if (one.name == "during an update")
-      time_update(stream, *store, *cache, one, quick ? 1000 : 1'000'000, report);
-    else
+    if (one.name == "during an update") {
+      const int64_t count = quick ? 1000 : 1'000'000;
+      time_update(stream, *store, *cache, one, count, report);
+      cache.reset();
+      time_update_alone(*store, one, count, report);
+    } else {
       time_case(stream, *cache, one, quick, report);
+    }
   }
   if (is_chosen("memory", only)) time_memory(quick ? 5000 : 4'000'000, 500, report);
 }
