@@ -186,6 +186,7 @@ class DeviceCache {
   void answer_all(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   uint64_t updates_of_source() const { return source_.updates ? source_.updates() : applied_.load(); }
   void consider(const Session&);
+  bool is_due() const;
   bool has_batch() const;
   void count_missed(std::unique_lock<std::mutex>& of_pending);
   void work();
@@ -214,6 +215,7 @@ class DeviceCache {
   Stream writer_stream_;
   Context writer_;
   Buffer state_, pool_list_;
+  HostBuffer read_;           // memory for what a change reads from the GPU; guarded by `changing_`
   mutable std::mutex lists_;  // guards `spaces_` and `pools_`
   std::vector<Space> spaces_;
   std::vector<std::unique_ptr<Pool>> pools_;

@@ -11,6 +11,8 @@
 namespace hctr {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Keys that wait to be counted, as a multiple of the rows of a change. Old misses would admit keys again that the cache
 // has by now.
 constexpr int64_t kMostWaiting = 4;
@@ -42,12 +44,15 @@ void DeviceCache::consider(const Session& session) {
   if (!working_ || has_batch()) pending_changed_.notify_all();
 }
 
-/// Whether the missed keys need not wait for more keys.
-bool DeviceCache::has_batch() const {
-  int64_t due = 0;
-  for (const DueKeys& pending : pending_) due = std::max(due, static_cast<int64_t>(pending.keys.size()));
-  return missed_count_ + due >= (options_.rows_of_change + 1) / 2;
+/// Whether keys that are due for admission need not wait for more keys.
+bool DeviceCache::is_due() const {
+  return settling_ > 0 || std::ranges::any_of(pending_, [&](const DueKeys& pending) {
+           return std::ssize(pending.keys) >= (options_.rows_of_change + 1) / 2;
+         });
 }
+
+/// Whether the missed keys need not wait for more keys before they are counted.
+bool DeviceCache::has_batch() const { return missed_count_ >= options_.rows_of_change || is_due(); }
 
 /// Counts missed keys, each key once for a look-up, and schedules keys for admission.
 void DeviceCache::count_missed(std::unique_lock<std::mutex>& of_pending) {
@@ -86,6 +91,10 @@ void DeviceCache::work() {
   const auto next = [&] {
     return std::ranges::find_if(pending_, [](const DueKeys& due) { return !due.keys.empty(); });
   };
+  // A change delays concurrent look-ups: their calls to the GPU wait for those of this thread. With few misses, changes
+  // are so rare that they delay less than one look-up in a hundred.
+  constexpr std::chrono::milliseconds kBetweenChanges{50};
+  auto change_at = Clock::now();
   while (!ends_) {
     if (missed_.empty() && next() == pending_.end()) {
       working_ = false;
@@ -94,9 +103,7 @@ void DeviceCache::work() {
       continue;
     }
     working_ = true;
-    // Changes delay concurrent look-ups, so the keys of several look-ups are admitted together.
-    constexpr std::chrono::milliseconds kMostWait{5};
-    pending_changed_.wait_for(lock, kMostWait, [&] { return ends_ || settling_ > 0 || has_batch(); });
+    pending_changed_.wait_until(lock, change_at, [&] { return ends_ || has_batch(); });
     if (ends_) return;
     std::exception_ptr failure;
     try {
@@ -105,7 +112,8 @@ void DeviceCache::work() {
       failure = std::current_exception();
     }
     if (!lock) lock.lock();
-    if (const auto pool = next(); !failure && pool != pending_.end()) {
+    const bool changes = !failure && (is_due() || Clock::now() >= change_at);
+    for (auto pool = next(); changes && !failure && pool != pending_.end(); pool = next()) {
       const auto number = static_cast<int32_t>(pool - pending_.begin());
       const DueKeys due = std::exchange(*pool, {});
       lock.unlock();
@@ -116,6 +124,7 @@ void DeviceCache::work() {
       }
       lock.lock();
     }
+    if (changes) change_at = Clock::now() + kBetweenChanges;
     if (failure) failure_ = failure;
   }
 }

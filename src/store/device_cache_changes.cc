@@ -73,10 +73,10 @@ void DeviceCache::set(const Pool& pool, const StagedRows& staged) {
 void DeviceCache::await_lookups() {
   constexpr int kFewTries = 4;
   const StreamRef stream = writer_stream_.ref();
-  ops::CacheState seen;
   for (int tries = 1;; ++tries) {
-    copy_bytes(stream, &seen, state_of(state_), sizeof seen);
+    copy_bytes(stream, read_.data(), state_of(state_), sizeof(ops::CacheState));
     stream.synchronize();
+    const ops::CacheState& seen = *elements_of<ops::CacheState>(read_);
     epoch_ = seen.epoch;
     if (std::none_of(std::begin(seen.sessions), std::end(seen.sessions), [&](const ops::CacheSession& session) {
           return session.epoch != 0 && session.epoch < seen.epoch;
@@ -149,7 +149,7 @@ void DeviceCache::replace(int32_t number, std::span<const int64_t> keys, const f
 /// Writes the rows of an update of a whole pool to free rows, as far as there are some. No look-up reads these rows
 /// before cache_set(). Returns the number of keys whose rows are written; `taken`: their rows.
 size_t DeviceCache::write_ahead(const Pool& pool, const Update& update, uint32_t* taken) {
-  if (!pool.options.whole || update.keys.empty()) return 0;
+  if (update.keys.empty()) return 0;
   const auto dim = static_cast<size_t>(pool.options.dim), most = static_cast<size_t>(options_.rows_of_change);
   const size_t free = counts_of(pool).free_rows, spare = static_cast<size_t>(pool.spare);
   // later pieces of the update need the spare rows
@@ -218,15 +218,15 @@ void DeviceCache::switch_to(std::span<const Update> updates, std::span<const siz
 void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);
-  size_t of_whole = 0;
-  for (const Update& one : updates)
-    if (whole(space(one.space).pool)) of_whole += one.keys.size();
-  auto* const taken = grown<uint32_t>(taken_ahead_, of_whole);
-  std::vector<size_t> ahead;
-  for (size_t done = 0; const Update& one : updates) {
-    ahead.push_back(write_ahead(*pools_[static_cast<size_t>(space(one.space).pool)], one, taken + done));
-    done += ahead.back();
-  }
+  // The source has the update already, so look-ups with misses wait for the switch. Only pools without misses let the
+  // switch wait for the rows.
+  size_t most_ahead = 0;
+  if (std::ranges::all_of(pools_, [](const auto& pool) { return pool->options.whole; }))
+    for (const Update& one : updates) most_ahead += one.keys.size();
+  auto* const taken = grown<uint32_t>(taken_ahead_, most_ahead);
+  std::vector<size_t> ahead(updates.size());
+  for (size_t u = 0, done = 0; u < updates.size() && most_ahead > 0; done += ahead[u++])
+    ahead[u] = write_ahead(*pools_[static_cast<size_t>(space(updates[u].space).pool)], updates[u], taken + done);
   switch_to(updates, ahead, taken);
   applied_ = number;
   for (size_t u = 0; u < updates.size(); ++u) {
@@ -250,10 +250,9 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
 }
 
 ops::CacheCounts DeviceCache::counts_of(const Pool& pool) {
-  ops::CacheCounts counts{};
-  copy_bytes(writer_stream_.ref(), &counts, pool.device.counts, sizeof counts);
+  copy_bytes(writer_stream_.ref(), read_.data(), pool.device.counts, sizeof(ops::CacheCounts));
   writer_stream_.ref().synchronize();
-  return counts;
+  return *elements_of<ops::CacheCounts>(read_);
 }
 
 /// Call if a whole pool had no room for keys. It becomes a pool of some keys: it is emptied, and its keys are admitted
