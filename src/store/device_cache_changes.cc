@@ -159,7 +159,8 @@ size_t DeviceCache::write_ahead(const Pool& pool, const Update& update, uint32_t
     stage(pool,
           {.keys = update.keys.subspan(first, std::min(most, count - first)),
            .space = update.space,
-           .rows = update.rows + first * dim},
+           .rows = update.rows + first * dim,
+           .in_background = true},
           false, staged);
     staged.change.taken = taken + first;
   };
@@ -242,7 +243,8 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
     write(p, {.keys = one.keys.subspan(ahead[u]),
               .space = one.space,
               .rows = one.rows + ahead[u] * static_cast<size_t>(pool.options.dim),
-              .only_present = !pool.options.whole});
+              .only_present = !pool.options.whole,
+              .in_background = true});
     updated_ += static_cast<int64_t>(one.keys.size());
   }
   ops::cache_set_applying(writer_, state_of(state_), false);
