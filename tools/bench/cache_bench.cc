@@ -15,6 +15,7 @@
 #include "core/base/thread_pool.h"
 #include "core/device/buffer.h"
 #include "core/device/copy_bytes.h"
+#include "core/device/current_device.h"
 #include "hctr/store.h"
 #include "store/bound_version.h"
 #include "timing.h"
@@ -259,6 +260,41 @@ void time_update_alone(Store& store, const CacheCase& of, int64_t count, Report&
              std::chrono::duration<double>(Clock::now() - begin).count(), "s");
 }
 
+/// Measures steps of a look-up of few keys, all of which are in the cache.
+void time_call(StreamRef stream, bool quick, Report& report) {
+  const CacheCase of{"call", quick ? 5000 : 630'000, 16, 2000, 1.2, 1};
+  DeviceCache cache({.device = stream.device}, {.rows = [](auto...) {}});
+  const int32_t space =
+      cache.add_space(cache.add_pool({.dim = static_cast<int32_t>(of.dim), .rows = of.rows, .whole = true}), 0);
+  std::vector<int64_t> keys;
+  for (int64_t r = 0; r < of.rows; ++r) keys.push_back(key_by_rank(r, of.rows));
+  const std::vector<float> rows(keys.size() * static_cast<size_t>(of.dim), 0.5f);
+  cache.replace(space, keys, rows.data());
+  const Requests requests(stream, of, 4);
+  Runtime runtime(stream.device, {.threads = 1});
+  Context ctx(runtime, stream);
+  const Buffer state(stream.device, sizeof(ops::CacheState));
+  const auto time = [&](const char* name, const std::function<void(int)>& work) {
+    std::vector<double> seconds;
+    for (int i = 0; i < (quick ? 10 : 3000); ++i) {
+      const auto begin = Clock::now();
+      work(i);
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+      stream.synchronize();
+    }
+    report.add(name, shape_of(of), 1e6 * median(seconds), "us");
+  };
+  const auto launch_one = [&] { ops::cache_set_era(ctx, reinterpret_cast<ops::CacheState*>(state.data()), 1); };
+  time("make the GPU current", [&](int) { const CurrentDevice current(stream.device); });
+  time("launch a kernel", [&](int) { launch_one(); });
+  time("launch a kernel and wait", [&](int) { launch_one(), stream.synchronize(); });
+  time("look-up in the device cache", [&](int i) {
+    const StoreCache::Part part = requests.part(i);
+    const CacheRequest request{.space = space, .keys = part.keys, .vectors = part.vectors};
+    cache.lookup({&request, 1}, stream, CacheMisses::answered);
+  });
+}
+
 /// Measures look-ups by four threads in a store in memory.
 void time_memory(int64_t rows, int64_t keys_each, Report& report) {
   const CacheCase of{"memory", rows, 16, keys_each, 1.05, 1};
@@ -307,7 +343,7 @@ void bench_cache(Device device, bool quick, const std::string& only, int64_t row
   using Rows = StoreCacheOptions::Rows;
   // Cases with the same rows and the same cache follow each other.
   std::vector<CacheCase> cases = {
-      {"few keys", 630'000, 16, 2000, 1.2, 0.02},
+      {"few keys", 630'000, 16, 2000, 1.2, 0.006},
       {"few keys, whole", 630'000, 16, 2000, 1.2, 1},
       {"pooled, whole", rows, 128, 10'485'760, 1.05, 1, 1024, true},
       {"one whole vector per key", rows, 128, 1'048'576, 1.05, 1, 1, true},
@@ -348,6 +384,7 @@ void bench_cache(Device device, bool quick, const std::string& only, int64_t row
       time_case(stream, *cache, one, quick, report);
     }
   }
+  if (is_chosen("call", only)) time_call(stream, quick, report);
   if (is_chosen("memory", only)) time_memory(quick ? 5000 : 4'000'000, 500, report);
 }
 
