@@ -21,7 +21,7 @@ constexpr int64_t kLeastPartitions = 16, kMostPartitions = 1 << 16;
 constexpr double kFreshLoad = 0.83, kFullLoad = 0.91;
 constexpr int64_t kFewSlots = 8;
 constexpr size_t kAhead = 32;                    // keys looked up together, so that their memory accesses overlap
-constexpr size_t kHugeBytes = size_t{64} << 20;  // maps of at least this size are in huge pages
+constexpr size_t kHugeBytes = size_t{16} << 20;  // maps of at least this size are in huge pages
 
 /// The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, 2014).
 uint64_t mixed(uint64_t x) {

@@ -62,7 +62,8 @@ DeviceCache::DeviceCache(const Options& options, CacheSource source)
       writer_stream_(options.device),
       writer_(runtime_, writer_stream_.ref()),
       state_(options.device, sizeof(ops::CacheState)),
-      pool_list_(options.device, kMostPools * sizeof(ops::CachePool)) {
+      pool_list_(options.device, kMostPools * sizeof(ops::CachePool)),
+      read_(options.device, std::max(sizeof(ops::CacheState), sizeof(ops::CacheCounts))) {
   HCTR_EXPECT(options.sessions >= 1 && options.sessions <= ops::kCacheSessions, options.sessions, " sessions");
   HCTR_EXPECT(options.rows_of_change >= 1, options.rows_of_change, " rows of a change");
   const CurrentDevice current(options_.device);

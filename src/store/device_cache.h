@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -109,7 +110,8 @@ class DeviceCache {
   /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
   /// keys in `removed` lose their rows, unless they are in `keys` too. Whole pools also add new keys; a pool that has
   /// no room for them is no longer whole. `number`: the value of CacheSource::updates() that includes this update.
-  /// Waits for the change. Meanwhile look-ups with CacheMisses::answered read the changed rows from the source.
+  /// Waits for the change. As long as the cache lacks changed rows, look-ups with CacheMisses::answered read them from
+  /// the source.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -148,6 +150,7 @@ class DeviceCache {
     const float* rows = nullptr;      // [keys, dim]; null: the keys have no rows
     const uint8_t* absent = nullptr;  // [keys] not 0: the key has no row; null: see `rows`
     bool only_present = false;        ///< skips keys that have no entry
+    bool in_background = false;       ///< leaves the threads of for_chunks() to look-ups
   };
   /// Rows on their way to the device: at most Options::rows_of_change.
   struct StagedRows {
@@ -183,6 +186,7 @@ class DeviceCache {
   void answer_all(Session&, std::span<const CacheRequest>, StreamRef, CacheResult&);
   uint64_t updates_of_source() const { return source_.updates ? source_.updates() : applied_.load(); }
   void consider(const Session&);
+  bool is_due() const;
   bool has_batch() const;
   void count_missed(std::unique_lock<std::mutex>& of_pending);
   void work();
@@ -195,9 +199,11 @@ class DeviceCache {
   void stage(const Pool&, const Rows&, bool only_present, StagedRows&);
   void set(const Pool&, const StagedRows&);
   void write(size_t pool, const Rows&);
-  void mark(std::span<const Update>);
+  size_t write_ahead(const Pool&, const Update&, uint32_t* taken);
+  void switch_to(std::span<const Update>, std::span<const size_t> ahead, uint32_t* taken);
   void remove(const Pool&, int32_t space, std::span<const int64_t> keys);
   void await_lookups();
+  void end_update();
   void reclaim(const Pool&);
   void end_era();
   ops::CacheCounts counts_of(const Pool&);
@@ -209,16 +215,20 @@ class DeviceCache {
   Stream writer_stream_;
   Context writer_;
   Buffer state_, pool_list_;
+  HostBuffer read_;           // memory for what a change reads from the GPU; guarded by `changing_`
   mutable std::mutex lists_;  // guards `spaces_` and `pools_`
   std::vector<Space> spaces_;
   std::vector<std::unique_ptr<Pool>> pools_;
 
   std::mutex changing_;
   std::atomic<uint64_t> applied_{0};
+  // Copies of the members of ops::CacheState for look-ups, set once the GPU has set those.
+  std::atomic<uint64_t> epoch_{1};
+  std::atomic<uint32_t> generation_{0};
   // Guarded by `changing_`.
   uint32_t era_ = 0;
   StagedRows staged_[2];
-  Buffer marked_;  // keys to mark or to remove
+  Buffer marked_, taken_ahead_;  // keys to mark or to remove; rows of a whole pool that an update writes ahead
 
   std::mutex gathering_;                   // guards `gatherers_`
   std::unique_ptr<ThreadPool> gatherers_;  // null: not needed yet
@@ -230,9 +240,9 @@ class DeviceCache {
 
   std::mutex pending_lock_;
   std::condition_variable pending_changed_;
-  std::vector<Missed> missed_;
-  int64_t missed_count_ = 0;      // keys of `missed_`
-  std::vector<DueKeys> pending_;  // [pool] keys to admit
+  std::deque<Missed> missed_;
+  std::atomic<int64_t> missed_count_{0};  // keys of `missed_`; changed under `pending_lock_`
+  std::vector<DueKeys> pending_;          // [pool] keys to admit
   std::mutex admission_lock_;
   CacheAdmission admission_{0};
   bool working_ = false, ends_ = false;

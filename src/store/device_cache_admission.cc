@@ -11,42 +11,58 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostMissed = 1 << 20;  // keys that wait to be counted
+using Clock = std::chrono::steady_clock;
+
+// Keys that wait to be counted, as a multiple of the rows of a change. Old misses would admit keys again that the cache
+// has by now.
+constexpr int64_t kMostWaiting = 4;
+// Keys that are counted between two changes. More would delay the admission of keys that are due.
+constexpr int64_t kMostCounted = 2;
 
 }  // namespace
 
-/// Passes the grouped misses to the admission thread, which counts them. A key that a whole pool lacks has no row: it
-/// would only use up the pool's spare rows.
+/// Passes the grouped misses to the admission thread, which counts them, or a sample of them if there are more than it
+/// can count soon. A key that a whole pool lacks has no row: it would only use up the pool's spare rows.
 void DeviceCache::consider(const Session& session) {
+  const int64_t room = kMostWaiting * options_.rows_of_change - missed_count_;
+  if (room <= 0) return;
+  const size_t step = session.grouped.size() / static_cast<size_t>(room) + 1;
   std::vector<Missed> all;
   int64_t count = 0;
   for (size_t p = 0; p < session.parts.size(); ++p) {
     const size_t begin = session.first_of_part[p], end = session.first_of_part[p + 1];
     if (begin == end || whole(session.parts[p].pool)) continue;
     Missed& missed = all.emplace_back(Missed{session.parts[p].pool, session.parts[p].space, {}});
-    missed.keys.reserve(end - begin);
-    for (size_t i = begin; i < end; ++i) missed.keys.push_back(session.grouped[i].key);
-    count += static_cast<int64_t>(end - begin);
+    missed.keys.reserve((end - begin) / step + 1);
+    for (size_t i = begin; i < end; i += step) missed.keys.push_back(session.grouped[i].key);
+    count += std::ssize(missed.keys);
   }
   if (all.empty()) return;
   const std::lock_guard lock(pending_lock_);
-  if (missed_count_ + count > kMostMissed) return;  // skipped keys are counted at their next miss
   std::ranges::move(all, std::back_inserter(missed_));
   missed_count_ += count;
   if (!working_ || has_batch()) pending_changed_.notify_all();
 }
 
-/// Whether the missed keys need not wait for more keys.
-bool DeviceCache::has_batch() const {
-  int64_t due = 0;
-  for (const DueKeys& pending : pending_) due = std::max(due, static_cast<int64_t>(pending.keys.size()));
-  return missed_count_ + due >= (options_.rows_of_change + 1) / 2;
+/// Whether keys that are due for admission need not wait for more keys.
+bool DeviceCache::is_due() const {
+  return settling_ > 0 || std::ranges::any_of(pending_, [&](const DueKeys& pending) {
+           return std::ssize(pending.keys) >= (options_.rows_of_change + 1) / 2;
+         });
 }
 
-/// Counts the missed keys, each key once for a look-up, and schedules keys for admission.
+/// Whether the missed keys need not wait for more keys before they are counted.
+bool DeviceCache::has_batch() const { return missed_count_ >= options_.rows_of_change || is_due(); }
+
+/// Counts missed keys, each key once for a look-up, and schedules keys for admission.
 void DeviceCache::count_missed(std::unique_lock<std::mutex>& of_pending) {
-  const std::vector<Missed> all = std::exchange(missed_, {});
-  missed_count_ = 0;
+  std::vector<Missed> all;
+  for (int64_t count = 0; !missed_.empty() && count < kMostCounted * options_.rows_of_change;) {
+    count += std::ssize(missed_.front().keys);
+    missed_count_ -= std::ssize(missed_.front().keys);
+    all.push_back(std::move(missed_.front()));
+    missed_.pop_front();
+  }
   of_pending.unlock();
   std::vector<DueKeys> due(all.size());
   {
@@ -75,6 +91,10 @@ void DeviceCache::work() {
   const auto next = [&] {
     return std::ranges::find_if(pending_, [](const DueKeys& due) { return !due.keys.empty(); });
   };
+  // A change delays concurrent look-ups: their calls to the GPU wait for those of this thread. With few misses, changes
+  // are so rare that they delay less than one look-up in a hundred.
+  constexpr std::chrono::milliseconds kBetweenChanges{50};
+  auto change_at = Clock::now();
   while (!ends_) {
     if (missed_.empty() && next() == pending_.end()) {
       working_ = false;
@@ -83,9 +103,7 @@ void DeviceCache::work() {
       continue;
     }
     working_ = true;
-    // Changes delay concurrent look-ups, so the keys of several look-ups are admitted together.
-    constexpr std::chrono::milliseconds kMostWait{5};
-    pending_changed_.wait_for(lock, kMostWait, [&] { return ends_ || settling_ > 0 || has_batch(); });
+    pending_changed_.wait_until(lock, change_at, [&] { return ends_ || has_batch(); });
     if (ends_) return;
     std::exception_ptr failure;
     try {
@@ -94,7 +112,8 @@ void DeviceCache::work() {
       failure = std::current_exception();
     }
     if (!lock) lock.lock();
-    if (const auto pool = next(); !failure && pool != pending_.end()) {
+    const bool changes = !failure && (is_due() || Clock::now() >= change_at);
+    for (auto pool = next(); changes && !failure && pool != pending_.end(); pool = next()) {
       const auto number = static_cast<int32_t>(pool - pending_.begin());
       const DueKeys due = std::exchange(*pool, {});
       lock.unlock();
@@ -105,6 +124,7 @@ void DeviceCache::work() {
       }
       lock.lock();
     }
+    if (changes) change_at = Clock::now() + kBetweenChanges;
     if (failure) failure_ = failure;
   }
 }
@@ -142,7 +162,7 @@ void DeviceCache::bring_in(int32_t number, const DueKeys& due) {
   if (updates_of_source() != updates || applied_ != updates) return;
   for (uint8_t& one : found) one = one == 0;
   write(static_cast<size_t>(number),
-        {.keys = keys, .spaces = spaces.data(), .rows = rows.data(), .absent = found.data()});
+        {.keys = keys, .spaces = spaces.data(), .rows = rows.data(), .absent = found.data(), .in_background = true});
   end_era();
   admitted_ += static_cast<int64_t>(unique.size());
 }

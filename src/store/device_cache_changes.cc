@@ -43,12 +43,14 @@ void DeviceCache::stage(const Pool& pool, const Rows& from, bool only_present, S
   std::memcpy(here + keys_at, from.keys.data(), count * sizeof(int64_t));
   if (from.spaces) std::memcpy(here + spaces_at, from.spaces, count * sizeof(int32_t));
   if (from.absent) std::memcpy(here + absent_at, from.absent, count);
-  if (from.rows)
-    for_chunks(0, (count + kRowsOfCopy - 1) / kRowsOfCopy, [&](size_t chunk) {
-      const size_t first = chunk * kRowsOfCopy, some = std::min(kRowsOfCopy, count - first);
-      std::memcpy(here + rows_at + first * row, reinterpret_cast<const std::byte*>(from.rows) + first * row,
-                  some * row);
-    });
+  const auto copy_rows = [&](size_t chunk) {
+    const size_t first = chunk * kRowsOfCopy, some = std::min(kRowsOfCopy, count - first);
+    std::memcpy(here + rows_at + first * row, reinterpret_cast<const std::byte*>(from.rows) + first * row, some * row);
+  };
+  if (from.rows && from.in_background)
+    for (size_t chunk = 0; chunk * kRowsOfCopy < count; ++chunk) copy_rows(chunk);
+  else if (from.rows)
+    for_chunks(0, (count + kRowsOfCopy - 1) / kRowsOfCopy, copy_rows);
   staged.change = {.keys = reinterpret_cast<const int64_t*>(there + keys_at),
                    .spaces = from.spaces ? reinterpret_cast<const int32_t*>(there + spaces_at) : nullptr,
                    .space = from.space,
@@ -71,16 +73,25 @@ void DeviceCache::set(const Pool& pool, const StagedRows& staged) {
 void DeviceCache::await_lookups() {
   constexpr int kFewTries = 4;
   const StreamRef stream = writer_stream_.ref();
-  ops::CacheState seen;
   for (int tries = 1;; ++tries) {
-    copy_bytes(stream, &seen, state_of(state_), sizeof seen);
+    copy_bytes(stream, read_.data(), state_of(state_), sizeof(ops::CacheState));
     stream.synchronize();
+    const ops::CacheState& seen = *elements_of<ops::CacheState>(read_);
+    epoch_ = seen.epoch;
     if (std::none_of(std::begin(seen.sessions), std::end(seen.sessions), [&](const ops::CacheSession& session) {
           return session.epoch != 0 && session.epoch < seen.epoch;
         }))
       return;
     if (tries >= kFewTries) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+}
+
+/// Ends the bracket that cache_begin_update() has begun, and waits for it.
+void DeviceCache::end_update() {
+  ops::cache_end_update(writer_, state_of(state_));
+  ops::cache_next_epoch(writer_, state_of(state_));
+  writer_stream_.ref().synchronize();
+  generation_ += 2;
 }
 
 /// Frees the rows that a change has retired.
@@ -114,7 +125,8 @@ void DeviceCache::write(size_t number, const Rows& all) {
                     .space = all.space,
                     .spaces = all.spaces ? all.spaces + first : nullptr,
                     .rows = all.rows ? all.rows + first * dim : nullptr,
-                    .absent = all.absent ? all.absent + first : nullptr};
+                    .absent = all.absent ? all.absent + first : nullptr,
+                    .in_background = all.in_background};
     stage(pool, some, all.only_present, staged_[first / most % 2]);
   };
   if (!all.keys.empty()) stage_from(0);
@@ -134,45 +146,105 @@ void DeviceCache::replace(int32_t number, std::span<const int64_t> keys, const f
   end_era();
 }
 
-/// Marks the rows that an update changes as stale. From then on, look-ups read the new rows from the source.
-void DeviceCache::mark(std::span<const Update> updates) {
+/// Writes the rows of an update of a whole pool to free rows, as far as there are some. No look-up reads these rows
+/// before cache_set(). Returns the number of keys whose rows are written; `taken`: their rows.
+size_t DeviceCache::write_ahead(const Pool& pool, const Update& update, uint32_t* taken) {
+  if (update.keys.empty()) return 0;
+  const auto dim = static_cast<size_t>(pool.options.dim), most = static_cast<size_t>(options_.rows_of_change);
+  const size_t free = counts_of(pool).free_rows, spare = static_cast<size_t>(pool.spare);
+  // later pieces of the update need the spare rows
+  const size_t count = update.keys.size() <= free ? update.keys.size() : free - std::min(free, spare);
+  const auto stage_from = [&](size_t first) {
+    StagedRows& staged = staged_[first / most % 2];
+    stage(pool,
+          {.keys = update.keys.subspan(first, std::min(most, count - first)),
+           .space = update.space,
+           .rows = update.rows + first * dim,
+           .in_background = true},
+          false, staged);
+    staged.change.taken = taken + first;
+  };
+  if (count > 0) stage_from(0);
+  for (size_t first = 0; first < count; first += most) {
+    const StagedRows& staged = staged_[first / most % 2];
+    copy_bytes(writer_stream_.ref(), staged.there.data(), staged.here->data(), staged.bytes);
+    ops::cache_write(writer_, pool.device, staged.change);
+    if (first + most < count) stage_from(first + most);
+    writer_stream_.ref().synchronize();
+  }
+  return count;
+}
+
+/// Makes look-ups see an update as a whole: points the entries at the rows that are written already, and marks the
+/// other changed rows as stale, so that look-ups read the new rows from the source. `ahead`: [updates] number of keys
+/// whose rows are written, with the rows in `taken`, one update after the other.
+void DeviceCache::switch_to(std::span<const Update> updates, std::span<const size_t> ahead, uint32_t* taken) {
   size_t count = 0;
   for (const Update& one : updates) count += one.keys.size() + one.removed.size();
   if (count == 0) return;
   const StreamRef stream = writer_stream_.ref();
   auto* to = grown<int64_t>(marked_, count);
-  std::vector<std::pair<const Pool*, ops::CacheChange>> marks;
+  const auto* const first = to;
   for (const Update& one : updates)
-    for (const std::span<const int64_t> keys : {one.keys, one.removed}) {
+    for (const std::span<const int64_t> keys : {one.removed, one.keys}) {
       copy_bytes(stream, to, keys.data(), keys.size_bytes());
-      marks.emplace_back(pools_[static_cast<size_t>(space(one.space).pool)].get(),
-                         ops::CacheChange{.keys = to, .space = one.space, .count = static_cast<int64_t>(keys.size())});
       to += keys.size();
     }
   // Look-ups that overlap the time from here to the end are repeated.
   ops::cache_begin_update(writer_, state_of(state_));
-  for (const auto& [pool, keys] : marks) ops::cache_mark(writer_, pool->device, keys);
+  const int64_t* keys = first;
+  for (size_t u = 0; u < updates.size(); ++u) {
+    const Update& one = updates[u];
+    const Pool& pool = *pools_[static_cast<size_t>(space(one.space).pool)];
+    const auto next = [&](size_t some) {
+      const ops::CacheChange change{
+          .keys = keys, .space = one.space, .taken = taken, .count = static_cast<int64_t>(some)};
+      keys += some;
+      return change;
+    };
+    // In a whole pool, removed keys are erased. In other pools, removed keys remain as keys known to have no row, so
+    // that look-ups do not ask the source.
+    if (pool.options.whole)
+      ops::cache_remove(writer_, pool.device, next(one.removed.size()));
+    else
+      ops::cache_mark(writer_, pool.device, next(one.removed.size()));
+    ops::cache_set(writer_, pool.device, state_of(state_), next(ahead[u]));
+    ops::cache_mark(writer_, pool.device, next(one.keys.size() - ahead[u]));
+    taken += ahead[u];
+  }
   ops::cache_set_applying(writer_, state_of(state_), true);
-  ops::cache_end_update(writer_, state_of(state_));
-  stream.synchronize();
+  end_update();
 }
 
 void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);
-  mark(updates);
+  // The source has the update already, so look-ups with misses wait for the switch. Only pools without misses let the
+  // switch wait for the rows.
+  size_t most_ahead = 0;
+  if (std::ranges::all_of(pools_, [](const auto& pool) { return pool->options.whole; }))
+    for (const Update& one : updates) most_ahead += one.keys.size();
+  auto* const taken = grown<uint32_t>(taken_ahead_, most_ahead);
+  std::vector<size_t> ahead(updates.size());
+  for (size_t u = 0, done = 0; u < updates.size() && most_ahead > 0; done += ahead[u++])
+    ahead[u] = write_ahead(*pools_[static_cast<size_t>(space(updates[u].space).pool)], updates[u], taken + done);
+  switch_to(updates, ahead, taken);
   applied_ = number;
-  for (const Update& one : updates) {
+  for (size_t u = 0; u < updates.size(); ++u) {
+    const Update& one = updates[u];
     const auto p = static_cast<size_t>(space(one.space).pool);
-    // In a whole pool, removed keys are erased. In other pools, removed keys remain as keys known to have no row, so
-    // that look-ups do not ask the source.
-    if (pools_[p]->options.whole) {
-      remove(*pools_[p], one.space, one.removed);
-      reclaim(*pools_[p]);
+    Pool& pool = *pools_[p];
+    if (pool.options.whole) {
+      reclaim(pool);
+      if (counts_of(pool).refused > 0) outgrow(p);
     } else {
       write(p, {.keys = one.removed, .space = one.space, .only_present = true});
     }
-    write(p, {.keys = one.keys, .space = one.space, .rows = one.rows, .only_present = !pools_[p]->options.whole});
+    write(p, {.keys = one.keys.subspan(ahead[u]),
+              .space = one.space,
+              .rows = one.rows + ahead[u] * static_cast<size_t>(pool.options.dim),
+              .only_present = !pool.options.whole,
+              .in_background = true});
     updated_ += static_cast<int64_t>(one.keys.size());
   }
   ops::cache_set_applying(writer_, state_of(state_), false);
@@ -180,10 +252,9 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
 }
 
 ops::CacheCounts DeviceCache::counts_of(const Pool& pool) {
-  ops::CacheCounts counts{};
-  copy_bytes(writer_stream_.ref(), &counts, pool.device.counts, sizeof counts);
+  copy_bytes(writer_stream_.ref(), read_.data(), pool.device.counts, sizeof(ops::CacheCounts));
   writer_stream_.ref().synchronize();
-  return counts;
+  return *elements_of<ops::CacheCounts>(read_);
 }
 
 /// Call if a whole pool had no room for keys. It becomes a pool of some keys: it is emptied, and its keys are admitted
@@ -209,8 +280,7 @@ void DeviceCache::outgrow(size_t number) {
   ops::cache_next_epoch(writer_, state_of(state_));
   await_lookups();
   ops::cache_clear(writer_, pool.device);
-  ops::cache_end_update(writer_, state_of(state_));
-  stream.synchronize();
+  end_update();
   const std::lock_guard lock(admission_lock_);
   admission_.resize(rows);
 }

@@ -1,5 +1,6 @@
 // Look-ups in a DeviceCache. One kernel reads the cached rows; the source provides the rows of missed keys.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <thread>
 
@@ -61,12 +62,15 @@ void DeviceCache::Session::finish() {
 }
 
 ops::CacheAnswer DeviceCache::Session::said() const {
-  ops::CacheAnswer now;
-  now.ticket = *const_cast<const volatile uint32_t*>(&elements_of<ops::CacheAnswer>(answer)->ticket);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  const auto* const all = elements_of<const ops::CacheAnswer>(answer);
-  now.misses = all->misses, now.defaults = all->defaults, now.mixed = all->mixed;
-  return now;
+  auto* const at = elements_of<uint64_t>(answer);
+  const uint64_t words[] = {std::atomic_ref(at[0]).load(std::memory_order_acquire),
+                            std::atomic_ref(at[1]).load(std::memory_order_acquire)};
+  return std::bit_cast<ops::CacheAnswer>(words);
+}
+
+bool DeviceCache::Session::answered() const {
+  const ops::CacheAnswer now = said();
+  return now.ticket == ticket && now.ticket_again == ticket;
 }
 
 void DeviceCache::check(std::span<const CacheRequest> requests) const {
@@ -168,6 +172,8 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   lookup.misses = elements_of<ops::CacheMiss>(*session.misses);
   lookup.state = reinterpret_cast<ops::CacheState*>(state_.data());
   lookup.session = session.number;
+  lookup.epoch = epoch_;
+  lookup.generation = generation_;
   lookup.answer = elements_of<ops::CacheAnswer>(session.answer);
   lookup.ticket = ++session.ticket;
   lookup.lists_misses = is_awaited;
@@ -180,10 +186,10 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
 /// The GPU writes its answer to host memory. Polling that memory is faster than synchronizing with the stream.
 void DeviceCache::await_answer(Session& session, StreamRef stream) const {
   const auto until = Clock::now() + std::chrono::milliseconds(2);
-  while (session.said().ticket != session.ticket) {
+  while (!session.answered()) {
     if (Clock::now() < until) continue;
     stream.synchronize();  // throws if queued work has failed
-    HCTR_EXPECT(session.said().ticket == session.ticket, "the GPU did not answer a look-up");
+    HCTR_EXPECT(session.answered(), "the GPU did not answer a look-up");
   }
 }
 

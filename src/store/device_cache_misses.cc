@@ -1,7 +1,10 @@
 // Answers the missed keys of a look-up in a DeviceCache: threads read the rows from the source in pieces, and kernels
 // write one piece while the threads read the next one.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <thread>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "ops/cache/row_cache_rules.h"
@@ -13,7 +16,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kMissesOfChunk = 256;  // misses that one thread answers together
-constexpr size_t kMissesOfFill = 8192;  // misses that one kernel writes
+constexpr size_t kMissesOfFill = 4096;  // misses that one kernel writes
 
 /// Rounds rows [rows, dim] like the cache does, so that answers do not depend on which keys are cached.
 void round_like_cached(ops::CachedType type, int64_t dim, std::span<float> rows) {
@@ -112,9 +115,7 @@ void DeviceCache::answer(Session& session, StreamRef stream, std::span<const ops
   };
   Context ctx(runtime_, stream);
   constexpr size_t kChunksOfFill = kMissesOfFill / kMissesOfChunk;
-  for (size_t begin = 0, end = 0; begin < chunks.size(); begin = end) {
-    end = std::min(begin + kChunksOfFill, chunks.size());
-    for_chunks(begin, end, answer_chunk);
+  const auto fill = [&](size_t begin, size_t end) {
     const bool is_last = end == chunks.size();
     ops::cache_fill(ctx, session.lookup,
                     {.found = found,
@@ -124,7 +125,25 @@ void DeviceCache::answer(Session& session, StreamRef stream, std::span<const ops
                      .values = rows,
                      .bags = elements_of<int64_t>(*session.bags),
                      .bag_count = is_last && session.lookup.has_bags ? session.list_bags() : 0});
-  }
+  };
+  // The thread of the look-up starts the kernels, between its own chunks: no thread waits for the end of a fill's
+  // chunks.
+  std::vector<std::atomic<size_t>> left((chunks.size() + kChunksOfFill - 1) / kChunksOfFill);
+  const auto chunks_of = [&](size_t number) {
+    return std::pair(number * kChunksOfFill, std::min((number + 1) * kChunksOfFill, chunks.size()));
+  };
+  for (size_t i = 0; i < left.size(); ++i) left[i] = chunks_of(i).second - chunks_of(i).first;
+  size_t filled = 0;
+  const auto fill_ready = [&] {
+    for (; filled < left.size() && left[filled] == 0; ++filled) fill(chunks_of(filled).first, chunks_of(filled).second);
+  };
+  const auto caller = std::this_thread::get_id();
+  for_chunks(0, chunks.size(), [&](size_t number) {
+    answer_chunk(number);
+    --left[number / kChunksOfFill];
+    if (std::this_thread::get_id() == caller) fill_ready();
+  });
+  fill_ready();
   session.record(stream);
   for (const Chunk& chunk : chunks) counts.defaults += chunk.defaults;
   consider(session);

@@ -30,6 +30,7 @@ struct DeviceCache::Session {
   /// Waits for recorded work.
   void finish();
   ops::CacheAnswer said() const;
+  bool answered() const;
 
   int32_t number;
   Device device;
@@ -65,16 +66,14 @@ class DeviceCache::Lease {
 /// Grows a host buffer to at least `bytes`. The contents are lost.
 std::byte* grown_host(std::unique_ptr<HostBuffer>&, Device, size_t bytes);
 
-/// Calls work(chunk) for the chunks [begin, end), by several threads unless another call uses these.
+/// Calls work(chunk) for the chunks [begin, end), by several threads as soon as no other call uses these.
 template <class Work>
 void DeviceCache::for_chunks(size_t begin, size_t end, const Work& work) {
   constexpr size_t kFewChunks = 3;  // waking threads takes longer than this work
   constexpr int kMostThreads = 16;  // further threads would not read faster from memory
   std::unique_lock lock(gathering_, std::defer_lock);
-  if (end - begin <= kFewChunks || !lock.try_lock()) {
-    for (size_t c = begin; c < end; ++c) work(c);
-    return;
-  }
+  while (begin < end && (end - begin <= kFewChunks || !lock.try_lock())) work(begin++);
+  if (begin == end) return;
   if (!gatherers_) gatherers_ = std::make_unique<ThreadPool>(std::min(usable_cores(), kMostThreads));
   gatherers_->parallel_for(static_cast<int64_t>(end - begin), 1,
                            [&](int64_t c, int64_t) { work(begin + static_cast<size_t>(c)); });

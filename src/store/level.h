@@ -50,6 +50,13 @@ class LevelTable {
     for (size_t i = 0; i < keys.size(); ++i)
       if (contains(keys[i])) put(keys.subspan(i, 1), rows + static_cast<int64_t>(i) * dim());
   }
+  /// Like update(); a level may use the threads.
+  virtual void update_all(std::span<const int64_t> keys, const float* rows, ThreadPool& /*threads*/) {
+    constexpr size_t kRowsAtOnce = 1024;
+    for (size_t first = 0; first < keys.size(); first += kRowsAtOnce)
+      update(keys.subspan(first, std::min(kRowsAtOnce, keys.size() - first)),
+             rows + static_cast<int64_t>(first) * dim());
+  }
   /// Whether this table receives all rows that the store loads, also when the store opens.
   virtual bool is_filled() const { return true; }
   /// Offers rows that a lower level has found. The table may add them.

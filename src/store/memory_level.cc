@@ -41,6 +41,10 @@ class MemoryTable : public LevelTable {
     if (most_rows_ > 0 || std::ssize(keys) < kRowsForThreads) return put(keys, rows);
     rows_.put_all(keys, words_of(rows), threads);
   }
+  void update_all(std::span<const int64_t> keys, const float* rows, ThreadPool& threads) override {
+    if (!complete()) return LevelTable::update_all(keys, rows, threads);
+    put_all(keys, rows, threads);
+  }
   void remove(std::span<const int64_t> keys) override {
     for (const int64_t key : keys) rows_.remove(key);
   }

@@ -13,6 +13,7 @@ class RateLimit {
  public:
   /// `per_second`: maximum amount per second; 0: no limit.
   explicit RateLimit(int64_t per_second) : per_second_(per_second) {}
+  bool limits() const { return per_second_ > 0; }
   /// Waits until the rate permits further work, then counts `amount`. `frees`: releases `lock` during the wait.
   void wait_for(int64_t amount, std::unique_lock<std::mutex>& lock, bool frees) {
     if (per_second_ <= 0) return;

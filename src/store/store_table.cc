@@ -221,9 +221,10 @@ void StoreTable::fill(size_t level, int32_t slot, std::span<const int64_t> keys,
   if (level + 1 == levels_.size() || table.is_filled()) table.put_all(keys, rows, threads);
 }
 
-void StoreTable::put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {
+void StoreTable::put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows,
+                     ThreadPool& threads) {
   open(slot, static_cast<int64_t>(keys.size()));
-  (*find(slot))[level]->update(keys, rows);
+  (*find(slot))[level]->update_all(keys, rows, threads);
 }
 
 void StoreTable::remove(size_t level, int32_t slot, std::span<const int64_t> keys) {

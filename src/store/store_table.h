@@ -72,7 +72,7 @@ class StoreTable {
   void end_update();
   void fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows, ThreadPool&);
   /// Like fill(), for an update: a level that is a cache changes only rows that it contains.
-  void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
+  void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows, ThreadPool&);
   void remove(size_t level, int32_t slot, std::span<const int64_t> keys);
   /// Copies the rows of the lowest level to the upper levels whose LevelTable::is_filled() is true.
   void warm();

@@ -4,12 +4,15 @@
 
 #include "config/json.h"
 #include "core/base/expect.h"
+#include "core/base/thread_pool.h"
 #include "store/store_state.h"
 
 namespace hctr {
 namespace {
 
 constexpr size_t kRowsOfUpdate = 1024;  // rows that are changed between two checks of the rate limit
+constexpr size_t kFewestForThreads = 16384;
+constexpr int kCoresOfThread = 4;  // look-ups use the other cores
 
 }  // namespace
 
@@ -106,16 +109,18 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
                           std::unique_lock<std::mutex>& of_changing) {
   const bool frees = levels.back()->holds();
   for (const auto& [slot, change] : changes) {
+    ThreadPool threads(change.keys.size() < kFewestForThreads ? 1 : std::max(1, usable_cores() / kCoresOfThread));
+    const size_t rows_at_once = rate_.limits() ? kRowsOfUpdate : change.keys.size();
     for (size_t first = 0; first < change.removed.size(); first += kRowsOfUpdate) {
       const size_t count = std::min(kRowsOfUpdate, change.removed.size() - first);
       rate_.wait_for(static_cast<int64_t>(count), of_changing, frees);
       table.remove(level, slot, std::span(change.removed).subspan(first, count));
     }
-    for (size_t first = 0; first < change.keys.size(); first += kRowsOfUpdate) {
-      const size_t count = std::min(kRowsOfUpdate, change.keys.size() - first);
+    for (size_t first = 0; first < change.keys.size(); first += rows_at_once) {
+      const size_t count = std::min(rows_at_once, change.keys.size() - first);
       rate_.wait_for(static_cast<int64_t>(count), of_changing, frees);
       table.put(level, slot, std::span(change.keys).subspan(first, count),
-                change.rows.data() + first * static_cast<size_t>(table.dim()));
+                change.rows.data() + first * static_cast<size_t>(table.dim()), threads);
     }
   }
 }

@@ -92,12 +92,14 @@ StoreCache::Part Requests::part(int i) const {
   return one;
 }
 
-double ask(StoreCache& cache, const Requests& requests, int i, StreamRef stream) {
+double ask(StoreCache& cache, const Requests& requests, int i, StreamRef stream, double* returned) {
   const StoreCache::Part one = requests.part(i);
   const auto begin = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   cache.lookup({&one, 1}, stream.handle);
+  if (returned) *returned = seconds();
   stream.synchronize();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return seconds();
 }
 
 StoreCacheOptions options_of(const CacheCase& of) {

@@ -48,7 +48,8 @@ class Requests {
   Buffer vectors_;
 };
 
-/// Runs a request and waits for its vectors. Returns the time in seconds.
-double ask(StoreCache&, const Requests&, int i, StreamRef);
+/// Runs a request and waits for its vectors. Returns the time in seconds. `returned`: receives the time of the call
+/// alone. All vectors are complete when a call without misses returns.
+double ask(StoreCache&, const Requests&, int i, StreamRef, double* returned = nullptr);
 
 }  // namespace hctr::bench

@@ -13,8 +13,12 @@ CurrentDevice::CurrentDevice(bool gpu) {
 CurrentDevice::CurrentDevice(Device device) {
   if (!device.is_cuda()) return;
   if constexpr (kCudaBuild) {
+    // Making a device current takes microseconds. A device that no call has made current may lack a context.
+    thread_local int made_current = -1;
     before_ = cuda::current_device();
+    if (before_ == device.index && made_current == device.index) return;
     cuda::make_current(device.index);
+    made_current = device.index;
   }
 }
 

@@ -141,7 +141,11 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
   CacheState& state = *lookup.state;
   CacheSession& session = state.sessions[lookup.session];
   begin_session(state, session);
-  CacheAnswer answer{.misses = 0, .defaults = 0, .mixed = state.generation & 1, .ticket = lookup.ticket};
+  CacheAnswer answer{.misses = 0,
+                     .ticket = lookup.ticket,
+                     .defaults = 0,
+                     .mixed = state.generation & 1,
+                     .ticket_again = lookup.ticket};
   std::vector<int32_t> places;
   for (int64_t item = 0; item < lookup.items; ++item) {
     const int32_t p = part_of_item(lookup, item);

@@ -11,10 +11,10 @@
 // free when all lookups that were running have ended. Each lookup therefore stores its start epoch in a session, and
 // clears the epoch when it ends.
 //
-// The generation is odd while an update marks entries as stale. A lookup that saw an odd generation, or two
-// generations, sets `mixed` in its answer: some of its rows may be older than the update, and others newer. The caller
-// then repeats the lookup. Afterwards the new rows replace the stale rows piece by piece, while lookups that list
-// misses report keys of stale rows as misses.
+// The generation is odd while an update sets entries or marks them as stale. A lookup that saw an odd generation, or
+// another generation than its caller, sets `mixed` in its answer: some of its rows may be older than the update, and
+// others newer. The caller then repeats the lookup. Afterwards new rows replace the stale rows piece by piece, while
+// lookups that list misses report keys of stale rows as misses.
 #pragma once
 
 #include <cstdint>
@@ -65,10 +65,9 @@ struct CachePool {
 };
 
 /// State of one running lookup.
-struct CacheSession {
-  unsigned long long epoch;   ///< start epoch; 0: no lookup is running
-  uint32_t generation;        ///< generation that the first block read, + 1
-  uint32_t mixed;             ///< nonzero: a block read an odd generation, or another generation than the first block
+struct alignas(32) CacheSession {
+  unsigned long long epoch;   ///< CacheLookup::epoch; 0: no lookup is running
+  uint32_t mixed;             ///< nonzero: a block read another generation than CacheLookup::generation
   uint32_t misses, defaults;  ///< so far
   uint32_t blocks;            ///< blocks that have ended
 };
@@ -89,12 +88,14 @@ struct CacheMiss {
   int32_t part, at;
 };
 
-/// The counters that a lookup reports. May be in page-locked host memory. `ticket` is written last.
-struct CacheAnswer {
-  uint32_t misses;    ///< missing keys, duplicates included
-  uint32_t defaults;  ///< keys that got the default: keys known to have no row, and misses that are not listed
-  uint32_t mixed;     ///< nonzero: some rows may be older than an update, and others newer
+/// The counters that a lookup reports. May be in page-locked host memory. Two words of 64 bits, which the GPU writes in
+/// any order after all else: each has the ticket, so that no fence must order them.
+struct alignas(16) CacheAnswer {
+  uint32_t misses;  ///< missing keys, duplicates included
   uint32_t ticket;
+  uint32_t defaults : 31;  ///< keys that got the default: keys known to have no row, and misses that are not listed
+  uint32_t mixed : 1;      ///< some rows may be older than an update, and others newer
+  uint32_t ticket_again;
 };
 
 /// One table's part of a lookup: the vectors from first_item up to the first_item of the next part.
@@ -130,6 +131,10 @@ struct CacheLookup {
   CacheMiss* misses = nullptr;  // [keys of all parts]; may be in page-locked host memory
   CacheState* state = nullptr;
   int32_t session = 0;
+  /// An epoch that has begun, and a generation, both read before the lookup was queued. An older epoch than the current
+  /// one only delays changes. If the generation changes, the lookup reports `mixed`. The CPU reads both from `state`.
+  uint64_t epoch = 1;
+  uint32_t generation = 0;
   CacheAnswer* answer = nullptr;
   uint32_t ticket = 0;
   /// True: lists misses, and keeps the session open until cache_fill(). False: a missing key gets the default.

@@ -10,13 +10,14 @@ using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-/// Pops a row from the free stack. Returns the row's number + 1, or 0 if the stack is empty.
+/// Pops a row from the free stack. Returns the row's number + 1, or 0 if the stack is empty. Each thread subtracts
+/// once, below zero too, and adds its row again if there was none: thousands of threads that compare and swap one
+/// counter take milliseconds.
 __device__ uint32_t take_free_row(const CachePool& pool) {
-  for (uint32_t left = volatile_load(&pool.counts->free_rows); left > 0;) {
-    const uint32_t seen = atomicCAS(&pool.counts->free_rows, left, left - 1);
-    if (seen == left) return volatile_load(pool.free + left - 1) + 1;
-    left = seen;
-  }
+  auto* const free_rows = reinterpret_cast<int*>(&pool.counts->free_rows);
+  const int left = atomicSub(free_rows, 1);
+  if (left > 0) return volatile_load(pool.free + left - 1) + 1;
+  atomicAdd(free_rows, 1);
   atomicAdd(&pool.counts->refused, 1u);
   return 0;
 }
@@ -239,7 +240,9 @@ void cache_next_epoch(Context& ctx, CacheState* state) {
 }
 
 void cache_reclaim(Context& ctx, const CachePool& pool) {
-  launch(ctx, "cache_reclaim", grid_for(pool.row_capacity), cache_reclaim_kernel, pool);
+  constexpr int64_t kMostThreads = 1 << 16;  // few rows are retired, but the host does not know their number
+  launch(ctx, "cache_reclaim", grid_for(std::min<int64_t>(pool.row_capacity, kMostThreads)), cache_reclaim_kernel,
+         pool);
   launch(ctx, "cache_reclaimed", {1, 1}, cache_reclaimed_kernel, pool.counts);
 }
 

@@ -95,21 +95,29 @@ __device__ LaneRequest request_at(const CacheLookup& lookup, int64_t first) {
   return {lookup, part_of_key(lookup, at), at, own_at < lookup.keys};
 }
 
+/// Loads the pool of a part into L1.
+__device__ void prefetch_pool(const CacheLookup& lookup, int32_t p) {
+  const auto* const pool = reinterpret_cast<const std::byte*>(lookup.pools + lookup.part(p).pool);
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(pool));
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(pool + sizeof(CachePool) - 1));
+}
+
 /// Looks up keys of parts without bags.
 template <int kLanes, bool kOnlyF32>
 __global__ void __launch_bounds__(kFindThreads, 2) cache_rows_kernel(const __grid_constant__ CacheLookup lookup) {
   int64_t first = thread_index() / 32 * 32;
-  LaneRequest next = request_at(lookup, first);  // the read of the key overlaps the opening of the session
-  begin_session(lookup);
-  const auto era = static_cast<uint8_t>(volatile_load(&lookup.state->era));
-  const bool applying = volatile_load(&lookup.state->applying) != 0;
+  // The reads of the key and of its pool overlap the opening of the session. A pool that changes before or after the
+  // opening changes the generation, too.
+  LaneRequest next = request_at(lookup, first);
+  prefetch_pool(lookup, next.part);
+  const SeenState seen = begin_session(lookup);
   LookupCounts counts;
   for (; first < lookup.keys; first += thread_count()) {
     const int count = static_cast<int>(min(lookup.keys - first, int64_t{32}));
-    const LaneKey own(lookup, next, applying);
+    const LaneKey own(lookup, next, seen.applying);
     next = request_at(lookup, first + thread_count());
     const FoundByLane found = find_by_lane(own);
-    const int32_t place = note_by_lane(lookup, own, found, era, counts);
+    const int32_t place = note_by_lane(lookup, own, found, seen.era, counts);
     WarpRows<kLanes, kOnlyF32>(lookup, own, place, found.entry.scale, count).write();
   }
   write_answer(lookup, counts, false);
@@ -117,15 +125,13 @@ __global__ void __launch_bounds__(kFindThreads, 2) cache_rows_kernel(const __gri
 
 /// Stores the places of all keys.
 __global__ void __launch_bounds__(kFindThreads, 3) cache_find_kernel(const __grid_constant__ CacheLookup lookup) {
-  begin_session(lookup);
-  const auto era = static_cast<uint8_t>(volatile_load(&lookup.state->era));
-  const bool applying = volatile_load(&lookup.state->applying) != 0;
+  const SeenState seen = begin_session(lookup);
   LookupCounts counts;
   for (int64_t first = thread_index() / 32 * 32; first < lookup.keys; first += thread_count()) {
     LaneRequest request = request_at(lookup, first);
     request.asked = request.asked && is_in_bag(lookup, request.part, request.at);
-    const LaneKey own(lookup, request, applying);
-    const int32_t place = note_by_lane(lookup, own, find_by_lane(own), era, counts);
+    const LaneKey own(lookup, request, seen.applying);
+    const int32_t place = note_by_lane(lookup, own, find_by_lane(own), seen.era, counts);
     if (own.asked) __stcs(lookup.places + own.at, place);
   }
   write_answer(lookup, counts, true);

@@ -214,6 +214,70 @@ TEST_P(DeviceCacheTest, VectorsAreOfOneUpdateWhileKeysComeAndGo) {
   EXPECT_LT(statistics.misses, statistics.asked);
 }
 
+/// Expects that all rows equal the source's.
+void check_all_rows(DeviceCache& cache, const Stream& stream, const ChangingRows& source) {
+  std::vector<int64_t> keys(static_cast<size_t>(source.keys()) + 5);
+  std::iota(keys.begin(), keys.end(), -2);
+  for (int32_t space = 0; space < 3; ++space) {
+    const auto dim = static_cast<size_t>(ChangingRows::dim(space));
+    const Buffer there(stream.ref().device, keys.size() * dim * sizeof(float));
+    const CacheRequest request{.space = space, .keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
+    cache.lookup({&request, 1}, stream.ref(), CacheMisses::answered);
+    std::vector<float> have(keys.size() * dim), row(dim);
+    copy_bytes(stream.ref(), have.data(), there.data(), there.bytes());
+    stream.ref().synchronize();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::fill(row.begin(), row.end(), 0.5f);
+      if (source.has(space, keys[i])) ChangingRows::row(space, keys[i], source.number(space, keys[i]), row.data());
+      ASSERT_TRUE(std::equal(row.begin(), row.end(), have.begin() + static_cast<ptrdiff_t>(i * dim)))
+          << "space " << space << " key " << keys[i] << " has " << have[i * dim] << ", expected " << row[0];
+    }
+  }
+}
+
+// The free rows of the pool of two tables are enough for all rows of an update, or for some.
+TEST_P(DeviceCacheTest, UpdatesOfCompleteTablesAreSeenAsAWhole) {
+  constexpr int64_t kKeys = 1000, kSpare = 150;
+  for (const int64_t rows : {2 * kKeys + 600, 5 * kKeys}) {
+    ChangingRows source(kKeys);
+    DeviceCache cache({.device = GetParam(), .rows_of_change = kSpare}, source.source());
+    const int32_t small = cache.add_pool({.dim = kSmall, .rows = rows, .whole = true}),
+                  wide = cache.add_pool({.dim = kWide, .rows = 2 * kKeys, .whole = true});
+    for (const int32_t pool : {small, wide, small}) cache.add_space(pool, 0.5f);
+    cache.update(AllChanges(source).updates, 0);
+    std::atomic<int> look_ups{0};
+    std::thread other([&] {
+      for (int number = 2; number < 12; ++number) {
+        while (look_ups < 12 * number) std::this_thread::yield();
+        const uint64_t update = source.set_all(number);
+        cache.update(AllChanges(source).updates, update);
+      }
+    });
+    const Stream stream(GetParam());
+    std::mt19937_64 random(5);
+    int last = 1;
+    for (int i = 0; (i < 150 || last < 11) && i < 100000 && !HasFailure(); ++i) {
+      CacheResult result;
+      const int number = look_up(cache, stream, source, random, CacheMisses::answered, result);
+      ++look_ups;
+      if (number == 0) continue;
+      EXPECT_GE(number, last);
+      last = number;
+    }
+    EXPECT_EQ(last, 11);
+    look_ups = 1 << 20;
+    other.join();
+    for (int number = 12; number < 20 && !HasFailure(); ++number) {
+      const uint64_t update = source.set_all(number, [&](int64_t key) { return key % 7 == number % 7; });
+      cache.update(AllChanges(source).updates, update);
+      check_all_rows(cache, stream, source);
+    }
+    EXPECT_TRUE(cache.whole(small));
+    EXPECT_TRUE(cache.whole(wide));
+    EXPECT_EQ(cache.statistics().admitted, 0);
+  }
+}
+
 TEST_P(DeviceCacheTest, KeysThatWereMissedComeInAndAreFoundThen) {
   ChangingRows source(100);
   DeviceCache cache({.device = GetParam(), .admit_after = 2}, source.source());

@@ -297,6 +297,7 @@ class CacheTwin {
                                   .misses = misses.data(),
                                   .state = state_.data(),
                                   .session = 5,
+                                  .generation = state_.host(ctx_.stream())[0].generation,
                                   .answer = answer.data(),
                                   .ticket = ++ticket_,
                                   .lists_misses = lists};
@@ -489,6 +490,7 @@ TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
   for (int i = 0; i < 800; ++i) {
     const bool has_bags = i % 2 != 0;
     const int64_t items = has_bags ? kKeys / 2 : kKeys;
+    const ops::CacheState before = state.host(look_ups.ref())[0];
     ops::cache_lookup(reader, {.pools = pools.data(),
                                .parts = parts.data() + has_bags,
                                .part_count = 1,
@@ -499,6 +501,8 @@ TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
                                .keys = kKeys,
                                .places = places.data(),
                                .state = state.data(),
+                               .epoch = before.epoch,
+                               .generation = before.generation,
                                .answer = answer.data()});
     const std::vector<float> have = out.host(look_ups.ref());
     const ops::CacheAnswer said = answer.host(look_ups.ref())[0];
