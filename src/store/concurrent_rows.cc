@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 #include <thread>
 #include <utility>
 
-#include "core/base/huge_memory.h"
 #include "core/base/prefetch.h"
 #include "core/base/thread_pool.h"
+#include "store/concurrent_rows_block.h"
 
 namespace hctr {
 namespace {
 
-constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
 constexpr int64_t kRowsOfPartition = 2048;
 constexpr int64_t kLeastPartitions = 16, kMostPartitions = 1 << 16;
 // load of a partition after growing, and the load at which it grows
@@ -40,59 +38,6 @@ int64_t slots_for(int64_t rows) {
 }
 
 }  // namespace
-
-/// Rows of an even number of words are read and written in pairs of words.
-struct ConcurrentRows::Block {
-  Block(int64_t slots_, int64_t words)
-      : slots(slots_),
-        own_keys(new std::atomic<int64_t>[static_cast<size_t>(slots_)]),
-        own_rows(new uint64_t[pairs_of(slots_, words)]),
-        keys(own_keys.get()),
-        rows(own_rows.get()) {
-    mark_free();
-  }
-  /// Places the arrays in a part of `from`, memory that several blocks share.
-  Block(int64_t slots_, int64_t words, std::shared_ptr<const HugeMemory> from, std::byte* keys_at, std::byte* rows_at)
-      : slots(slots_),
-        memory(std::move(from)),
-        row_bytes(pairs_of(slots_, words) * sizeof(uint64_t)),
-        keys(reinterpret_cast<std::atomic<int64_t>*>(keys_at)),
-        rows(reinterpret_cast<uint64_t*>(rows_at)) {
-    mark_free();
-  }
-  ~Block() {
-    if (!memory) return;
-    memory->release(reinterpret_cast<const std::byte*>(keys), static_cast<size_t>(slots) * sizeof(int64_t));
-    memory->release(reinterpret_cast<const std::byte*>(rows), row_bytes);
-  }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  static size_t pairs_of(int64_t slots, int64_t words) { return static_cast<size_t>((slots * words + 1) / 2); }
-  void mark_free() {
-    for (int64_t i = 0; i < slots; ++i) keys[i].store(kNone, std::memory_order_relaxed);
-  }
-  int64_t first(uint32_t hash) const { return static_cast<int64_t>((static_cast<uint64_t>(hash) * slots64()) >> 32); }
-  uint64_t slots64() const { return static_cast<uint64_t>(slots); }
-  int64_t next(int64_t slot) const { return slot + 1 == slots ? 0 : slot + 1; }
-  /// The slot with the key, or a free slot if the key is missing.
-  int64_t slot_of(int64_t key, uint32_t hash) const {
-    int64_t slot = first(hash);
-    for (int64_t tries = 0; tries < slots; ++tries, slot = next(slot)) {
-      const int64_t there = keys[slot].load(std::memory_order_acquire);
-      if (there == key || there == kNone) return slot;
-    }
-    return slot;
-  }
-  uint32_t* row(int64_t slot, int64_t words) const { return reinterpret_cast<uint32_t*>(rows) + slot * words; }
-
-  int64_t slots;
-  std::shared_ptr<const HugeMemory> memory{};  // null: the block owns its arrays
-  size_t row_bytes = 0;                        // bytes of the rows, if they are in `memory`
-  std::unique_ptr<std::atomic<int64_t>[]> own_keys{};
-  std::unique_ptr<uint64_t[]> own_rows{};
-  std::atomic<int64_t>* keys;
-  uint64_t* rows;
-};
 
 ConcurrentRows::ConcurrentRows(int64_t words, int64_t expected)
     : words_(words), partitions_(static_cast<size_t>(partitions_for(expected))) {
@@ -122,7 +67,7 @@ void ConcurrentRows::allocate(int64_t slots) {
 ConcurrentRows::~ConcurrentRows() = default;
 
 ConcurrentRows::Home ConcurrentRows::home_of(int64_t key) const {
-  if (key == kNone) return {&special_, 0, 0};
+  if (key == kNoKey) return {&special_, 0, 0};
   const uint64_t hash = mixed(static_cast<uint64_t>(key));
   const size_t partition = ((hash >> 32) * partitions_.size()) >> 32;
   return {&partitions_[partition], key, static_cast<uint32_t>(hash)};
@@ -215,7 +160,7 @@ void ConcurrentRows::grow(Partition& partition) {
   std::vector<uint32_t> row(static_cast<size_t>(words_));
   for (int64_t s = 0; s < old.slots; ++s) {
     const int64_t key = old.keys[s].load(std::memory_order_relaxed);
-    if (key == kNone) continue;
+    if (key == kNoKey) continue;
     copy_row(old, s, row.data());
     write(*next, next->slot_of(key, static_cast<uint32_t>(mixed(static_cast<uint64_t>(key)))), key, row.data());
   }
@@ -227,12 +172,10 @@ void ConcurrentRows::grow(Partition& partition) {
   epochs_.retire(std::exchange(partition.owner, next));
 }
 
-void ConcurrentRows::insert(Partition& partition, const Home& home, const uint32_t* row) {
-  Block& block = *partition.owner;
-  const int64_t slot = block.slot_of(home.key, home.hash);
+void ConcurrentRows::insert(Partition& partition, int64_t slot, const Home& home, const uint32_t* row) {
   const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
   partition.sequence.store(sequence + 1, std::memory_order_relaxed);
-  write(block, slot, home.key, row);
+  write(*partition.owner, slot, home.key, row);
   partition.sequence.store(sequence + 2, std::memory_order_release);
 }
 
@@ -253,61 +196,99 @@ int64_t ConcurrentRows::count(std::span<const int64_t> keys) const {
 }
 
 void ConcurrentRows::put(std::span<const int64_t> keys, const uint32_t* rows) {
-  put_in(0, std::ssize(partitions_), keys, rows);
+  for_homes(0, std::ssize(partitions_), keys, [&](const Home& home, size_t i) { return put(home, rows + row_at(i)); });
 }
 
 void ConcurrentRows::put_all(std::span<const int64_t> keys, const uint32_t* rows, ThreadPool& threads) {
-  const int64_t partitions = std::ssize(partitions_);
-  threads.parallel_for(partitions, (partitions + threads.threads() - 1) / threads.threads(),
-                       [&](int64_t first, int64_t last) { put_in(first, last, keys, rows); });
+  for_parts(threads, [&](int64_t first, int64_t last) {
+    for_homes(first, last, keys, [&](const Home& home, size_t i) { return put(home, rows + row_at(i)); });
+  });
 }
 
-void ConcurrentRows::put_in(int64_t first, int64_t last, std::span<const int64_t> keys, const uint32_t* rows) {
+void ConcurrentRows::find_or_put_all(std::span<const int64_t> keys, uint32_t* rows, ThreadPool& threads) {
+  for_parts(threads, [&](int64_t first, int64_t last) {
+    for_homes(first, last, keys, [&](const Home& home, size_t i) { return find_or_put(home, rows + row_at(i)); });
+  });
+}
+
+template <class Body>
+void ConcurrentRows::for_parts(ThreadPool& threads, const Body& body) const {
+  const int64_t partitions = std::ssize(partitions_);
+  threads.parallel_for(partitions, (partitions + threads.threads() - 1) / threads.threads(), body);
+}
+
+/// Adds the number of calls that returned true to the number of rows.
+template <class Body>
+void ConcurrentRows::for_homes(int64_t first, int64_t last, std::span<const int64_t> keys, const Body& body) {
   Home homes[kAhead];
-  const uint32_t* from[kAhead];
+  size_t places[kAhead];
   size_t count = 0;
+  const auto pass = [&] {
+    load_into_caches({homes, count});
+    int64_t added = 0;
+    for (size_t h = 0; h < count; ++h) added += body(homes[h], places[h]);
+    if (added > 0) size_.fetch_add(added, std::memory_order_relaxed);
+    count = 0;
+  };
   for (size_t i = 0; i < keys.size(); ++i) {
     const Home home = home_of(keys[i]);
     // The partition of the special key belongs to the first part.
     const int64_t partition = home.partition == &special_ ? 0 : home.partition - partitions_.data();
     if (partition < first || partition >= last) continue;
+    prefetch(home.partition);
     homes[count] = home;
-    from[count++] = rows + static_cast<int64_t>(i) * words_;
-    if (count < kAhead) continue;
-    put_some({homes, count}, from);
-    count = 0;
+    places[count++] = i;
+    if (count == kAhead) pass();
   }
-  put_some({homes, count}, from);
+  pass();
 }
 
-void ConcurrentRows::put_some(std::span<const Home> homes, const uint32_t* const* rows) {
-  {
-    const ReadEpochs::Reader reading(epochs_);
-    for (const Home& home : homes) {
-      const Block& block = *home.partition->block.load();
-      prefetch(&block.keys[block.first(home.hash)]);
-    }
-    for (const Home& home : homes) {
-      const Block& block = *home.partition->block.load();
-      prefetch(block.row(block.slot_of(home.key, home.hash), words_), static_cast<size_t>(words_) * 4);
-    }
+/// Overlaps the memory accesses of several changes.
+void ConcurrentRows::load_into_caches(std::span<const Home> homes) const {
+  const ReadEpochs::Reader reading(epochs_);
+  for (const Home& home : homes) prefetch(home.partition->block.load());
+  for (const Home& home : homes) {
+    const Block& block = *home.partition->block.load();
+    prefetch(&block.keys[block.first(home.hash)]);
   }
-  for (size_t i = 0; i < homes.size(); ++i) put(homes[i], rows[i]);
+  for (const Home& home : homes) {
+    const Block& block = *home.partition->block.load();
+    prefetch(block.row(block.slot_of(home.key, home.hash), words_), static_cast<size_t>(words_) * 4);
+  }
 }
 
-bool ConcurrentRows::put(int64_t key, const uint32_t* row) { return put(home_of(key), row); }
+bool ConcurrentRows::put(int64_t key, const uint32_t* row) {
+  const bool is_new = put(home_of(key), row);
+  if (is_new) size_.fetch_add(1, std::memory_order_relaxed);
+  return is_new;
+}
 
 bool ConcurrentRows::put(const Home& home, const uint32_t* row) {
   Partition& partition = *home.partition;
   const std::lock_guard lock(lock_of(partition));
-  const bool is_new = !read(home, nullptr);
-  if (is_new && static_cast<double>(partition.size + 1) > kFullLoad * static_cast<double>(partition.owner->slots) &&
-      &partition != &special_)
+  const int64_t slot = partition.owner->slot_of(home.key, home.hash);
+  if (!partition.owner->has(slot, home.key)) return add(partition, slot, home, row);
+  insert(partition, slot, home, row);
+  return false;
+}
+
+bool ConcurrentRows::find_or_put(const Home& home, uint32_t* row) {
+  Partition& partition = *home.partition;
+  const std::lock_guard lock(lock_of(partition));
+  const int64_t slot = partition.owner->slot_of(home.key, home.hash);
+  if (!partition.owner->has(slot, home.key)) return add(partition, slot, home, row);
+  copy_row(*partition.owner, slot, row);
+  return false;
+}
+
+bool ConcurrentRows::add(Partition& partition, int64_t slot, const Home& home, const uint32_t* row) {
+  if (static_cast<double>(partition.size + 1) > kFullLoad * static_cast<double>(partition.owner->slots) &&
+      &partition != &special_) {
     grow(partition);
-  insert(partition, home, row);
-  if (!is_new) return false;
+    slot = partition.owner->slot_of(home.key, home.hash);
+  }
+  insert(partition, slot, home, row);
   ++partition.size;
-  size_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -319,7 +300,7 @@ bool ConcurrentRows::put_in_place(int64_t key, const uint32_t* row) {
     if (partition.size > 0 && !read(home, nullptr)) {
       const Block& block = *partition.owner;
       auto slot = static_cast<int64_t>(mixed(++victims_) % block.slots64());
-      while (block.keys[slot].load(std::memory_order_relaxed) == kNone) slot = block.next(slot);
+      while (block.keys[slot].load(std::memory_order_relaxed) == kNoKey) slot = block.next(slot);
       remove_slot(partition, slot);
     }
   }
@@ -335,7 +316,7 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
   // R).
   for (int64_t from = block.next(slot);; from = block.next(from)) {
     const int64_t key = block.keys[from].load(std::memory_order_relaxed);
-    if (key == kNone) break;
+    if (key == kNoKey) break;
     const int64_t first = block.first(static_cast<uint32_t>(mixed(static_cast<uint64_t>(key))));
     const bool stays = slot <= from ? slot < first && first <= from : slot < first || first <= from;
     if (stays) continue;
@@ -343,7 +324,7 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
     write(block, slot, key, row.data());
     slot = from;
   }
-  block.keys[slot].store(kNone, std::memory_order_release);
+  block.keys[slot].store(kNoKey, std::memory_order_release);
   partition.sequence.store(sequence + 2, std::memory_order_release);
   --partition.size;
   size_.fetch_sub(1, std::memory_order_relaxed);
@@ -384,9 +365,9 @@ void ConcurrentRows::each(const Sink& sink) const {
       rows.resize(static_cast<size_t>(partition.size * words_));
       for (int64_t s = 0; s < block.slots; ++s) {
         const int64_t key = block.keys[s].load(std::memory_order_relaxed);
-        if (key == kNone) continue;
+        if (key == kNoKey) continue;
         copy_row(block, s, rows.data() + std::ssize(keys) * words_);
-        keys.push_back(special ? kNone : key);
+        keys.push_back(special ? kNoKey : key);
       }
     }
     if (!keys.empty()) sink(keys, rows);

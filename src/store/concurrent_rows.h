@@ -56,6 +56,9 @@ class ConcurrentRows {
   /// Like put() for each key in order, on all threads: each thread changes a part of the partitions. rows: [keys,
   /// words].
   void put_all(std::span<const int64_t> keys, const uint32_t* rows, ThreadPool&);
+  /// For each key in order, on all threads: if the key has a row, copies it to `rows`, otherwise adds the row in `rows`.
+  /// rows: [keys, words]
+  void find_or_put_all(std::span<const int64_t> keys, uint32_t* rows, ThreadPool&);
 
   int64_t words() const { return words_; }
   int64_t size() const { return size_.load(std::memory_order_relaxed); }
@@ -88,11 +91,19 @@ class ConcurrentRows {
   /// Allocates the first block of each partition.
   void allocate(int64_t slots);
   void grow(Partition&);
+  // These return whether the key is new. Their callers change size_.
   bool put(const Home&, const uint32_t* row);
-  /// Puts the rows that belong to the partitions [first, last).
-  void put_in(int64_t first, int64_t last, std::span<const int64_t> keys, const uint32_t* rows);
-  void put_some(std::span<const Home>, const uint32_t* const* rows);
-  void insert(Partition&, const Home&, const uint32_t* row);
+  bool find_or_put(const Home&, uint32_t* row);
+  bool add(Partition&, int64_t slot, const Home&, const uint32_t* row);
+  /// Calls body(home, i) for each key i in the partitions [first, last), in order.
+  template <class Body>
+  void for_homes(int64_t first, int64_t last, std::span<const int64_t> keys, const Body&);
+  /// Calls body(first, last) with a range of partitions for each thread.
+  template <class Body>
+  void for_parts(ThreadPool&, const Body&) const;
+  void load_into_caches(std::span<const Home>) const;
+  int64_t row_at(size_t i) const { return static_cast<int64_t>(i) * words_; }
+  void insert(Partition&, int64_t slot, const Home&, const uint32_t* row);
   void remove_slot(Partition&, int64_t slot);
 
   int64_t words_;

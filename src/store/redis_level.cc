@@ -1,6 +1,8 @@
 #include "store/redis_level.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "core/base/expect.h"
 #include "store/level_plugins.h"
@@ -12,6 +14,16 @@ namespace {
 
 // larger hashes would block a server for too long when they grow or are removed
 constexpr int64_t kRowsOfHash = 1'000'000;
+
+/// The number of hashes for a table. A hash of Redis has as many buckets as the next power of two, so with a few rows
+/// more than a power of two it is nearly half empty. Fewer rows then share a bucket, and each look-up reads less memory.
+int64_t partitions_for(int64_t expected, const StoreRedisOptions& options) {
+  const int64_t least = std::max<int64_t>(options.partitions, (expected + kRowsOfHash - 1) / kRowsOfHash);
+  if (expected < 2 * least || options.most_rows > 0) return least;  // most_rows is a limit for each hash
+  const auto buckets = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(expected / least)));
+  const int64_t rows = buckets + 4 * static_cast<int64_t>(std::sqrt(static_cast<double>(buckets)));
+  return std::max(least, expected / rows);
+}
 
 std::shared_ptr<RedisClient> redis_client(const StoreRedisOptions& options) {
   std::string addresses;
@@ -52,9 +64,7 @@ std::shared_ptr<RedisTable> RedisLevel::add(const std::string& space, int64_t di
       throw Error(Kind::config, cat("'", member.name,
                                     "' can have only one version in Redis; unload the existing version first, or "
                                     "remove \"names\": \"hugectr\""));
-  const int64_t partitions =
-      hugectr ? shared_.options.partitions
-              : std::max<int64_t>(shared_.options.partitions, (expected + kRowsOfHash - 1) / kRowsOfHash);
+  const int64_t partitions = hugectr ? shared_.options.partitions : partitions_for(expected, shared_.options);
   member.rows = std::make_shared<RedisTable>(shared_, member.name, dim, partitions);
   member.rows->begin(!adopted && !shared_.options.keep_rows);
   return (members_[space] = std::move(member)).rows;

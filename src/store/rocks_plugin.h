@@ -59,10 +59,12 @@ struct RocksSink {
   bool (*take)(void* self, const void* key, int64_t key_bytes, const void* value, int64_t value_bytes);
 };
 
-/// Provides keys and rows, with keys in ascending byte order. `next` returns false at the end.
+enum class RocksNext : int32_t { row, end, failed };
+
+/// Provides keys and rows, with keys in ascending byte order.
 struct RocksSource {
   void* self;
-  bool (*next)(void* self, const void** key, const void** row);
+  RocksNext (*next)(void* self, const void** key, const void** row);
 };
 
 /// Thread-safe, but changes must be serialized.
@@ -79,8 +81,10 @@ class RocksDatabase {
   virtual const char* each(RocksColumn*, const char* start, RocksSink) = 0;
   /// Writes all changes or none. The changes are on disk when the call returns.
   virtual const char* write(const RocksChange* changes, int64_t count) = 0;
-  /// Adds sorted rows to an empty column, as files that are complete before they are added.
-  virtual const char* bulk(RocksColumn*, int32_t key_bytes, int64_t row_bytes, RocksSource) = 0;
+  /// Adds sorted rows to an empty column, as files that are complete before they are added. Each source is read by its
+  /// own thread; all its keys come before those of the next source. If a source fails, adds nothing.
+  virtual const char* bulk(RocksColumn*, int32_t key_bytes, int64_t row_bytes, const RocksSource* sources,
+                           int64_t count) = 0;
   virtual const char* verify() = 0;
   virtual const char* compact(RocksColumn*) = 0;
   virtual const char* catch_up() = 0;
@@ -93,7 +97,7 @@ struct RocksPlugin {
   const char* (*open)(const RocksSettings&, RocksDatabase** database);
 };
 
-inline constexpr int64_t kRocksPlugin = 1;
+inline constexpr int64_t kRocksPlugin = 2;
 inline constexpr const char* kRocksPluginFile = "libhuge_ctr_rocksdb.so";
 /// The only exported symbol of the plug-in: const RocksPlugin* ().
 inline constexpr const char* kRocksPluginEntry = "hctr_rocksdb_plugin";

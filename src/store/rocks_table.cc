@@ -1,7 +1,9 @@
 #include "store/rocks_table.h"
 
 #include <algorithm>
+#include <exception>
 #include <string_view>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "store/table_names.h"
@@ -10,18 +12,28 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kMemoryOfLoad = int64_t{256} << 20;
+constexpr int kMostThreadsOfLoad = 8;
 constexpr size_t kRowsOfPiece = 1024;
 
+/// A source of loaded rows for the plug-in.
 struct LoadedRows {
-  SortedRows& rows;
-  int64_t key = 0;
-  static bool next(void* self, const void** key, const void** row) {
+  SortedRows::Range rows;
+  int64_t count = 0, key = 0;
+  std::exception_ptr error{};
+
+  static RocksNext next(void* self, const void** key, const void** row) {
     auto& from = *static_cast<LoadedRows*>(self);
     const float* values = nullptr;
-    if (!from.rows.next(from.key, values)) return false;
+    try {
+      if (!from.rows.next(from.key, values)) return RocksNext::end;
+    } catch (...) {
+      from.error = std::current_exception();
+      return RocksNext::failed;
+    }
+    ++from.count;
     *key = &from.key;
     *row = values;
-    return true;
+    return RocksNext::row;
   }
 };
 
@@ -121,9 +133,18 @@ void RocksTable::check_keys(std::span<const int64_t> keys) const {
                   cat("key ", key, " does not fit in the keys of ", key_bytes_, " bytes in '", folder_.string(), "'"));
 }
 
-void RocksTable::put(std::span<const int64_t> keys, const float* rows) {
+void RocksTable::put_all(std::span<const int64_t> keys, const float* rows, ThreadPool& threads) {
+  if (!loading_) return put(keys, rows);
   check_keys(keys);
-  if (loading_) return loading_->add(keys, rows);
+  loading_->add(keys, rows, threads);
+}
+
+void RocksTable::put(std::span<const int64_t> keys, const float* rows) {
+  if (loading_) {
+    ThreadPool alone(1);
+    return put_all(keys, rows, alone);
+  }
+  check_keys(keys);
   for (size_t i = 0; i < keys.size(); ++i) {
     const float* const row = rows + static_cast<int64_t>(i) * dim_;
     auto [at, added] = pending_.try_emplace(keys[i], kGone);
@@ -144,20 +165,19 @@ void RocksTable::remove(std::span<const int64_t> keys) {
 
 void RocksTable::finish() const {
   if (!loading_) return;
-  loading_->finish();
-  int64_t rows = 0;
-  struct Counted {
-    LoadedRows from;
-    int64_t& rows;
-  } counted{{*loading_}, rows};
-  const RocksSource source{&counted, [](void* self, const void** key, const void** row) {
-                             auto& of = *static_cast<Counted*>(self);
-                             const bool more = LoadedRows::next(&of.from, key, row);
-                             of.rows += more;
-                             return more;
-                           }};
   const auto loading = std::move(loading_);
-  check_rocks(database_->bulk(column_.get(), key_bytes_, dim_ * static_cast<int64_t>(sizeof(float)), source), folder_);
+  ThreadPool threads(std::min(usable_cores(), kMostThreadsOfLoad));
+  std::vector<LoadedRows> loaded;
+  for (SortedRows::Range& range : loading->finish(threads.threads(), threads)) loaded.push_back({std::move(range)});
+  std::vector<RocksSource> sources;
+  for (LoadedRows& one : loaded) sources.push_back({&one, LoadedRows::next});
+  const char* const problem = database_->bulk(column_.get(), key_bytes_, dim_ * static_cast<int64_t>(sizeof(float)),
+                                              sources.data(), std::ssize(sources));
+  for (const LoadedRows& one : loaded)
+    if (one.error) std::rethrow_exception(one.error);
+  check_rocks(problem, folder_);
+  int64_t rows = 0;
+  for (const LoadedRows& one : loaded) rows += one.count;
   rows_ = rows;
 }
 

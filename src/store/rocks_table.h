@@ -33,6 +33,7 @@ class RocksTable : public LevelTable {
   bool contains(int64_t key) override { return count({&key, 1}) > 0; }
   int64_t count(std::span<const int64_t> keys) override;
   void put(std::span<const int64_t> keys, const float* rows) override;
+  void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool&) override;
   void remove(std::span<const int64_t> keys) override;
   int64_t size() const override;
   void each(const RowSink&) override;

@@ -11,13 +11,12 @@
 #include "core/base/expect.h"
 #include "core/base/file_checksum.h"
 #include "engine/disk/record_checksum.h"
+#include "store/row_file_load.h"
 
 namespace hctr {
 namespace {
 
 constexpr uint64_t kRemoval = uint64_t{1} << 63;  // set in the commit number of a record that removes its key
-constexpr int64_t kRecordsAtOnce = 4096;
-constexpr size_t kKeysPrefetched = 256;  // keys whose index entries are loaded into the processor's caches together
 constexpr char kMagic[8] = {'h', 'c', 't', 'r', 'r', 'o', 'w', '1'};
 
 struct RowFileHead {
@@ -46,7 +45,8 @@ RowFile::RowFile(fs::path path, int64_t dim, int64_t expected, uint64_t committe
       bytes_(record_bytes(dim)),
       index_(2, rows.value_or(expected)),
       committed_(committed),
-      fresh_(!rows) {
+      fresh_(!rows),
+      expected_(expected) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | (rows ? 0 : O_CREAT | O_TRUNC), 0644);
   if (descriptor_ < 0) fail_on_file("open", path_);
   try {
@@ -232,6 +232,7 @@ bool RowFile::read_row(int64_t key, std::span<std::byte> buffer, float* to) cons
 }
 
 int64_t RowFile::get(KeysToFind wanted, float* rows, int64_t stride, uint8_t* found) {
+  if (fresh_) finish_load();
   std::vector<std::byte> buffer(static_cast<size_t>(bytes_));
   int64_t hits = 0, asked = 0;
   for (size_t i = 0; i < wanted.keys.size(); ++i) {
@@ -254,43 +255,6 @@ std::vector<int64_t> RowFile::take_records(size_t count) {
   }
   while (records.size() < count) records.push_back(records_++);
   return records;
-}
-
-void RowFile::prefetch_index(std::span<const int64_t> keys) const {
-  uint32_t words[2 * kKeysPrefetched];
-  uint8_t found[kKeysPrefetched] = {};
-  index_.find({keys}, words, 2, found);  // overlaps the memory accesses of all keys
-}
-
-void RowFile::put(std::span<const int64_t> keys, const float* rows) {
-  const uint64_t commit = committed_.load() + 1;
-  std::vector<std::byte> buffer;
-  int64_t first = 0;
-  const auto flush = [&] {
-    if (!buffer.empty()) write(first, buffer);
-    buffer.clear();
-  };
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (fresh_ && i % kKeysPrefetched == 0) prefetch_index(keys.subspan(i, std::min(kKeysPrefetched, keys.size() - i)));
-    std::optional<int64_t> own;  // the record that this commit has already written for the key; it is overwritten
-    if (fresh_)
-      own = record_of(keys[i]);
-    else if (const auto found = pending_.find(keys[i]); found != pending_.end() && found->second != kGone)
-      own = found->second;
-    const int64_t record = own ? *own : take_records(1)[0];
-    if (!buffer.empty() && (record != first + static_cast<int64_t>(buffer.size()) / bytes_ ||
-                            static_cast<int64_t>(buffer.size()) >= kRecordsAtOnce * bytes_))
-      flush();
-    if (buffer.empty()) first = record;
-    buffer.resize(buffer.size() + static_cast<size_t>(bytes_));
-    encode(keys[i], commit, rows + static_cast<int64_t>(i) * dim_, buffer.data() + buffer.size() - bytes_);
-    if (!fresh_) {
-      pending_[keys[i]] = record;
-    } else if (!own) {
-      put_index(keys[i], record);
-    }
-  }
-  flush();
 }
 
 void RowFile::remove(std::span<const int64_t> keys) {
@@ -323,6 +287,8 @@ int64_t RowFile::size_of_next() const {
 }
 
 void RowFile::sync() {
+  finish_load();
+  if (load_ && load_->reserved && ::ftruncate(descriptor_, offset(records_)) != 0) fail_on_file("write", path_);
   // Clears this commit's unused records before the commit, so that a later scan does not find them.
   const std::vector<int64_t> unused = std::exchange(replaced_, {});
   clear(unused);
@@ -340,6 +306,8 @@ void RowFile::publish() {
   }
   pending_.clear();
   fresh_ = false;
+  const std::lock_guard lock(loading_);
+  load_.reset();
 }
 
 void RowFile::clear_replaced() {
@@ -350,6 +318,10 @@ void RowFile::clear_replaced() {
 void RowFile::roll_back() {
   std::vector<int64_t> records = std::exchange(replaced_, {});
   if (fresh_) {
+    {
+      const std::lock_guard lock(loading_);
+      load_.reset();  // discards rows that are not in the file yet
+    }
     std::vector<int64_t> all;
     index_.each([&](std::span<const int64_t> keys, std::span<const uint32_t>) {
       all.insert(all.end(), keys.begin(), keys.end());
@@ -367,6 +339,7 @@ void RowFile::roll_back() {
 }
 
 void RowFile::each(const RowSink& sink) {
+  if (fresh_) finish_load();
   std::vector<float> rows;
   std::vector<std::byte> buffer(static_cast<size_t>(bytes_));
   index_.each([&](std::span<const int64_t> keys, std::span<const uint32_t>) {

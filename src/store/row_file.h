@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -38,6 +39,8 @@ class RowFile : public LevelTable {
   int64_t get(KeysToFind, float* rows, int64_t stride, uint8_t* found) override;
   bool contains(int64_t key) override { return index_.contains(key); }
   void put(std::span<const int64_t> keys, const float* rows) override;
+  /// Rows of a table that is not committed yet reach the file in the background. Other calls wait for them.
+  void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool&) override;
   void remove(std::span<const int64_t> keys) override;
   int64_t size() const override { return index_.size(); }
   void each(const RowSink&) override;
@@ -63,8 +66,9 @@ class RowFile : public LevelTable {
 
  private:
   struct Record;
+  struct Load;
   int64_t offset(int64_t record) const { return kHead + record * bytes_; }
-  static constexpr int64_t kHead = 4096, kGone = -1;
+  static constexpr int64_t kHead = 4096, kGone = -1, kRecordsAtOnce = 4096;
   bool decode(std::span<const std::byte> record, Record&) const;
   void read(int64_t record, std::span<std::byte> to) const;
   void write(int64_t first, std::span<const std::byte> records);
@@ -79,6 +83,9 @@ class RowFile : public LevelTable {
   std::optional<int64_t> record_of(int64_t key) const;
   bool read_row(int64_t key, std::span<std::byte> buffer, float* to) const;
   std::vector<int64_t> take_records(size_t count);
+  Load& begin_load();
+  /// Waits until all rows of put_all() are in the file.
+  void finish_load() const;
 
   fs::path path_;
   int64_t dim_, bytes_;
@@ -90,6 +97,9 @@ class RowFile : public LevelTable {
   std::vector<int64_t> free_;
   std::unordered_map<int64_t, int64_t> pending_;  // [key] the key's new record, or kGone
   std::vector<int64_t> removals_, replaced_;      // records that mark removed keys; records to clear
+  int64_t expected_;
+  mutable std::mutex loading_;  // guards load_
+  std::unique_ptr<Load> load_;
   std::atomic<int64_t> asked_{0}, found_{0};
 };
 

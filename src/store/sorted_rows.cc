@@ -2,24 +2,33 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
+
+#include "core/base/prefetch.h"
 
 namespace hctr {
 namespace {
 
-constexpr size_t kBytesOfRunBuffer = size_t{1} << 20, kMostRowsOfRun = size_t{1} << 31;
+constexpr size_t kMostRowsOfRun = size_t{1} << 31, kLeastRowsOfRun = size_t{1} << 16, kSamples = 64;
+constexpr int64_t kMostRunsAtOnce = 4, kBytesOfWrite = int64_t{4} << 20;
+constexpr size_t kMostBytesOfBuffer = size_t{1} << 20, kLeastBytesOfBuffer = size_t{16} << 10,
+                 kBytesOfBuffers = size_t{512} << 20;
+constexpr size_t kRowsAhead = 16;  // rows whose memory is loaded into the caches in advance
+
+int64_t whole_pages(int64_t bytes) { return (bytes + BlockWriter::kPage - 1) / BlockWriter::kPage * BlockWriter::kPage; }
 
 }  // namespace
 
 SortedRows::SortedRows(fs::path folder, int64_t dim, int64_t memory_bytes)
     : folder_(std::move(folder)),
       dim_(dim),
-      most_rows_(std::clamp(static_cast<size_t>(memory_bytes / (8 + 4 * dim)), size_t{1}, kMostRowsOfRun)),
-      row_(static_cast<size_t>(dim)) {}
+      most_rows_(std::clamp(static_cast<size_t>(memory_bytes / (8 + 4 * dim + static_cast<int64_t>(sizeof(Place)))),
+                            size_t{1}, kMostRowsOfRun)) {}
 
-void SortedRows::add(std::span<const int64_t> keys, const float* rows) {
+SortedRows::~SortedRows() = default;
+
+void SortedRows::add(std::span<const int64_t> keys, const float* rows, ThreadPool& threads) {
   for (size_t i = 0; i < keys.size();) {
-    if (keys_.size() == most_rows_) write_run();
+    if (keys_.size() == most_rows_) write_runs(threads);
     const size_t count = std::min(keys.size() - i, most_rows_ - keys_.size());
     const float* const from = rows + static_cast<int64_t>(i) * dim_;
     keys_.insert(keys_.end(), keys.begin() + static_cast<ptrdiff_t>(i),
@@ -29,96 +38,195 @@ void SortedRows::add(std::span<const int64_t> keys, const float* rows) {
   }
 }
 
-/// The sorted order of the rows in memory. If several rows have the same key, only the last one is kept.
-std::vector<uint32_t> SortedRows::sorted() const {
-  std::vector<uint32_t> order(keys_.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
-    const uint64_t left = byte_order_of(keys_[a]), right = byte_order_of(keys_[b]);
-    return left != right ? left < right : a > b;
-  });
-  const auto same = [this](uint32_t a, uint32_t b) { return keys_[a] == keys_[b]; };
-  order.erase(std::unique(order.begin(), order.end(), same), order.end());
-  return order;
+SortedRows::Run SortedRows::sorted(size_t first, size_t last) const {
+  Run run;
+  run.places.resize(last - first);
+  for (size_t i = first; i < last; ++i) run.places[i - first] = {byte_order_of(keys_[i]), static_cast<uint32_t>(i)};
+  // descending positions: std::unique() keeps the first of equal keys, which is the row that was added last
+  std::sort(run.places.begin(), run.places.end(),
+            [](const Place& a, const Place& b) { return a.order != b.order ? a.order < b.order : a.at > b.at; });
+  const auto same = [](const Place& a, const Place& b) { return a.order == b.order; };
+  run.places.erase(std::unique(run.places.begin(), run.places.end(), same), run.places.end());
+  run.records = std::ssize(run.places);
+  for (size_t s = 0; s < kSamples; ++s) run.samples.push_back(run.places[s * run.places.size() / kSamples].order);
+  return run;
 }
 
-void SortedRows::write_run() {
-  if (keys_.empty()) return;
-  if (!file_) file_ = std::make_unique<ScratchFile>(folder_);
-  const auto bytes = static_cast<size_t>(record_bytes());
-  std::vector<std::byte> buffer;
-  const int64_t first = file_bytes_;
+std::vector<SortedRows::Run> SortedRows::sorted_runs(ThreadPool& threads) const {
+  const auto rows = std::ssize(keys_);
+  if (rows == 0) return {};
+  const int64_t parts = std::clamp<int64_t>(rows / static_cast<int64_t>(kLeastRowsOfRun), 1,
+                                            std::min<int64_t>(threads.threads(), kMostRunsAtOnce));
+  std::vector<Run> runs(static_cast<size_t>(parts));
+  threads.parallel_for(parts, 1, [&](int64_t p, int64_t) {
+    runs[static_cast<size_t>(p)] =
+        sorted(static_cast<size_t>(rows * p / parts), static_cast<size_t>(rows * (p + 1) / parts));
+  });
+  return runs;
+}
+
+void SortedRows::write_run(Run& run, int64_t begin) const {
+  const auto row_bytes = static_cast<size_t>(record_bytes()) - 8;
+  const auto places = std::span(run.places);
+  run.begin = begin;
+  // A record may continue in the next block, because all blocks but the last are whole pages.
+  std::vector<std::byte> record(row_bytes + 8);
+  std::byte* block = nullptr;
+  int64_t used = 0, written = 0;
   const auto flush = [&] {
-    file_->write(file_bytes_, buffer);
-    file_bytes_ += static_cast<int64_t>(buffer.size());
-    buffer.clear();
+    if (!block) return;
+    writer_->write(begin + written, block, used);
+    written += used;
+    block = nullptr;
+    used = 0;
   };
-  for (const uint32_t i : sorted()) {
-    const size_t at = buffer.size();
-    buffer.resize(at + bytes);
-    std::memcpy(buffer.data() + at, &keys_[i], 8);
-    std::memcpy(buffer.data() + at + 8, rows_.data() + static_cast<int64_t>(i) * dim_, bytes - 8);
-    if (buffer.size() >= kBytesOfRunBuffer) flush();
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (i + kRowsAhead < places.size())
+      prefetch(rows_.data() + static_cast<int64_t>(places[i + kRowsAhead].at) * dim_, row_bytes);
+    const int64_t key = keys_[places[i].at];
+    std::memcpy(record.data(), &key, 8);
+    std::memcpy(record.data() + 8, rows_.data() + static_cast<int64_t>(places[i].at) * dim_, row_bytes);
+    for (size_t done = 0; done < record.size();) {
+      if (!block) block = writer_->take();
+      const size_t some = std::min(record.size() - done, static_cast<size_t>(kBytesOfWrite - used));
+      std::memcpy(block + used, record.data() + done, some);
+      used += static_cast<int64_t>(some);
+      done += some;
+      if (used == kBytesOfWrite) flush();
+    }
   }
   flush();
-  runs_.push_back({.at = first, .end = file_bytes_});
+  run.places = {};
+}
+
+void SortedRows::write_runs(ThreadPool& threads) {
+  if (!file_) {
+    file_ = std::make_unique<ScratchFile>(folder_);
+    writer_ = std::make_unique<BlockWriter>(file_->path(), kBytesOfWrite);
+  }
+  std::vector<Run> runs = sorted_runs(threads);
+  std::vector<int64_t> begins;
+  for (const Run& run : runs) {
+    begins.push_back(file_bytes_);
+    file_bytes_ += whole_pages(run.records * record_bytes());
+  }
+  threads.parallel_for(std::ssize(runs), 1, [&](int64_t r, int64_t) {
+    write_run(runs[static_cast<size_t>(r)], begins[static_cast<size_t>(r)]);
+  });
+  for (Run& run : runs) runs_.push_back(std::move(run));
   keys_.clear();
   rows_.clear();
 }
 
-void SortedRows::finish() {
-  if (runs_.empty()) {
-    order_ = sorted();
-    return;
-  }
-  write_run();
-  keys_ = {};
-  rows_ = {};
-  for (size_t r = 0; r < runs_.size(); ++r) push(r);
-}
-
-bool SortedRows::fill(Run& run) const {
-  const int64_t bytes = record_bytes();
-  const int64_t records = std::max<int64_t>(1, static_cast<int64_t>(kBytesOfRunBuffer) / bytes);
-  run.buffer.resize(static_cast<size_t>(std::min(run.end - run.at, records * bytes)));
-  run.used = 0;
-  if (run.buffer.empty()) return false;
-  file_->read(run.at, run.buffer);
-  run.at += static_cast<int64_t>(run.buffer.size());
-  return true;
-}
-
-/// The order of the heap, whose top is the smallest key. For equal keys the top is the run that was written last.
-bool SortedRows::later(const Head& a, const Head& b) { return a.order != b.order ? a.order > b.order : a.run < b.run; }
-
-void SortedRows::push(size_t number) {
-  Run& run = runs_[number];
-  if (run.used == run.buffer.size() && !fill(run)) return;
+uint64_t SortedRows::order_at(const Run& run, int64_t record) const {
+  if (!run.places.empty()) return run.places[static_cast<size_t>(record)].order;
   int64_t key = 0;
-  std::memcpy(&key, run.buffer.data() + run.used, 8);
-  heads_.push_back({byte_order_of(key), number});
+  file_->read(record_begin(run, record), std::as_writable_bytes(std::span(&key, 1)));
+  return byte_order_of(key);
+}
+
+int64_t SortedRows::records_before(const Run& run, uint64_t order) const {
+  int64_t first = 0, last = run.records;
+  while (first < last) {
+    const int64_t middle = first + (last - first) / 2;
+    if (order_at(run, middle) < order)
+      first = middle + 1;
+    else
+      last = middle;
+  }
+  return first;
+}
+
+std::vector<SortedRows::Range> SortedRows::finish(int64_t most, ThreadPool& threads) {
+  if (file_) {
+    write_runs(threads);
+    writer_->finish();
+    writer_.reset();
+    keys_ = {};
+    rows_ = {};
+  } else {
+    runs_ = sorted_runs(threads);
+  }
+  std::vector<uint64_t> samples;
+  int64_t records = 0;
+  for (const Run& run : runs_) {
+    records += run.records;
+    samples.insert(samples.end(), run.samples.begin(), run.samples.end());
+  }
+  std::sort(samples.begin(), samples.end());
+  const auto wanted = std::clamp<int64_t>(records / static_cast<int64_t>(kLeastRowsOfRun), 1, std::max<int64_t>(most, 1));
+  const size_t buffers = std::max<size_t>(1, runs_.size() * static_cast<size_t>(wanted));
+  const size_t buffer_bytes = std::clamp(kBytesOfBuffers / buffers, kLeastBytesOfBuffer, kMostBytesOfBuffer);
+  std::vector<int64_t> begins(runs_.size());
+  std::vector<Range> ranges;
+  for (int64_t n = 0; n < wanted; ++n) {
+    Range range(*this, buffer_bytes);
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      const int64_t end =
+          n + 1 == wanted ? runs_[r].records
+                          : records_before(runs_[r], samples[samples.size() * static_cast<size_t>(n + 1) /
+                                                             static_cast<size_t>(wanted)]);
+      if (end > begins[r]) range.add(r, begins[r], end);
+      begins[r] = std::max(begins[r], end);
+    }
+    ranges.push_back(std::move(range));
+  }
+  return ranges;
+}
+
+SortedRows::Range::Range(const SortedRows& of, size_t buffer_bytes)
+    : of_(&of), buffer_bytes_(buffer_bytes), row_(static_cast<size_t>(of.dim_)) {}
+
+void SortedRows::Range::add(size_t run, int64_t first, int64_t last) {
+  cursors_.push_back({.run = run, .at = first, .end = last});
+  push(cursors_.size() - 1);
+}
+
+void SortedRows::Range::push(size_t number) {
+  Cursor& cursor = cursors_[number];
+  const Run& run = of_->runs_[cursor.run];
+  const auto bytes = static_cast<size_t>(of_->record_bytes());
+  Head head{.order = 0, .cursor = number, .row = nullptr};
+  if (!run.places.empty()) {
+    if (cursor.at == cursor.end) return;
+    const Place& place = run.places[static_cast<size_t>(cursor.at++)];
+    head.order = place.order;
+    head.row = reinterpret_cast<const std::byte*>(of_->rows_.data() + static_cast<int64_t>(place.at) * of_->dim_);
+    if (cursor.at + static_cast<int64_t>(kRowsAhead) < cursor.end)
+      prefetch(of_->rows_.data() +
+                   static_cast<int64_t>(run.places[static_cast<size_t>(cursor.at) + kRowsAhead].at) * of_->dim_,
+               bytes - 8);
+  } else {
+    if (cursor.used == cursor.buffer.size()) {
+      const int64_t records =
+          std::min(cursor.end - cursor.at, std::max<int64_t>(1, static_cast<int64_t>(buffer_bytes_ / bytes)));
+      if (records == 0) return;
+      cursor.buffer.resize(static_cast<size_t>(records) * bytes);
+      of_->file_->read(of_->record_begin(run, cursor.at), cursor.buffer);
+      cursor.at += records;
+      cursor.used = 0;
+    }
+    int64_t key = 0;
+    std::memcpy(&key, cursor.buffer.data() + cursor.used, 8);
+    head.order = byte_order_of(key);
+    head.row = cursor.buffer.data() + cursor.used + 8;
+    cursor.used += bytes;
+  }
+  heads_.push_back(head);
   std::push_heap(heads_.begin(), heads_.end(), later);
 }
 
-bool SortedRows::next(int64_t& key, const float*& row) {
-  if (runs_.empty()) {
-    if (at_ == order_.size()) return false;
-    key = keys_[order_[at_]];
-    row = rows_.data() + static_cast<int64_t>(order_[at_++]) * dim_;
-    return true;
-  }
+bool SortedRows::Range::next(int64_t& key, const float*& row) {
   if (heads_.empty()) return false;
   const uint64_t order = heads_.front().order;
   key = static_cast<int64_t>(__builtin_bswap64(order));
   row = row_.data();
   for (bool first = true; !heads_.empty() && heads_.front().order == order; first = false) {
     std::pop_heap(heads_.begin(), heads_.end(), later);
-    const size_t number = heads_.back().run;
+    const Head head = heads_.back();
     heads_.pop_back();
-    Run& run = runs_[number];
-    if (first) std::memcpy(row_.data(), run.buffer.data() + run.used + 8, row_.size() * sizeof(float));
-    run.used += static_cast<size_t>(record_bytes());
-    push(number);
+    if (first) std::memcpy(row_.data(), head.row, row_.size() * sizeof(float));
+    push(head.cursor);
   }
   return true;
 }

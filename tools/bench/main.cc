@@ -182,6 +182,7 @@ void add_score_options(CommandLine score, Arguments& given) {
 void add_store_options(CommandLine store, Arguments& given) {
   store.add_option("--redis", given.stored.redis, "HOST:PORT of a server, or of cluster nodes separated by commas");
   store.add_option("--rocksdb", given.stored.rocksdb, "a new folder for databases, which are removed at the end");
+  store.add_option("--files", given.stored.files, "a new folder for files, which are removed at the end");
   store.add_option("--rows", given.stored.rows, "rows of the table").range(1, 1 << 30).show_default();
   store.add_option("--dim", given.stored.dim, "elements of a row").range(1, 1 << 20).show_default();
   store.add_option("--batch", given.stored.batch, "keys of a request").range(1, 1 << 24).show_default();

@@ -1,9 +1,14 @@
 #include "store_bench.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -13,6 +18,8 @@
 
 #include "core/base/expect.h"
 #include "hctr/store.h"
+#include "store/block_writer.h"
+#include "store/row_file.h"
 #include "timing.h"
 
 namespace hctr::bench {
@@ -23,7 +30,7 @@ namespace fs = std::filesystem;
 /// A table source with known row values, in blocks.
 StoreTableSource known_rows(const StoreCase& of) {
   return {.name = "t", .dim = of.dim, .rows = [of](const StoreRowSink& sink) {
-            constexpr int64_t kPiece = 8192;
+            constexpr int64_t kPiece = 16384;
             std::vector<int64_t> keys;
             std::vector<float> rows;
             for (int64_t key = 0; key < of.rows; ++key) {
@@ -34,7 +41,8 @@ StoreTableSource known_rows(const StoreCase& of) {
               keys.clear();
               rows.clear();
             }
-          }};
+          },
+          .expected = of.rows};
 }
 
 struct LookUpRate {
@@ -116,12 +124,53 @@ double db_bench(const fs::path& folder, int64_t row_bytes, const StoreCase& of) 
   return at == text.npos ? 0 : std::atof(text.c_str() + at + 9);
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// The bytes per second of direct writes to a new file, until they are on disk.
+double disk_rate(const fs::path& path, int64_t bytes) {
+  constexpr int64_t kBlock = int64_t{4} << 20;
+  const File file(std::fopen(path.c_str(), "w"));
+  if (!file || ::posix_fallocate(::fileno(file.get()), 0, bytes) != 0)
+    throw Error(Kind::io, cat("cannot write ", bytes, " bytes to '", path.string(), "'"));
+  const auto begin = std::chrono::steady_clock::now();
+  BlockWriter writer(path, kBlock);
+  for (int64_t at = 0; at < bytes; at += kBlock) {
+    std::byte* const block = writer.take();
+    std::memset(block, 1, static_cast<size_t>(kBlock));
+    writer.write(at, block, kBlock);
+  }
+  writer.finish();
+  ::fsync(::fileno(file.get()));
+  const double seconds = seconds_since(begin);
+  fs::remove(path);
+  return static_cast<double>(bytes) / seconds;
+}
+
+void bench_files(const fs::path& folder, const StoreCase& of, Report& report) {
+  constexpr int64_t kLeastBytes = int64_t{64} << 20;
+  StoreLevelOptions level{.kind = StoreLevelOptions::Kind::file};
+  level.folder = folder / "store";
+  const int64_t bytes = RowFile::expected_bytes(of.dim, of.rows);
+  const double disk = disk_rate(folder / "direct", std::max(bytes, kLeastBytes));
+  Store store({.levels = {level}});
+  const auto begin = std::chrono::steady_clock::now();
+  const double cpu_begin = cpu_seconds();
+  store.load({.name = "m", .version = "1", .tables = {known_rows(of)}});
+  const double seconds = seconds_since(begin), rows = static_cast<double>(of.rows);
+  const std::string where = cat(of.rows, " rows of ", of.dim);
+  report.add("files, load", where, static_cast<double>(bytes) / seconds / 1e9, "GB/s", disk / 1e9);
+  report.add("files, load", where, rows / seconds / 1e6, "M rows/s");
+  report.add("files, load, CPU time", where, 1e6 * (cpu_seconds() - cpu_begin) / rows, "us a row");
+}
+
 void bench_level(const char* name, const StoreLevelOptions& level, const StoreCase& of, const std::string& rival,
                  double rival_rate, Report& report) {
   Store store({.levels = {level}});
   const auto begin = std::chrono::steady_clock::now();
   store.load({.name = "m", .version = "1", .tables = {known_rows(of)}});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = seconds_since(begin);
   const std::string where = cat(of.rows, " rows of ", of.dim, ", ", of.threads, " threads");
   report.add(cat(name, ", load"), where, static_cast<double>(of.rows) / seconds / 1e6, "M rows/s");
   const LookUpRate rate = look_up(store.view("m"), of);
@@ -134,11 +183,25 @@ void bench_level(const char* name, const StoreLevelOptions& level, const StoreCa
     report.add(cat(rival, " (not run)"), where, 0, "M rows/s");
 }
 
+/// Calls body(folder) with a new folder, which is removed at the end.
+template <class Body>
+void in_new_folder(const fs::path& folder, const Body& body) {
+  if (fs::exists(folder)) throw Error(Kind::usage, cat("'", folder.string(), "' already exists; name a new folder"));
+  fs::create_directories(folder);
+  try {
+    body(folder);
+  } catch (...) {
+    fs::remove_all(folder);
+    throw;
+  }
+  fs::remove_all(folder);
+}
+
 }  // namespace
 
 void bench_store(const StoreCase& of, Report& report) {
-  if (of.redis.empty() && of.rocksdb.empty())
-    throw Error(Kind::usage, "bench store needs --redis HOST:PORT, --rocksdb FOLDER, or both");
+  if (of.redis.empty() && of.rocksdb.empty() && of.files.empty())
+    throw Error(Kind::usage, "bench store needs --redis HOST:PORT, --rocksdb FOLDER, or --files FOLDER");
   const auto row_bytes = of.dim * static_cast<int64_t>(sizeof(float));
   if (!of.redis.empty()) {
     StoreLevelOptions level{.kind = StoreLevelOptions::Kind::redis};
@@ -156,24 +219,17 @@ void bench_store(const StoreCase& of, Report& report) {
     const double rival = level.redis.addresses.size() > 1 ? 0 : redis_benchmark(first, row_bytes, of.rows, of);
     bench_level("Redis", level, of, "redis-benchmark, GET of random keys", rival, report);
   }
-  if (!of.rocksdb.empty()) {
-    const fs::path folder = of.rocksdb;
-    if (fs::exists(folder)) throw Error(Kind::usage, cat("'", of.rocksdb, "' already exists; name a new folder"));
-    fs::create_directories(folder);
-    StoreLevelOptions level{.kind = StoreLevelOptions::Kind::rocksdb};
-    level.rocksdb.folder = folder / "store";
-    level.rocksdb.cache_bytes = 0;
-    level.rocksdb.direct_reads = true;
-    level.rocksdb.reader_threads = 64;
-    try {
+  if (!of.files.empty()) in_new_folder(of.files, [&](const fs::path& folder) { bench_files(folder, of, report); });
+  if (!of.rocksdb.empty())
+    in_new_folder(of.rocksdb, [&](const fs::path& folder) {
+      StoreLevelOptions level{.kind = StoreLevelOptions::Kind::rocksdb};
+      level.rocksdb.folder = folder / "store";
+      level.rocksdb.cache_bytes = 0;
+      level.rocksdb.direct_reads = true;
+      level.rocksdb.reader_threads = 64;
       bench_level("RocksDB", level, of, "db_bench, multireadrandom", db_bench(folder / "db_bench", row_bytes, of),
                   report);
-    } catch (...) {
-      fs::remove_all(folder);
-      throw;
-    }
-    fs::remove_all(folder);
-  }
+    });
 }
 
 }  // namespace hctr::bench

@@ -11,12 +11,13 @@ namespace hctr::bench {
 struct StoreCase {
   std::string redis;    ///< comma-separated Redis addresses; empty: none
   std::string rocksdb;  ///< a folder for temporary databases; empty: none
+  std::string files;    ///< a folder for temporary files; empty: none
   int64_t rows = 1000000, dim = 128, batch = 4096;
   int threads = 2;
   double seconds = 5;
 };
 
-/// Reports the rows found per second. For comparison runs redis-benchmark's pipelined GET and db_bench's
+/// Reports the rows found per second, and for files the rate of loads beside the disk's rate. For comparison runs redis-benchmark's pipelined GET and db_bench's
 /// multireadrandom with values of the same size, if these programs are installed. Checks every row.
 void bench_store(const StoreCase&, Report&);
 

@@ -40,6 +40,8 @@ ScratchFile::ScratchFile(fs::path folder) : folder_(std::move(folder)) {
 
 ScratchFile::~ScratchFile() { ::close(descriptor_); }
 
+fs::path ScratchFile::path() const { return fs::path("/proc/self/fd") / std::to_string(descriptor_); }
+
 void ScratchFile::write(int64_t first, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), first);

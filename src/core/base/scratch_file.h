@@ -38,6 +38,8 @@ class ScratchFile {
   static int64_t bytes_from_disk() noexcept;
 
   const fs::path& folder() const { return folder_; }
+  /// A path that opens the same file again in this process, for example for direct I/O.
+  fs::path path() const;
 
  private:
   fs::path folder_;

@@ -51,7 +51,8 @@ class RocksDatabaseOf : public RocksDatabase {
   const char* get(RocksColumn*, const RocksRequest&, int64_t* hits) override;
   const char* each(RocksColumn*, const char* start, RocksSink) override;
   const char* write(const RocksChange* changes, int64_t count) override;
-  const char* bulk(RocksColumn*, int32_t key_bytes, int64_t row_bytes, RocksSource) override;
+  const char* bulk(RocksColumn*, int32_t key_bytes, int64_t row_bytes, const RocksSource* sources,
+                   int64_t count) override;
   const char* verify() override;
   const char* compact(RocksColumn*) override;
   const char* catch_up() override;

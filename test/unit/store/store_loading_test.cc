@@ -58,6 +58,26 @@ TEST(StoreLoading, RowsPutByThreadsAreInTheSamePlacesAsRowsPutOneAfterAnother) {
   }
 }
 
+TEST(StoreLoading, RowsFoundOrPutByThreadsAreTheFirstOfEachKey) {
+  std::mt19937_64 random(2);
+  std::vector<int64_t> keys = {std::numeric_limits<int64_t>::min(), 0, -1, std::numeric_limits<int64_t>::min()};
+  for (int i = 0; i < 60000; ++i) keys.push_back(static_cast<int64_t>(random() % 50000) - 25000);
+  for (const int count : {1, 3, 40}) {
+    ThreadPool threads(count);
+    ConcurrentRows map(2, 1000);
+    std::vector<uint32_t> rows;
+    for (size_t i = 0; i < keys.size(); ++i) rows.insert(rows.end(), {static_cast<uint32_t>(i), 5});
+    map.find_or_put_all(keys, rows.data(), threads);
+    std::map<int64_t, uint32_t> first;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto wanted = first.try_emplace(keys[i], static_cast<uint32_t>(i)).first->second;
+      ASSERT_EQ(rows[2 * i], wanted);
+      ASSERT_EQ(rows[2 * i + 1], 5u);
+    }
+    EXPECT_EQ(map.size(), std::ssize(first));
+  }
+}
+
 /// The rows take 100 MB, which are in huge pages.
 TEST(StoreLoading, ALargeMapKeepsItsRowsWhilePartitionsMoveOutOfItsFirstMemory) {
   constexpr int64_t kWords = 32, kExpected = 600'000, kRows = 700'000;

@@ -1,0 +1,63 @@
+// Writes a file in large blocks, in background threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/base/files.h"
+
+namespace hctr {
+
+/// Blocks bypass the page cache if their place and size are multiples of kPage and the file system supports this. The
+/// disk then writes at its full rate, and the processor does not copy the bytes. Thread-safe.
+class BlockWriter {
+ public:
+  static constexpr int64_t kPage = 4096;
+  /// `block_bytes`: the largest size of a block. Errors: Error(io) if the file cannot be opened.
+  BlockWriter(fs::path, int64_t block_bytes);
+  /// Discards blocks that are not written yet.
+  ~BlockWriter();
+  BlockWriter(const BlockWriter&) = delete;
+  BlockWriter& operator=(const BlockWriter&) = delete;
+
+  /// Memory for a block, aligned to kPage. Waits while all kBlocks blocks are in use. Errors: Error(io) if a block could
+  /// not be written.
+  std::byte* take();
+  /// Writes a block, which take() returned, to a byte offset of the file, and makes its memory available again. Does not
+  /// wait.
+  void write(int64_t offset, std::byte* block, int64_t bytes);
+  /// Waits until all blocks are written. They may still be in the disk's cache. Errors: Error(io) if a block could not be
+  /// written.
+  void finish();
+
+ private:
+  static constexpr size_t kBlocks = 8, kThreads = 2;
+  struct Job {
+    int64_t offset;
+    std::byte* block;
+    int64_t bytes;
+  };
+  void serve();
+  /// Returns the system's error number; 0: none.
+  int put(const Job&);
+  void check() const;
+
+  fs::path path_;
+  int64_t block_bytes_;
+  int cached_ = -1, direct_ = -1;  // descriptors
+  std::mutex mutex_;
+  std::condition_variable wanted_, written_;
+  std::deque<Job> jobs_{};
+  std::vector<std::byte*> all_{}, free_{};
+  size_t writing_ = 0;
+  int error_ = 0;
+  bool ending_ = false;
+  std::vector<std::thread> threads_{};
+};
+
+}  // namespace hctr
