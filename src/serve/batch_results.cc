@@ -20,11 +20,15 @@ std::shared_ptr<std::vector<float>> values_for(int64_t samples, int64_t row_elem
 
 void WantedInternals::add(std::span<const ServedOutput* const> outputs) {
   for (const ServedOutput* output : outputs)
-    if (output->kind != ServedOutput::Kind::scores) wanted_[output->result] = true;
+    if (output->kind != ServedOutput::Kind::scores) {
+      wanted_.resize(model_->internals().size());
+      wanted_[output->result] = true;
+    }
 }
 
 void WantedInternals::add(const WantedInternals& other) {
-  for (size_t i = 0; i < wanted_.size(); ++i) wanted_[i] = wanted_[i] || other.wanted_[i];
+  if (wanted_.empty()) wanted_ = other.wanted_;
+  for (size_t i = 0; i < wanted_.size(); ++i) wanted_[i] = has(i) || other.has(i);
 }
 
 int64_t WantedInternals::bytes_of_sample() const {

@@ -19,16 +19,16 @@ inline constexpr int64_t kMostResultBytes = int64_t{256} << 20;
 /// The internal tensors of a model that outputs need.
 class WantedInternals {
  public:
-  explicit WantedInternals(const ServedModel& model) : model_(&model), wanted_(model.internals().size()) {}
+  explicit WantedInternals(const ServedModel& model) : model_(&model) {}
   void add(std::span<const ServedOutput* const>);
   void add(const WantedInternals&);
-  bool has(size_t internal) const { return wanted_[internal]; }
+  bool has(size_t internal) const { return !wanted_.empty() && wanted_[internal]; }
   /// Bytes of the wanted internal tensors of one sample, as f32.
   int64_t bytes_of_sample() const;
 
  private:
   const ServedModel* model_;
-  std::vector<bool> wanted_;
+  std::vector<bool> wanted_;  // empty: none
 };
 
 class BatchResults {

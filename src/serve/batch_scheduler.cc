@@ -14,6 +14,14 @@ namespace {
 // Limits of requests that submit() scores itself: a thread of a front end that is busy for longer delays other clients.
 constexpr int64_t kQuickNs = 50'000;
 constexpr int64_t kQuickBytes = 1024;
+constexpr int kMostInCaller = 16;   // batches
+constexpr size_t kMostJoined = 64;  // requests of such a batch
+
+bool is_small(const InferRequest& request) {
+  int64_t bytes = 0;
+  for (const NamedTensor& input : request.inputs) bytes += std::ssize(input.data);
+  return bytes <= kQuickBytes;
+}
 
 }  // namespace
 
@@ -41,6 +49,7 @@ void BatchScheduler::submit(InferRequest request, Answer answer) {
   auto job = std::make_unique<Job>();
   job->request = std::move(request);
   job->answer = std::move(answer);
+  bool wakes = false;
   statistics_.add_pending(1);
   try {
     apply_timeout(job->request);
@@ -56,21 +65,19 @@ void BatchScheduler::submit(InferRequest request, Answer answer) {
                                              " waiting requests, the maximum of its queue: retry later"));
       queues_[priority].push_back(std::move(job));
       ++waiting_;
+      wakes = running_ < options_.instances || options_.delay.count() > 0;
     }
   } catch (...) {
     return fail(*job, status_of_current_exception());
   }
   if (job) return serve_in_caller(std::move(job));
-  filled_.notify_one();
+  if (wakes) filled_.notify_one();
 }
 
 bool BatchScheduler::starts_in_caller(const InferRequest& request) {
   if (!options_.in_caller || waiting_ > 0 || running_ >= options_.instances || options_.delay.count() > 0 ||
-      alone_ns_ > kQuickNs)
+      alone_ns_ > kQuickNs || !is_small(request))
     return false;
-  int64_t bytes = 0;
-  for (const NamedTensor& input : request.inputs) bytes += std::ssize(input.data);
-  if (bytes > kQuickBytes) return false;
   ++running_;
   return true;
 }
@@ -79,10 +86,21 @@ void BatchScheduler::serve_in_caller(std::unique_ptr<Job> job) {
   const std::unique_ptr<BatchScheduler, void (*)(BatchScheduler*)> ends(
       this, [](BatchScheduler* scheduler) { scheduler->end_batch(); });  // also after an error
   job->taken = Clock::now();
-  if (!prepare(*job)) return;
-  Jobs one;
-  one.push_back(std::move(job));
-  score(one);
+  for (int batch = 0; job; ++batch) {
+    job = serve_batch(std::move(job), true);
+    if (!job && batch < kMostInCaller) job = take_small();
+  }
+}
+
+std::unique_ptr<BatchScheduler::Job> BatchScheduler::take_small() {
+  const std::lock_guard lock(mutex_);
+  return first_is_small() ? pop() : nullptr;
+}
+
+bool BatchScheduler::first_is_small() const {
+  for (const auto& [priority, queue] : queues_)
+    if (!queue.empty()) return is_small(queue.front()->request);
+  return false;
 }
 
 void BatchScheduler::end_batch() {
@@ -96,8 +114,8 @@ void BatchScheduler::end_batch() {
 }
 
 void BatchScheduler::count_time_alone(Clock::duration time) {
-  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-  alone_ns_ = alone_ns_ - alone_ns_ / 8 + std::min(ns, kMostAlone) / 8;
+  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count(), before = alone_ns_;
+  alone_ns_ = std::min(ns, before + before / kForgotten + 1);
 }
 
 std::unique_ptr<BatchScheduler::Job> BatchScheduler::pop() {
@@ -204,32 +222,34 @@ bool BatchScheduler::fits(const WantedInternals& of_batch, int64_t samples, cons
 }
 
 void BatchScheduler::serve_batches() {
-  std::unique_ptr<Job> left_over;  // already read, but too large for the previous batch
-  for (;;) {
-    std::unique_ptr<Job> next = left_over ? std::move(left_over) : take_first();
-    if (!next) return;
-    Jobs batch;
-    WantedInternals wanted(model_);
-    int64_t samples = 0;
-    const Clock::time_point until = next->taken + options_.delay;
-    bool ready = next->read != Clock::time_point{} || prepare(*next);
-    for (;;) {
-      if (ready) {
-        if (!batch.empty() && !fits(wanted, samples, *next)) {
-          left_over = std::move(next);
-          break;
-        }
-        samples += next->samples.samples;
-        wanted.add(next->outputs);
-        batch.push_back(std::move(next));
-      }
-      next = take_more(samples, batch.empty() ? Clock::time_point{} : until);
-      if (!next) break;
-      ready = prepare(*next);
-    }
-    if (!batch.empty()) score(batch);
-    if (!left_over) end_batch();
+  std::unique_ptr<Job> next;
+  while (next || (next = take_first())) {
+    next = serve_batch(std::move(next), false);
+    if (!next) end_batch();
   }
+}
+
+std::unique_ptr<BatchScheduler::Job> BatchScheduler::serve_batch(std::unique_ptr<Job> next, bool only_small) {
+  Jobs batch;
+  WantedInternals wanted(model_);
+  int64_t samples = 0;
+  const Clock::time_point until = next->taken + options_.delay;
+  bool ready = next->read != Clock::time_point{} || prepare(*next);
+  while (next) {
+    if (ready) {
+      if (!batch.empty() && !fits(wanted, samples, *next)) break;
+      samples += next->samples.samples;
+      wanted.add(next->outputs);
+      batch.push_back(std::move(next));
+    }
+    if (only_small)
+      next = batch.size() < kMostJoined ? take_small() : nullptr;
+    else
+      next = take_more(samples, batch.empty() ? Clock::time_point{} : until);
+    if (next) ready = prepare(*next);
+  }
+  if (!batch.empty()) score(batch);
+  return next;
 }
 
 void BatchScheduler::score(Jobs& jobs) {

@@ -60,9 +60,13 @@ class BatchScheduler {
   };
   using Jobs = std::vector<std::unique_ptr<Job>>;
   void serve_batches();
+  /// Scores a batch: this request, and waiting ones that fit. Returns a request that was read but does not fit.
+  /// `only_small`: adds only requests that submit() may score itself.
+  std::unique_ptr<Job> serve_batch(std::unique_ptr<Job>, bool only_small);
   /// Whether the caller of submit() scores this request; the caller then occupies an instance. Called with the lock
   /// held.
   bool starts_in_caller(const InferRequest&);
+  /// Also scores small requests that arrive meanwhile, because waking another thread takes longer.
   void serve_in_caller(std::unique_ptr<Job>);
   /// Frees an instance.
   void end_batch();
@@ -70,6 +74,9 @@ class BatchScheduler {
   std::unique_ptr<Job> take_first();
   /// Takes the next request for a batch that already has `samples` samples. Waits until the time `until`.
   std::unique_ptr<Job> take_more(int64_t samples, Clock::time_point until);
+  /// Takes the next request if it is small. Does not wait.
+  std::unique_ptr<Job> take_small();
+  bool first_is_small() const;  ///< called with the lock held
   std::unique_ptr<Job> pop();
   /// Reads the inputs of a request. If the request is invalid, late or cancelled, or asks for vectors of keys, answers
   /// it and returns false.
@@ -93,7 +100,7 @@ class BatchScheduler {
   void respond(Job&, InferResponse response, Clock::time_point output_begin, StageTimes times, int64_t samples);
   void fail(Job&, Status);
 
-  static constexpr int64_t kMostAlone = 200'000;  // longer times count as this time, in ns
+  static constexpr int64_t kForgotten = 32;  // the shortest time counts for about this number of requests
 
   ServedModel& model_;
   const RequestSamples& reader_;
@@ -105,8 +112,9 @@ class BatchScheduler {
   std::condition_variable filled_;
   std::map<int64_t, std::deque<std::unique_ptr<Job>>> queues_;  // by priority
   int64_t waiting_ = 0;
-  int running_ = 0;                            // batches being scored, at most one per instance
-  std::atomic<int64_t> alone_ns_{kMostAlone};  // moving average of the time to score one request
+  int running_ = 0;  // batches being scored, at most one per instance
+  // Time to score one request: a recent minimum, because a thread may have to wait for a core.
+  std::atomic<int64_t> alone_ns_{1'000'000};
   bool ends_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,7 +1,9 @@
 #include "serve/grpc_api.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/base/expect.h"
 #include "serve/infer_message.h"
@@ -61,7 +63,7 @@ void GrpcApi::handle(std::string_view method, GrpcBytes bytes, int64_t left_us, 
     if (method.starts_with(kInference)) {
       const std::string_view name = method.substr(kInference.size());
       if (name == "ModelInfer" || name == "ModelStreamInfer")
-        return infer(std::string(request), left_us, name == "ModelStreamInfer", call);
+        return infer(request, left_us, name == "ModelStreamInfer", call);
       if (handle_control(name, request, call)) return;
       return finish(*call, {}, respond(name, request));
     }
@@ -143,26 +145,25 @@ bool GrpcApi::handle_control(std::string_view method, std::string_view request, 
   return true;
 }
 
-void GrpcApi::infer(std::string bytes, int64_t left_us, bool in_stream, const std::shared_ptr<GrpcCall>& call) {
+void GrpcApi::infer(std::string_view bytes, int64_t left_us, bool in_stream, const std::shared_ptr<GrpcCall>& call) {
   const auto fail = [in_stream](GrpcCall& to, const Status& status) {
     in_stream ? finish(to, {}, stream_message(status.message, "")) : finish(to, status);
   };
   try {
-    const auto owner = std::make_shared<std::string>(std::move(bytes));
-    InferRequest request = read_infer_message(*owner, owner);
+    InferRequest request = read_infer_message(bytes, call);
     if (left_us >= 0) request.deadline = request.arrived + std::chrono::microseconds(left_us);
-    request.cancelled = [call] { return call->cancelled(); };
-    const auto asked = std::make_shared<InferRequest>(InferRequest{.model = request.model, .id = request.id});
-    asked->outputs = request.outputs;
-    ServeCore& core = core_;
-    core_.infer(std::move(request), [asked, call, &core, fail, in_stream](const InferResponse& response) {
+    request.cancelled = [of = call.get()] { return of->cancelled(); };  // the callback below keeps the call
+    const bool to_regions = std::ranges::any_of(
+        request.outputs, [](const WantedOutput& output) { return output.parameters.contains("shared_memory_region"); });
+    const auto wanted = to_regions ? request.outputs : std::vector<WantedOutput>();
+    SharedRegions& regions = core_.regions();
+    core_.infer(std::move(request), [wanted, call, &regions, fail, in_stream](const InferResponse& response) {
       try {
         if (!response.status.ok()) return fail(*call, response.status);
         std::vector<bool> written;
-        for (size_t o = 0; o < response.outputs.size(); ++o)
-          written.push_back(o < asked->outputs.size() &&
-                            core.regions().deliver(asked->outputs[o], response.outputs[o]));
-        const std::string message = write_infer_message(*asked, response, written);
+        for (size_t o = 0; o < std::min(wanted.size(), response.outputs.size()); ++o)
+          written.push_back(regions.deliver(wanted[o], response.outputs[o]));
+        const std::string message = write_infer_message(wanted, response, written);
         finish(*call, {}, in_stream ? stream_message("", message) : message);
       } catch (...) {
         fail(*call, status_of_current_exception());

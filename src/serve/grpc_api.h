@@ -20,7 +20,7 @@ class GrpcApi {
   void handle(std::string_view method, GrpcBytes request, int64_t left_us, std::shared_ptr<GrpcCall>);
 
  private:
-  void infer(std::string bytes, int64_t left_us, bool in_stream, const std::shared_ptr<GrpcCall>&);
+  void infer(std::string_view bytes, int64_t left_us, bool in_stream, const std::shared_ptr<GrpcCall>&);
   /// The response to a call that needs no waiting.
   std::string respond(std::string_view method, std::string_view request);
   std::string respond_on_regions(SharedRegion::Kind, std::string_view call, std::string_view request);

@@ -13,7 +13,7 @@ struct GrpcBytes {
   int64_t size = 0;
 };
 
-/// A call of a client that is not answered yet. Thread-safe.
+/// A call of a client that is not answered yet. Owns the bytes of its request. Thread-safe.
 class GrpcCall {
  public:
   virtual ~GrpcCall() = default;
@@ -23,7 +23,8 @@ class GrpcCall {
 };
 
 /// Handles a call. `method`: "/inference.GRPCInferenceService/ModelInfer" or another method. Called by threads of the
-/// plug-in; must not block. `left_us`: time left until the client's deadline; negative: no deadline.
+/// plug-in; must not block. Deletes `call`, with which `request` ends. `left_us`: time left until the client's
+/// deadline; negative: no deadline.
 struct GrpcHandler {
   void* self;
   void (*call)(void* self, const char* method, GrpcBytes request, int64_t left_us, GrpcCall* call);
@@ -56,7 +57,7 @@ struct GrpcPlugin {
   const char* (*connect)(const char* address, GrpcClient** client);
 };
 
-inline constexpr int64_t kGrpcPlugin = 2;
+inline constexpr int64_t kGrpcPlugin = 3;
 inline constexpr const char* kGrpcPluginFile = "libhuge_ctr_grpc.so";
 /// The plug-in's only exported symbol: const GrpcPlugin* ().
 inline constexpr const char* kGrpcPluginEntry = "hctr_grpc_plugin";

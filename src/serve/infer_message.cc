@@ -8,6 +8,9 @@
 namespace hctr::serve {
 namespace {
 
+// Reserved for the dimensions of a tensor, and for the inputs of a request.
+constexpr size_t kUsualRank = 3, kUsualInputs = 4;
+
 /// Reads one entry of a map from names to InferParameter.
 void read_parameter(std::string_view entry, Parameters& to) {
   std::string key;
@@ -74,6 +77,7 @@ std::string read_contents(std::string_view contents, const NamedTensor& tensor) 
 
 NamedTensor read_input(std::string_view message) {
   NamedTensor tensor;
+  tensor.shape.reserve(kUsualRank);
   std::optional<std::string_view> contents;
   std::string datatype;
   for (ProtoReader field(message); field.next();) {
@@ -102,6 +106,8 @@ NamedTensor read_input(std::string_view message) {
 InferRequest read_infer_message(std::string_view bytes, const std::shared_ptr<const void>& owner) {
   InferRequest request;
   std::vector<std::string_view> raw;
+  request.inputs.reserve(kUsualInputs);
+  raw.reserve(kUsualInputs);
   for (ProtoReader field(bytes); field.next();) {
     if (field.number() == 1) request.model = field.text();
     if (field.number() == 2) request.version = field.text();
@@ -136,9 +142,14 @@ InferRequest read_infer_message(std::string_view bytes, const std::shared_ptr<co
   return request;
 }
 
-std::string write_infer_message(const InferRequest& request, const InferResponse& response,
+std::string write_infer_message(std::span<const WantedOutput> wanted, const InferResponse& response,
                                 const std::vector<bool>& written) {
+  const auto in_region = [&](size_t output) { return output < written.size() && written[output]; };
+  constexpr size_t kHeadOfOutput = 64;
+  size_t length = response.model.size() + response.id.size() + kHeadOfOutput;
+  for (const NamedTensor& output : response.outputs) length += output.name.size() + output.data.size() + kHeadOfOutput;
   std::string bytes;
+  bytes.reserve(length);
   append_bytes_field(bytes, 1, response.model);
   append_bytes_field(bytes, 2, response.version);
   if (!response.id.empty()) append_bytes_field(bytes, 3, response.id);
@@ -149,9 +160,9 @@ std::string write_infer_message(const InferRequest& request, const InferResponse
     append_bytes_field(tensor, 2, word_of(output.type));
     for (const int64_t size : output.shape) append_varint(shape, static_cast<uint64_t>(size));
     append_bytes_field(tensor, 3, shape);
-    if (written[o]) {
+    if (in_region(o)) {
       std::string region, size, entry;
-      append_bytes_field(region, 3, text_parameter(request.outputs[o].parameters, "shared_memory_region").value_or(""));
+      append_bytes_field(region, 3, text_parameter(wanted[o].parameters, "shared_memory_region").value_or(""));
       append_integer_field(size, 2, output.data.size());
       append_bytes_field(entry, 1, "shared_memory_region");
       append_bytes_field(entry, 2, region);
@@ -165,7 +176,7 @@ std::string write_infer_message(const InferRequest& request, const InferResponse
   }
   // Clients find the bytes of an output by its position: an output in shared memory has an empty entry.
   for (size_t o = 0; o < response.outputs.size(); ++o)
-    append_bytes_field(bytes, 6, written[o] ? std::string_view() : response.outputs[o].data);
+    append_bytes_field(bytes, 6, in_region(o) ? std::string_view() : response.outputs[o].data);
   return bytes;
 }
 

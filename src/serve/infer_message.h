@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,9 @@ namespace hctr::serve {
 /// Parses a ModelInferRequest. `owner`: owner of `bytes`. Errors: Refusal.
 InferRequest read_infer_message(std::string_view bytes, const std::shared_ptr<const void>& owner);
 
-/// Writes a ModelInferResponse, with tensors as raw bytes. `written[i]`: output i is already in shared memory.
-std::string write_infer_message(const InferRequest&, const InferResponse&, const std::vector<bool>& written);
+/// Writes a ModelInferResponse, with tensors as raw bytes. `wanted`: the outputs of the request; may be empty if none
+/// is in shared memory. `written[i]`: output i is already in shared memory. Later outputs, without an element, are not.
+std::string write_infer_message(std::span<const WantedOutput> wanted, const InferResponse&,
+                                const std::vector<bool>& written);
 
 }  // namespace hctr::serve

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "config/problems.h"
@@ -44,6 +43,20 @@ std::vector<int64_t> ends_of(const NamedTensor& counts, int64_t values) {
     throw Refusal::invalid("input '", without_counts(counts.name), "' has ", values, " values, but '", counts.name,
                            "' counts ", sum);
   return ends;
+}
+
+std::vector<std::string_view> sorted_names(const InferRequest& request) {
+  std::vector<std::string_view> names;
+  for (const NamedTensor& input : request.inputs) names.push_back(input.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+/// Errors: Refusal if an input occurs twice.
+void expect_distinct_names(const InferRequest& request) {
+  const std::vector<std::string_view> names = sorted_names(request);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice != names.end()) throw Refusal::invalid("input '", *twice, "' is given twice");
 }
 
 /// The data of a tensor as an array, without a copy; null if the data are not aligned, or have no owner.
@@ -94,6 +107,7 @@ RequestSamples::RequestSamples(const Config& config, std::vector<ModelTensor> in
   config_.data.num_workers = 1;
   source_.num_samples = 0;
   columns_ = columns_of_config(config, source_.slots_optional);
+  for (const SparseInput& section : config_.data.sparse) limits_.push_back(limits_of(section));
   for (const ModelTensor& input : inputs_) {
     if (input.role == ModelTensor::Role::dense) {
       described_.push_back({input.name, Datatype::f32, input.shape});
@@ -109,32 +123,37 @@ RequestSamples::RequestSamples(const Config& config, std::vector<ModelTensor> in
   }
 }
 
+bool RequestSamples::is_packed(std::string_view name) const {
+  return std::ranges::any_of(inputs_, [&](const ModelTensor& input) {
+    return input.name == name || (input.role == ModelTensor::Role::keys && input.name == without_counts(name));
+  });
+}
+
+bool RequestSamples::is_column(std::string_view name) const {
+  return std::ranges::any_of(columns_, [&](const RequestColumn& column) {
+    return column.name == name || column.name == without_counts(name);
+  });
+}
+
 RequestSamples::Form RequestSamples::form_of(const InferRequest& request) const {
-  std::set<std::string_view> seen;
-  for (const NamedTensor& input : request.inputs) {
-    expect_whole(input);
-    if (!seen.insert(input.name).second) throw Refusal::invalid("input '", input.name, "' is given twice");
-  }
-  const auto is_packed = [&](std::string_view name) {
-    return std::ranges::any_of(inputs_, [&](const ModelTensor& input) {
-      return input.name == name || (input.role == ModelTensor::Role::keys && input.name == without_counts(name));
-    });
+  for (const NamedTensor& input : request.inputs) expect_whole(input);
+  expect_distinct_names(request);
+  const auto all_are = [&](const auto& of_form) {
+    return std::ranges::all_of(request.inputs, [&](const NamedTensor& input) { return of_form(input.name); });
   };
-  const auto is_column = [&](std::string_view name) {
-    return std::ranges::any_of(columns_, [&](const RequestColumn& column) {
-      return column.name == name || column.name == without_counts(name);
-    });
-  };
-  const auto is_of_backend = [](std::string_view name) {
-    return name == "DES" || name == "CATCOLUMN" || name == "ROWINDEX";
-  };
-  if (std::ranges::all_of(seen, is_packed)) return Form::packed;
-  if (std::ranges::all_of(seen, is_column)) return Form::columns;
-  if (std::ranges::all_of(seen, is_of_backend)) return Form::backend;
+  if (all_are([&](std::string_view name) { return is_packed(name); })) return Form::packed;
+  if (all_are([&](std::string_view name) { return is_column(name); })) return Form::columns;
+  if (all_are([](std::string_view name) { return name == "DES" || name == "CATCOLUMN" || name == "ROWINDEX"; }))
+    return Form::backend;
+  refuse_names(request);
+}
+
+void RequestSamples::refuse_names(const InferRequest& request) const {
   std::vector<std::string> known;
   for (const TensorDescription& one : described_) known.push_back(one.name);
   for (const RequestColumn& column : columns_) known.push_back(column.name);
-  const bool some_packed = std::ranges::any_of(seen, is_packed);
+  const std::vector<std::string_view> seen = sorted_names(request);
+  const bool some_packed = std::ranges::any_of(seen, [&](std::string_view name) { return is_packed(name); });
   for (const std::string_view name : seen)
     if (some_packed ? !is_packed(name) : !is_column(name)) {
       if (is_column(name))
@@ -226,13 +245,14 @@ SampleArrays RequestSamples::read_packed(const InferRequest& request) const {
     const NamedTensor* counts = find_counts(request, input.name);
     const int64_t columns = input.shape[1];
     const NamedTensor& leads = counts ? *counts : *tensor;
-    const std::string expected = input.role == ModelTensor::Role::dense || counts
-                                     ? text_of_shape(input.shape)
-                                     : cat(text_of_shape(input.shape), ", or [-1] with an input '",
-                                           counts_name(input.name), "' of shape ", text_of_shape(input.shape));
     const bool flat = leads.shape.size() == 1 && columns == 1;
     const bool lists = !counts && input.role == ModelTensor::Role::keys && leads.shape.size() == 3;
-    if (!flat && (leads.shape.size() != (lists ? 3u : 2u) || leads.shape[1] != columns)) refuse_shape(leads, expected);
+    if (!flat && (leads.shape.size() != (lists ? 3u : 2u) || leads.shape[1] != columns)) {
+      const std::string shape = text_of_shape(input.shape);
+      refuse_shape(leads, input.role == ModelTensor::Role::dense || counts
+                              ? shape
+                              : cat(shape, ", or [-1] with an input '", counts_name(input.name), "' of shape ", shape));
+    }
     if (counts && tensor->shape.size() != 1) refuse_shape(*tensor, "[-1]");
     expect_few_samples(leads, leads.shape[0]);
     agree_on_samples(leads.shape[0], leads, all, said_by);
@@ -250,30 +270,37 @@ SampleArrays RequestSamples::read_packed(const InferRequest& request) const {
   return samples;
 }
 
+RequestSamples::BagLimits RequestSamples::limits_of(const SparseInput& section) {
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  BagLimits limits{.kept = std::min(section.keep_first.value_or(kAll), section.keep_last.value_or(kAll)),
+                   .of_sample = section.kept_keys()};
+  for (int64_t s = 0; s < section.slot_num; ++s) limits.of_slots.push_back(section.kept_nnz(s));
+  const int64_t one = std::min<int64_t>(1, limits.kept);
+  limits.allow_one_each = std::ssize(limits.of_slots) * one <= limits.of_sample &&
+                          std::ranges::all_of(limits.of_slots, [&](int64_t most) { return one <= most; });
+  return limits;
+}
+
 void RequestSamples::expect_bags(const SampleArrays& samples) const {
   for (size_t t = 0; t < samples.inputs.size(); ++t) {
     const SampleArrays::Keys& keys = samples.inputs[t];
-    const SparseInput& section = config_.data.sparse[t];
-    const int64_t keep = std::min(section.keep_first.value_or(std::numeric_limits<int64_t>::max()),
-                                  section.keep_last.value_or(std::numeric_limits<int64_t>::max()));
-    std::vector<int64_t> most;
-    for (int64_t s = 0; s < keys.slots; ++s) most.push_back(section.kept_nnz(s));
-    const int64_t most_of_sample = section.kept_keys();
+    const BagLimits& limits = limits_[t];
+    if (keys.one_each && limits.allow_one_each) continue;
     size_t bag = 0;
     // All samples are like the first one if each bag has one key.
     for (int64_t b = 0; b < (keys.one_each ? std::min<int64_t>(1, samples.samples) : samples.samples); ++b) {
       int64_t of_sample = 0;
       for (int64_t s = 0; s < keys.slots; ++s, ++bag) {
         const int64_t count = keys.one_each ? 1 : keys.offsets[bag + 1] - keys.offsets[bag];
-        const int64_t kept = std::min(count, keep);
-        if (kept > most[static_cast<size_t>(s)])
+        const int64_t kept = std::min(count, limits.kept), most = limits.of_slots[static_cast<size_t>(s)];
+        if (kept > most)
           throw Refusal::invalid("input '", keys.name, "': slot ", s, " of sample ", b, " has ", count,
-                                 " keys, but the model accepts at most ", most[static_cast<size_t>(s)]);
+                                 " keys, but the model accepts at most ", most);
         of_sample += kept;
       }
-      if (of_sample > most_of_sample)
+      if (of_sample > limits.of_sample)
         throw Refusal::invalid("input '", keys.name, "': sample ", b, " has ", of_sample,
-                               " keys in all slots, but the model accepts at most ", most_of_sample);
+                               " keys in all slots, but the model accepts at most ", limits.of_sample);
     }
   }
 }

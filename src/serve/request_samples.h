@@ -56,7 +56,18 @@ class RequestSamples {
 
  private:
   enum class Form { packed, columns, backend };
+  /// How many keys a sample may have.
+  struct BagLimits {
+    int64_t kept;                   ///< keys that the model keeps of a bag
+    std::vector<int64_t> of_slots;  ///< keys of each slot, after that
+    int64_t of_sample;              ///< keys of all slots
+    bool allow_one_each;            ///< whether each slot may have a key
+  };
+  static BagLimits limits_of(const SparseInput&);
   Form form_of(const InferRequest&) const;
+  bool is_packed(std::string_view name) const;
+  bool is_column(std::string_view name) const;
+  [[noreturn]] void refuse_names(const InferRequest&) const;
   SampleArrays empty() const;
   SampleArrays read_packed(const InferRequest&) const;
   SampleArrays read_columns(const InferRequest&) const;
@@ -71,6 +82,7 @@ class RequestSamples {
   std::vector<ModelTensor> inputs_;
   std::vector<TensorDescription> described_;
   std::vector<RequestColumn> columns_;
+  std::vector<BagLimits> limits_;  // by keys input
   bool samples_lead_ = true;
 };
 

@@ -1,10 +1,20 @@
 #include "serve/shared_regions.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "core/base/expect.h"
 
 namespace hctr::serve {
+namespace {
+
+// Threads that copy a large input. One thread copies about 5 GB/s: 4 MB, the inputs of 16,384 samples, took it 0.9 ms.
+constexpr int kMostCopiers = 8;
+constexpr size_t kCopiedBytes = size_t{256} << 10;
+constexpr int64_t kPartsWorthThreads = 3;
+
+}  // namespace
 
 const char* word_of(SharedRegion::Kind kind) { return kind == SharedRegion::Kind::system ? "system" : "cuda"; }
 
@@ -84,6 +94,19 @@ std::shared_ptr<SharedRegion> SharedRegions::find(const std::string& tensor, con
   return region;
 }
 
+bool SharedRegions::read(const SharedRegion& region, int64_t first, char* to, size_t bytes) const {
+  const auto parts = static_cast<int64_t>((bytes + kCopiedBytes - 1) / kCopiedBytes);
+  const std::unique_lock alone(copying_, std::try_to_lock);
+  if (!alone || parts < kPartsWorthThreads || region.kind() == Kind::cuda) return region.read(first, to, bytes);
+  if (!copiers_) copiers_ = std::make_unique<ThreadPool>(std::min(kMostCopiers, usable_cores()));
+  std::atomic<bool> whole = true;
+  copiers_->parallel_for(parts, 1, [&](int64_t begin, int64_t) {
+    const size_t at = static_cast<size_t>(begin) * kCopiedBytes;
+    if (!region.read(first + static_cast<int64_t>(at), to + at, std::min(kCopiedBytes, bytes - at))) whole = false;
+  });
+  return whole;
+}
+
 void SharedRegions::attach(InferRequest& request) const {
   for (NamedTensor& input : request.inputs) {
     int64_t first = 0, bytes = 0;
@@ -91,7 +114,7 @@ void SharedRegions::attach(InferRequest& request) const {
     if (!region) continue;
     const auto size = static_cast<size_t>(bytes);
     const std::shared_ptr<char> copy = buffers_.take(size);
-    if (!region->read(first, copy.get(), size))
+    if (!read(*region, first, copy.get(), size))
       throw Refusal::invalid("input '", input.name, "': the shared memory has become smaller");
     input.data = {copy.get(), size};
     input.owner = copy;

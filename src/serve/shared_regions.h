@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/json.h"
+#include "core/base/thread_pool.h"
 #include "serve/buffer_pool.h"
 #include "serve/infer_request.h"
 #include "serve/shared_region.h"
@@ -49,7 +50,12 @@ class SharedRegions {
                                      int64_t& bytes) const;
 
   Allowed allowed_;
+  /// Copies a range of a region, with several threads if it is large. Returns false if the memory is gone.
+  bool read(const SharedRegion&, int64_t first, char* to, size_t bytes) const;
+
   mutable BufferPool buffers_;
+  mutable std::mutex copying_;  // guards the next member
+  mutable std::unique_ptr<ThreadPool> copiers_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<SharedRegion>> regions_;
 };

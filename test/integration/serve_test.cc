@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <span>
+
 #include "serve/grpc_front.h"
 #include "serve/proto_reader.h"
 #include "serve_fixture.h"
@@ -224,6 +226,51 @@ TEST_F(ServedScores, OfARankingAreThoseOfTheRepeatedSample) {
   EXPECT_EQ(many.status, 400) << many.body;
 }
 
+/// The fields of a gRPC request that hold the samples [first, first + count): its inputs and their raw contents.
+struct GrpcInputs {
+  std::string inputs, contents;
+};
+GrpcInputs inputs_for_grpc(const SampleArrays& samples, size_t first, size_t count) {
+  GrpcInputs fields;
+  const auto add = [&](const std::string& input, const std::string& type, std::initializer_list<size_t> shape,
+                       const auto& values) {
+    std::string sizes, one;
+    for (const size_t size : shape) append_varint(sizes, size);
+    serve::append_bytes_field(one, 1, input);
+    serve::append_bytes_field(one, 2, type);
+    serve::append_bytes_field(one, 3, sizes);
+    serve::append_bytes_field(fields.inputs, 5, one);
+    serve::append_bytes_field(
+        fields.contents, 7,
+        {reinterpret_cast<const char*>(values.data()), static_cast<size_t>(values.size()) * sizeof(values[0])});
+  };
+  const auto dim = static_cast<size_t>(samples.dense_dim);
+  add(samples.dense_name, "FP32", {count, dim}, std::span(samples.dense).subspan(first * dim, count * dim));
+  for (const SampleArrays::Keys& keys : samples.inputs) {
+    const auto slots = static_cast<size_t>(keys.slots);
+    const auto ends = std::span(keys.offsets).subspan(first * slots, count * slots + 1);
+    std::vector<int32_t> counts;
+    for (size_t bag = 0; bag < count * slots; ++bag) counts.push_back(static_cast<int32_t>(ends[bag + 1] - ends[bag]));
+    const auto begin = static_cast<size_t>(ends.front()), size = static_cast<size_t>(ends.back()) - begin;
+    add(keys.name, "INT64", {size}, std::span(keys.keys).subspan(begin, size));
+    add(keys.name + ".counts", "INT32", {count, slots}, counts);
+  }
+  return fields;
+}
+
+std::string model_field(const std::string& model) {
+  std::string field;
+  serve::append_bytes_field(field, 1, model);
+  return field;
+}
+
+std::string scores_in_message(const serve::GrpcAnswer& answer) {
+  std::string scores;
+  for (serve::ProtoReader field(answer.response); field.next();)
+    if (field.number() == 6) scores = field.text();
+  return scores;
+}
+
 /// Sends a request over gRPC, with raw tensor contents.
 TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   if (kSanitized) GTEST_SKIP() << "gRPC is not built with sanitizers";
@@ -237,42 +284,17 @@ TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
     return serve::call_grpc(*client, "/inference.GRPCInferenceService/" + method, request, timeout_us);
   };
   using serve::append_bytes_field;
-  std::string name, request, raw;
-  append_bytes_field(name, 1, "ctr");
-  const auto add = [&](const std::string& input, const std::string& type, std::initializer_list<size_t> shape,
-                       const auto& values) {
-    std::string sizes, one;
-    for (const size_t size : shape) append_varint(sizes, size);
-    append_bytes_field(one, 1, input);
-    append_bytes_field(one, 2, type);
-    append_bytes_field(one, 3, sizes);
-    append_bytes_field(request, 5, one);
-    append_bytes_field(raw, 7, bytes_of(values));
-  };
-  add(samples.dense_name, "FP32", {20, 4}, std::vector<float>(samples.dense.begin(), samples.dense.begin() + 80));
-  for (const SampleArrays::Keys& keys : samples.inputs) {
-    const auto slots = static_cast<size_t>(keys.slots);
-    std::vector<int32_t> counts;
-    for (size_t bag = 0; bag < 20 * slots; ++bag)
-      counts.push_back(static_cast<int32_t>(keys.offsets[bag + 1] - keys.offsets[bag]));
-    const auto count = static_cast<size_t>(keys.offsets[20 * slots]);
-    add(keys.name, "INT64", {count},
-        std::vector<int64_t>(keys.keys.begin(), keys.keys.begin() + static_cast<std::ptrdiff_t>(count)));
-    add(keys.name + ".counts", "INT32", {20, slots}, counts);
-  }
+  const std::string name = model_field("ctr");
+  const auto [request, raw] = inputs_for_grpc(samples, 0, 20);
   const serve::GrpcAnswer answer = call("ModelInfer", name + request + raw);
   ASSERT_EQ(answer.status, 0) << answer.message;
-  std::string scores;
-  for (serve::ProtoReader field(answer.response); field.next();)
-    if (field.number() == 6) scores = field.text();
-  EXPECT_EQ(scores, bytes_of(std::vector<float>(expected.begin(), expected.begin() + 20)));
-  std::string output, wanted, vectors;
+  EXPECT_EQ(scores_in_message(answer), bytes_of(std::vector<float>(expected.begin(), expected.begin() + 20)));
+  std::string output, wanted;
   append_bytes_field(output, 1, "deep_emb.1");
   append_bytes_field(wanted, 6, output);
   const serve::GrpcAnswer selected = call("ModelInfer", name + request + wanted + raw);
   ASSERT_EQ(selected.status, 0) << selected.message;
-  for (serve::ProtoReader field(selected.response); field.next();)
-    if (field.number() == 6) vectors = field.text();
+  const std::string vectors = scores_in_message(selected);
   HttpClient http(service.http_port());
   EXPECT_EQ(vectors,
             bytes_of(scores_in(
@@ -291,6 +313,34 @@ TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   append_bytes_field(other, 1, "zz");
   EXPECT_EQ(call("ModelInfer", other).status, 5);
   EXPECT_EQ(call("RepositoryModelLoad", "").status, 3);
+}
+
+/// With one instance, threads of the front end score small requests that others have queued.
+TEST_F(ServedScores, OfSingleRowsByManyGrpcClientsAreThoseOfPredict) {
+  if (kSanitized) GTEST_SKIP() << "gRPC is not built with sanitizers";
+  if (const std::string why = serve::why_no_grpc(); !why.empty()) GTEST_SKIP() << why;
+  train(config_, {"[0]"}, "one");
+  const std::vector<float> expected = predicted("one-run");
+  const SampleArrays samples = samples_of("one.json");
+  serve::ServeOptions options = options_for({"ctr=one-run"});
+  options.instances = 1;
+  const serve::Service service(options);
+  std::vector<std::thread> clients;
+  std::vector<std::string> scores(expected.size());
+  std::atomic<size_t> next = 0;
+  for (int c = 0; c < 12; ++c)
+    clients.emplace_back([&] {
+      const auto client = serve::connect_grpc(cat("127.0.0.1:", service.grpc_port()));
+      for (size_t row; (row = next.fetch_add(1)) < scores.size();) {
+        const GrpcInputs fields = inputs_for_grpc(samples, row, 1);
+        scores[row] =
+            scores_in_message(serve::call_grpc(*client, "/inference.GRPCInferenceService/ModelInfer",
+                                               model_field("ctr") + fields.inputs + fields.contents, 60'000'000));
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  for (size_t row = 0; row < scores.size(); ++row)
+    EXPECT_EQ(scores[row], bytes_of(std::span(&expected[row], 1))) << row;
 }
 
 TEST_F(ServedScores, CanBeMeasuredByHttpGrpcAndSharedMemory) {

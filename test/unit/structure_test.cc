@@ -194,7 +194,7 @@ const std::map<std::string, std::string> kProcessWide = {
     {"ops/gemm/blas.cc ended_", "OpenBLAS has one memory for the GEMMs of all threads"},
     {"ops/gemm/blas.cc mutex_", "OpenBLAS has one memory for the GEMMs of all threads"},
     {"ops/gemm/blas.cc running_", "OpenBLAS has one memory for the GEMMs of all threads"},
-    {"plugins/grpc/plugin.cc once", "gRPC has one log per process"},
+    {"plugins/grpc/plugin.cc once", "gRPC has one log and one search for deadlocks per process"},
     {"plugins/grpc/plugin.cc problem", "as errno: the last error of a thread in the plug-in's C interface"},
     {"plugins/mpi/plugin.cc comm", "MPI is initialized once per process"},
     {"plugins/mpi/plugin.cc ours", "MPI is initialized once per process"},

@@ -95,9 +95,10 @@ constexpr FusedLanes kLanesOf256{
 }  // namespace
 
 const FusedLanes* vector_lanes() {
-  if (processor_has("avx512f")) return &kLanesOf512;
-  if (processor_has("avx2") && processor_has("fma")) return &kLanesOf256;
-  return nullptr;
+  static const FusedLanes* const best = processor_has("avx512f")                        ? &kLanesOf512
+                                        : processor_has("avx2") && processor_has("fma") ? &kLanesOf256
+                                                                                        : nullptr;
+  return best;
 }
 
 }  // namespace hctr::ops

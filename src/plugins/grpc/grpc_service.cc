@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,7 +37,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
       }
       return advance();
     }
-    const std::string request = joined(incoming_);
+    auto message = std::make_unique<Message>(own_, incoming_);
     incoming_.Clear();
     bool reads = is_stream_;
     {
@@ -49,8 +49,8 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
         waits_to_read_ = true;
       }
     }
-    handler_.call(handler_.self, context_->method().c_str(), {request.data(), static_cast<int64_t>(request.size())},
-                  microseconds_left(), new Message(own_));
+    const GrpcBytes request = message->request();
+    handler_.call(handler_.self, context_->method().c_str(), request, microseconds_left(), message.release());
     if (reads) StartRead(&incoming_);
   }
   void OnWriteDone(bool) override {
@@ -71,7 +71,13 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
   /// A message that is not answered yet. The call ends when all its messages are answered.
   class Message : public GrpcCall {
    public:
-    explicit Message(std::shared_ptr<CarriedCall> call) : call_(std::move(call)) {}
+    Message(std::shared_ptr<CarriedCall> call, const grpc::ByteBuffer& request) : call_(std::move(call)) {
+      if (!request.TrySingleSlice(&slice_).ok()) joined_ = joined(request);
+    }
+    GrpcBytes request() const {
+      if (!joined_.empty()) return {joined_.data(), static_cast<int64_t>(joined_.size())};
+      return {reinterpret_cast<const char*>(slice_.begin()), static_cast<int64_t>(slice_.size())};
+    }
     bool cancelled() const override { return call_->context_->IsCancelled(); }
     void answer(int status, const char* message, GrpcBytes response) override {
       call_->answered(grpc::Status(static_cast<grpc::StatusCode>(status), message), response);
@@ -79,6 +85,8 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
 
    private:
     std::shared_ptr<CarriedCall> call_;
+    grpc::Slice slice_;
+    std::string joined_;  // of several slices
   };
 
   int64_t microseconds_left() const {
@@ -145,7 +153,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
   const bool is_stream_;
   grpc::ByteBuffer incoming_;
   std::mutex mutex_;
-  std::deque<grpc::ByteBuffer> outgoing_;  // the first element is being written
+  std::list<grpc::ByteBuffer> outgoing_;  // the first element is being written
   int in_flight_ = 0;
   bool reads_done_ = false, waits_to_read_ = false, writing_ = false, finished_ = false;
   grpc::Status status_;

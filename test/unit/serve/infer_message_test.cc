@@ -66,7 +66,7 @@ TEST(InferMessage, OutputsInSharedMemoryKeepTheirPlaceInRawContents) {
   InferResponse response{.model = "m", .version = "1"};
   response.outputs = {{.name = "a", .shape = {1}, .data = "1234"}, {.name = "b", .shape = {1}, .data = "5678"}};
   std::vector<std::string> names, raw;
-  const std::string bytes = write_infer_message(request, response, {true, false});
+  const std::string bytes = write_infer_message(request.outputs, response, {true, false});
   for (ProtoReader field(bytes); field.next();) {
     if (field.number() == 6) raw.emplace_back(field.bytes());
     if (field.number() != 5) continue;
