@@ -88,12 +88,16 @@ void RowFile::read_head() {
 }
 
 void RowFile::encode(int64_t key, uint64_t commit, const float* row, std::byte* to) const {
-  std::memset(to, 0, static_cast<size_t>(bytes_));
+  const int64_t end = 16 + 4 * dim_;
+  std::memset(to + end, 0, static_cast<size_t>(bytes_ - end));
   std::memcpy(to, &key, 8);
   std::memcpy(to + 8, &commit, 8);
-  if (row) std::memcpy(to + 16, row, static_cast<size_t>(4 * dim_));
+  if (row)
+    std::memcpy(to + 16, row, static_cast<size_t>(4 * dim_));
+  else
+    std::memset(to + 16, 0, static_cast<size_t>(4 * dim_));
   const uint32_t crc = record_checksum(key, static_cast<int32_t>(dim_), {to + 8, static_cast<size_t>(8 + 4 * dim_)});
-  std::memcpy(to + 16 + 4 * dim_, &crc, 4);
+  std::memcpy(to + end, &crc, 4);
 }
 
 bool RowFile::decode(std::span<const std::byte> record, Record& to) const {

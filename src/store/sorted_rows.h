@@ -64,11 +64,13 @@ class SortedRows {
 /// Rows in ascending order of their keys' bytes. Each key comes once, with the row that was added last.
 class SortedRows::Range {
  public:
+  Range(const SortedRows& of, size_t buffer_bytes);
+  /// Adds the records [first, last) of a run.
+  void add(size_t run, int64_t first, int64_t last);
   /// Returns false at the end. The row is valid until the next call.
   bool next(int64_t& key, const float*& row);
 
  private:
-  friend class SortedRows;
   /// The rest of a run.
   struct Cursor {
     size_t run;
@@ -81,16 +83,14 @@ class SortedRows::Range {
     size_t cursor;
     const std::byte* row;
   };
-  Range(const SortedRows& of, size_t buffer_bytes);
   void push(size_t cursor);
-  void add(size_t run, int64_t first, int64_t last);
   static bool later(const Head& a, const Head& b) {
     return a.order != b.order ? a.order > b.order : a.cursor < b.cursor;
   }
   const SortedRows* of_;
   size_t buffer_bytes_;
   std::vector<Cursor> cursors_{};  // in the order in which the runs were added
-  std::vector<Head> heads_{};      // a heap; the top has the smallest key, and of equal keys the row that was added last
+  std::vector<Head> heads_{};  // a heap; the top has the smallest key, and of equal keys the row that was added last
   std::vector<float> row_;
 };
 
