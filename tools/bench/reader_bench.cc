@@ -33,8 +33,6 @@ namespace hctr::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 struct Folder {
   Folder() : path(fs::temp_directory_path() / cat("hctr_bench_", ::getpid())) { fs::create_directories(path); }
   ~Folder() {

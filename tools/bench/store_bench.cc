@@ -127,10 +127,6 @@ double db_bench(const fs::path& folder, int64_t row_bytes, const StoreCase& of) 
   return at == text.npos ? 0 : std::atof(text.c_str() + at + 9);
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 /// The bytes per second of direct writes to a new file, until they are on disk.
 double disk_rate(const fs::path& path, int64_t bytes) {
   constexpr int64_t kBlock = int64_t{4} << 20;

@@ -1,6 +1,7 @@
 // Measures the time of work on a device in steady state.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -9,6 +10,10 @@
 namespace hctr::bench {
 
 double median(std::vector<double> values);
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 /// The CPU time of all threads of the process.
 double cpu_seconds();

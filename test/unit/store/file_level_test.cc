@@ -6,31 +6,18 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <map>
 #include <random>
 #include <thread>
 
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
+#include "unit/store/level_rows.h"
 
 namespace hctr::test {
 namespace {
 
-using Plain = std::map<int64_t, std::vector<float>>;
-
 std::vector<float> row_of_floats(int64_t dim, float value) {
   return std::vector<float>(static_cast<size_t>(dim), value);
-}
-
-Plain rows_in(LevelTable& table) {
-  Plain rows;
-  table.each([&](std::span<const int64_t> keys, std::span<const float> values) {
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const float* const row = values.data() + static_cast<int64_t>(i) * table.dim();
-      rows[keys[i]].assign(row, row + table.dim());
-    }
-  });
-  return rows;
 }
 
 TEST(FileLevel, CommitsLeaveOutWhatIsHeldAlsoAfterACrash) {
@@ -50,14 +37,14 @@ TEST(FileLevel, CommitsLeaveOutWhatIsHeldAlsoAfterACrash) {
     for (int commit = 0; commit < 3; ++commit) {
       put(*other, static_cast<float>(commit));
       level.commit("others");
-      EXPECT_EQ(rows_in(*held), (Plain{{1, {1}}, {2, {1}}}));
+      EXPECT_EQ(rows_in(*held), (LevelRows{{1, {1}}, {2, {1}}}));
     }
   }
   {
     FileLevel level(folder / "store");
     EXPECT_EQ(level.namespaces(), (std::vector<std::string>{"held", "other"}));
-    EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (Plain{{1, {1}}, {2, {1}}}));
-    EXPECT_EQ(rows_in(*level.table("other", 1, 0)), (Plain{{1, {2}}, {2, {2}}}));
+    EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (LevelRows{{1, {1}}, {2, {1}}}));
+    EXPECT_EQ(rows_in(*level.table("other", 1, 0)), (LevelRows{{1, {2}}, {2, {2}}}));
     level.hold("held");
     put(*level.table("held", 1, 0), 6);
     level.commit("others");
@@ -65,12 +52,12 @@ TEST(FileLevel, CommitsLeaveOutWhatIsHeldAlsoAfterACrash) {
     level.commit("all");
   }
   FileLevel level(folder / "store");
-  EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (Plain{{1, {6}}, {2, {6}}}));
+  EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (LevelRows{{1, {6}}, {2, {6}}}));
 }
 
 TEST(FileLevel, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
   const TemporaryFolder folder;
-  Plain plain, committed;
+  LevelRows plain, committed;
   std::mt19937_64 random(1);
   for (int round = 0; round < 40; ++round) {
     FileLevel level(folder / "store");
@@ -106,7 +93,7 @@ TEST(FileLevel, ChangesAreSeenAtTheCommitOrNever) {
   const std::vector<int64_t> keys = {1, 2};
   table->put(keys, std::vector<float>{1, 1, 2, 2}.data());
   level.commit("a");
-  const Plain before = rows_in(*table);
+  const LevelRows before = rows_in(*table);
   table->put({keys.data(), 1}, row_of_floats(2, 5).data());
   table->remove({keys.data() + 1, 1});
   EXPECT_EQ(rows_in(*table), before);
@@ -115,7 +102,7 @@ TEST(FileLevel, ChangesAreSeenAtTheCommitOrNever) {
   EXPECT_EQ(rows_in(*table), before);
   table->put({keys.data(), 1}, row_of_floats(2, 5).data());
   level.commit("c");
-  EXPECT_EQ(rows_in(*table), (Plain{{1, {5, 5}}, {2, {2, 2}}}));
+  EXPECT_EQ(rows_in(*table), (LevelRows{{1, {5, 5}}, {2, {2, 2}}}));
 }
 
 TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
@@ -158,7 +145,7 @@ TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
     const int64_t commit = std::stoll(level.note());
     level.verify();
     for (const char* name : {"a", "b"}) {
-      const Plain rows = rows_in(*level.table(name, kDim, 0));
+      const LevelRows rows = rows_in(*level.table(name, kDim, 0));
       for (int64_t key = 0; key < kKeys; ++key) {
         ASSERT_EQ(rows.contains(key), (key + commit) % 7 != 0) << commit << " " << key;
         if (rows.contains(key)) {
@@ -194,7 +181,7 @@ TEST(FileLevel, DamagedRowsAreErrorsThatNameThem) {
 
 TEST(FileLevel, CompactKeepsTheRowsAndFreesTheRest) {
   const TemporaryFolder folder;
-  Plain before;
+  LevelRows before;
   {
     FileLevel level(folder / "store");
     const auto table = level.table("t", 4, 0);

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <map>
 #include <random>
 
 #include "core/base/thread_pool.h"
@@ -12,11 +11,10 @@
 #include "store/file_level.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
+#include "unit/store/level_rows.h"
 
 namespace hctr::test {
 namespace {
-
-using Plain = std::map<int64_t, std::vector<float>>;
 
 struct Batch {
   std::vector<int64_t> keys;
@@ -28,24 +26,13 @@ struct Batch {
   }
 };
 
-Plain rows_in(LevelTable& table) {
-  Plain rows;
-  table.each([&](std::span<const int64_t> keys, std::span<const float> values) {
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const float* const row = values.data() + static_cast<int64_t>(i) * table.dim();
-      rows[keys[i]].assign(row, row + table.dim());
-    }
-  });
-  return rows;
-}
-
 TEST(FileLoads, HaveTheLastRowOfEachKeyAlsoWhenOpenedAgain) {
   ThreadPool threads(3);
   std::mt19937_64 random(7);
   for (const int64_t dim : {1, 8, 300}) {
     for (const int64_t expected : {0, 9000, 100'000}) {
       const TemporaryFolder folder;
-      Plain plain;
+      LevelRows plain;
       {
         FileLevel level(folder / "store");
         const auto table = level.table("t", dim, expected);
