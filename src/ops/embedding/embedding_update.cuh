@@ -169,7 +169,7 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
 template <class Gradients>
 struct LoadedRun {
   static constexpr int32_t kLong = -1;
-  int32_t row = 0;             // 0: no run
+  int32_t row = -1;            // -1: no run
   int32_t begin = 0, end = 0;  // occurrences of a short run; for a long run, the index of its sum, and kLong
   typename Gradients::Place first{};
 
@@ -251,7 +251,7 @@ __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepSta
     if (lane < here) mine = {groups, gradients, from + lane, long_runs};
     for (int i = lane / lanes; i - lane / lanes < here; i += in_warp) {
       const LoadedRun<Gradients> run = mine.of_lane(i);
-      if (run.row == 0) continue;
+      if (run.row < 0) continue;  // sum_row_gradients() also writes row 0
       const RunGradient<Gradients, Width> gradient{gradients, run, piece_sums, data.dim};
       if constexpr (kAtOnce)
         update_row_at_once<Rule, Rows, Width>(group, optimizer, state, of_step, data, run.row, gradient);
