@@ -26,8 +26,8 @@ struct Transfer {
 
 /// Whether a wait for other ranks has a time limit.
 enum class Wait {
-  limited,   ///< within a step, where ranks run in near lockstep, so a rank that exceeds the limit hangs
-  unlimited  ///< between steps, where one rank may write a file while the other ranks wait
+  limited,   ///< within a step: ranks run in near lockstep, so a rank that exceeds the limit counts as hung
+  unlimited  ///< between steps: other ranks may have to wait while one rank writes a file
 };
 
 /// Time limits and options of processes that wait for each other.
@@ -35,11 +35,11 @@ struct JoinLimits {
   std::chrono::seconds step{25};     ///< limit within a step; 0: no limit
   std::chrono::seconds join{300};    ///< limit until all processes have joined over TCP
   std::chrono::seconds silence{20};  ///< maximum time between heartbeats; one is sent every second
-  /// How long to wait, after a restart over TCP, for processes that may be lost. The joined processes then continue
-  /// without the lost ones. nullopt: all processes must join.
+  /// After a restart over TCP: how long to wait for processes that may be lost. Processes that have joined by then
+  /// continue without the missing ones. nullopt: all processes must join.
   std::optional<std::chrono::seconds> lost = {};
-  /// Used over TCP if the user set no secret. Contains the secret of an earlier join, or stores the secret that this
-  /// join generates. Null: the generated secret is not stored.
+  /// Stores the job's secret if the user set none; only for TCP. The join uses the secret of an earlier join, if there
+  /// is one. Otherwise the join generates a secret and stores it here. Null: the generated secret is not stored.
   AgreedSecret* agreed = nullptr;
   /// Name of the option that sets `step`, for messages.
   std::string step_setting = "--comm-timeout";

@@ -77,8 +77,8 @@ class RankGroup {
   mutable std::mutex mutex_;
   std::condition_variable change_;
   std::atomic<uint64_t> meetings_ = 0;  // completed barriers
-  std::atomic<uint64_t> sleeping_until_ =
-      0;  // waiting ranks do not yield before the barrier with this number, because other threads compete for cores
+  // In barriers below this number, waiting ranks sleep instead of yielding, because other threads compete for cores.
+  std::atomic<uint64_t> sleeping_until_ = 0;
   int arrived_ = 0;
   std::atomic<bool> exchanging_ = false;    // all ranks have arrived, and the last one exchanges with other processes
   int copying_ = 0;                         // ranks that have not called leave_copying() yet

@@ -212,13 +212,13 @@ class Host {
     member.address = is_loopback(address) ? launch_.address : address;
     member.launched = process;
     if (!is_control) member.port = greeting->port;
-    try_to_send(accepted.socket, kWelcome);  // a refused process gets the reason instead of this message
+    try_to_send(accepted.socket, kWelcome);  // a process that refuse() rejects gets the reason instead
     place = std::move(accepted.socket);
   }
   static void try_to_send(const TcpSocket& socket, const std::string& text) {
     try {
       socket.send_text(text, TcpClock::now() + seconds(2));
-    } catch (const Error&) {  // the peer fails by its own time limit
+    } catch (const Error&) {  // no retry: a peer that misses the text fails at its own time limit
     }
   }
 
@@ -289,7 +289,7 @@ class Guest {
     }
     for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
       const Whereabout& at = table[p];
-      // Process `p` answers once it is connected to the processes before it.
+      // Process `p` answers after it has connected to all processes with lower numbers.
       job.data[p] = connect_as_member({at.address, at.port, cat("process ", at.launched, " on ", at.host)},
                                       key_of(launch_, agreed_), ConnectionKind::peer, end_,
                                       std::chrono::ceil<seconds>(end_ - TcpClock::now()));

@@ -106,7 +106,7 @@ class TcpProcesses : public Processes {
   std::optional<OnHost> on_host() const override { return on_host_; }
 
   LocalRanks join(int ranks) override {
-    // For this exchange, each process counts as one rank.
+    // join() exchanges one number per process, so each process counts as one rank here.
     first_.resize(data_.size() + 1);
     for (size_t p = 0; p < first_.size(); ++p) first_[p] = static_cast<int>(p);
     std::vector<int> of_each(data_.size());

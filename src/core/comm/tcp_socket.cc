@@ -32,7 +32,7 @@ std::string address_text(const sockaddr_storage& address, socklen_t size) {
   return name.starts_with(kMapped) ? name.substr(kMapped.size()) : name;
 }
 
-/// send() or recv() without waiting, and the event of poll() after which to call it again.
+/// A non-blocking send() or recv(). If the call would block, wait in poll() for `event`, then repeat the call.
 template <class Byte>
 struct TransferCall {
   const char* name;
@@ -177,7 +177,7 @@ std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end) {
   const TcpClock::time_point begin = TcpClock::now();
   const auto fail = [&](const std::string& why) {
-    // Rounded, because the caller computed `end` slightly earlier than `begin`.
+    // Round to whole seconds. The caller computed `end` before `begin`, so truncation would report a second too few.
     const auto seconds = std::chrono::round<std::chrono::seconds>(TcpClock::now() - begin).count();
     throw Error(
         Kind::comm,

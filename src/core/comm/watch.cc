@@ -76,7 +76,7 @@ std::optional<Error> Watch::failure_soon() const {
 void Watch::tell_to_end(int exit_code) noexcept {
   try {
     send_to_all(cat(kAbort, exit_code));
-  } catch (...) {  // this process ends anyway, and the peers detect that
+  } catch (...) {  // no report: this process ends anyway, and the peers detect its end
   }
 }
 
@@ -109,7 +109,7 @@ void Watch::run() {
     if (ending) {
       if (leave_by == TcpClock::time_point{}) leave_by = now + kToLeave;
       if (failed || all_left() || now >= leave_by) return;
-      if (entries[0].revents != 0) {  // read stop_; otherwise poll() would return immediately
+      if (entries[0].revents != 0) {  // empty stop_, because poll() returns immediately while stop_ is readable
         uint64_t count = 0;
         (void)!::read(stop_, &count, sizeof count);
       }

@@ -103,7 +103,8 @@ class ReservedBuffer {
 
  private:
   void expect_growth(size_t wanted) const;
-  /// The offset at which the device allocation that contains byte `first` starts; device_bytes() if there is none.
+  /// Returns the offset at which the device allocation with byte `first` begins, or device_bytes() if the byte is in no
+  /// device allocation.
   size_t border_at(size_t first) const;
   /// Records that the first `bytes` bytes are device memory.
   void set_device_bytes(size_t bytes);

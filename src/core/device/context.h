@@ -86,7 +86,7 @@ class Runtime {
 class LaunchQueue;
 class Lockstep;
 
-/// A Runtime and one of its streams. Cheap to copy. `state` points to device memory.
+/// A Runtime and one of its streams. Cheap to copy. state() points to device memory.
 class Context {
  public:
   Context(Runtime& runtime, StreamRef stream, const StepState* state = nullptr)

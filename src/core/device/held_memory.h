@@ -25,7 +25,7 @@ class HeldMemory {
   int takers_ = 0;
 };
 
-/// A buffer in reserved memory if the reserve has capacity, otherwise in its own memory. Not zeroed.
+/// A buffer that uses the reserve if enough of it is free, and otherwise allocates memory. Not zeroed.
 class HeldBuffer {
  public:
   HeldBuffer(HeldMemory&, Device, size_t bytes);

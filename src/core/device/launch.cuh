@@ -128,8 +128,8 @@ struct BlockRange {
   __device__ int64_t thread_count() const { return blocks * blockDim.x; }
 };
 
-/// The jobs of one launch. A job holds the arguments of the kernel body. Job j has the blocks from first_block[j] to
-/// first_block[j + 1]. kBytes: the maximum size of the list, which is a kernel parameter.
+/// The jobs of one launch, passed as a kernel parameter of at most kBytes bytes. A job holds the arguments of the
+/// kernel body. Blocks first_block[j] to first_block[j + 1] - 1 work on job j.
 template <class Job, size_t kBytes = 4096 - 64>
 struct JobList {
   static constexpr int kMost = std::max<int>(1, (kBytes - 16) / (sizeof(Job) + sizeof(int32_t)));
@@ -141,8 +141,8 @@ struct JobList {
 /// parameters take longer to send, so launches of few jobs use the smaller list.
 template <class Job>
 using LongJobList = JobList<Job, 32764 - 64>;
-/// Whether jobs of this type are so large that a JobList holds fewer than 32. A second kernel then takes a LongJobList.
-/// For smaller jobs, a JobList holds enough.
+/// Whether the jobs of this type are so large that a JobList holds fewer than 32 of them. In that case a second kernel
+/// exists, which takes a LongJobList.
 template <class Job>
 constexpr bool kHasLongList = JobList<Job>::kMost < 32;
 
@@ -209,7 +209,7 @@ struct LockstepLaunch {
       return jobs_kernel<kBody, List>;
   }
 
-  /// Starts the first launches as one kernel, and returns their number.
+  /// Starts the first launches, at most List::kMost, as one kernel. Returns the number of started launches.
   template <class List>
   static size_t start_first(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
     // The list is not initialized and not copied, because it has up to 32 KB. The kernel reads only the first `count`

@@ -25,7 +25,7 @@ class LaunchQueue {
     StartMerged start_merged = nullptr;
     const char* name = "";
     int64_t blocks = 0;
-    std::span<const std::byte> arguments;  ///< kernel arguments, read by start_merged; memory of keep()
+    std::span<const std::byte> arguments;  ///< kernel arguments that start_merged reads; keep() stores them
   };
 
   explicit LaunchQueue(bool several = false) : several_(several) {}

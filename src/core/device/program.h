@@ -1,4 +1,5 @@
-// A part of a step that is recorded once as CUDA graphs and replayed, or called in each step. Results are equal.
+// A part of a step. Either the part is recorded once as CUDA graphs, which each step replays, or each step calls its
+// code. Both ways have equal results.
 #pragma once
 
 #include <functional>

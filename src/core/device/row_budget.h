@@ -42,8 +42,8 @@ class RowDiskUser {
   /// Releases the bytes that a snapshot of the table used or reserved, if the snapshot has ended. `wait`: waits for the
   /// end of the snapshot first. Returns whether a snapshot has ended.
   virtual bool end_snapshot(bool wait) = 0;
-  /// Frees `bytes` bytes of disk space, or all bytes that the table's rows do not need if those are fewer. Returns the
-  /// freed bytes, possibly more than `bytes`.
+  /// Frees `bytes` bytes of disk space, or fewer if the table's rows need the space. Returns the freed bytes, which may
+  /// exceed `bytes`.
   virtual int64_t give_disk(int64_t bytes) = 0;
 };
 
