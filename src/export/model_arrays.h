@@ -47,7 +47,7 @@ struct TableArrays {
 };
 
 struct ModelArrays {
-  std::vector<StoredArray> weights;     ///< such as "fc1/weights", in the order of the dense model file
+  std::vector<StoredArray> weights;     ///< dense weights such as "fc1/weights", in the order of the dense model file
   std::vector<StoredArray> statistics;  ///< layer states such as "bn1/mean"
   std::vector<TableArrays> tables;      ///< in the order of the config
 

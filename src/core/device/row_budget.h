@@ -47,8 +47,8 @@ class RowDiskUser {
   virtual int64_t give_disk(int64_t bytes) = 0;
 };
 
-/// The budget that the tables of a rank share. Memory is granted in the order of requests; training results do not
-/// depend on it. Used by the rank's thread only.
+/// The budget that the tables of a rank share. The budget grants memory in the order of requests. Training results do
+/// not depend on that order. Only the rank's thread uses this object.
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
@@ -120,7 +120,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  // tables with rows on disk; host_users_: those that use this object's host budget; disk_users_: its disk budget
+  // Tables with rows on disk. host_users_ use the host budget of this object, disk_users_ use its disk budget.
   std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 

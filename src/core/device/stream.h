@@ -15,8 +15,9 @@ struct StreamRef {
   bool is_capturing() const;
 };
 
-/// The priority of a stream, which recorded work keeps. Ready kernels of higher priority get multiprocessors first. On
-/// a device with fewer priorities, the highest values of this enum mean the same priority.
+/// Stream priorities, lowest first. Recorded work keeps the priority of its stream. Among ready kernels, those of
+/// higher priority get multiprocessors first. If a device has fewer priorities, the highest values of this enum become
+/// one priority.
 enum class StreamPriority { lowest, step, sums, exchange };
 
 class Stream {

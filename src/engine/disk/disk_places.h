@@ -33,8 +33,8 @@ class DiskPlaces {
   void release();
   /// Removes the free places at the end of the file and returns how many were removed.
   int64_t drop_end();
-  /// Returns segments in order of their used places, fewest first, until they have `free` free places in total. Omits
-  /// segments of which less than a quarter is free, and the segment that is being filled.
+  /// Returns the segments with the fewest used places, in that order, until these segments have `free` free places in
+  /// total. Omits segments of which less than a quarter is free, and the segment that is being filled.
   std::vector<uint32_t> emptiest(int64_t free) const;
 
  private:
@@ -45,7 +45,7 @@ class DiskPlaces {
   uint32_t segment_;
   int64_t free_ = 0;
   std::vector<bool> used_;
-  std::vector<bool> held_;            // [place]; empty without hold()
+  std::vector<bool> held_;            // [place]: whether the place is held; empty if no places are held
   std::vector<uint32_t> given_back_;  // held places that were freed
   std::vector<uint32_t> taken_;       // [segment]: number of used places
   std::set<uint32_t> empty_;          // segments without used places

@@ -157,10 +157,10 @@ class DiskRows : private RowDiskUser {
   void find_room(int64_t count);
   /// Reports the change of the file size to the budget. `before`: the previous number of places.
   void count_places(int64_t before);
-  /// Updates the budget's promise to this table: the remaining growth that is possible during the snapshot.
+  /// Updates the bytes that the budget promises to this table: the growth that is still possible during the snapshot.
   void count_promises();
-  /// Allocates up to `count` places, limited by the budget. in_order: contiguous places first; otherwise free places
-  /// first.
+  /// Allocates up to `count` places, limited by the budget. `in_order`: whether to prefer contiguous places. If false,
+  /// prefers free places anywhere in the file.
   std::vector<uint32_t> take_places(int64_t count, bool in_order);
   void give_back(std::span<const uint32_t> places);
   /// Frees places that could not be written, and drops free places at the end of the file.
@@ -179,8 +179,8 @@ class DiskRows : private RowDiskUser {
   bool adds_in_order() const;
   /// Inserts rows into the map. Their places must be set.
   void enter(std::span<const Row> rows);
-  /// Writes the records of failed writes again, to other free places. Errors: the error of the first failed write if
-  /// there are not enough places; then nothing has changed.
+  /// Repeats failed writes at other free places. If there are too few free places, throws the error of the first failed
+  /// write and changes nothing.
   void settle();
   /// Waits until no write of add_behind() is pending, then calls settle().
   void settle_all();
@@ -200,11 +200,11 @@ class DiskRows : private RowDiskUser {
 
   /// Reads the records of `rows` into fetched_, in groups. Skips rows that are no longer on disk.
   void fetch(std::span<const Row> rows) const;
-  /// Copies records that are in memory, and removes their rows from `order`.
+  /// Copies to `records` the records that are still in memory, and removes their rows from `order`.
   void read_from_memory(std::span<const Row> rows, std::vector<uint32_t>& order, std::byte* records) const;
   /// Notes that read_ahead() has requested these places.
   void note_asked(std::span<const uint32_t> places) const;
-  /// Returns for each row whether read_ahead() has requested it since its last read, and clears that flag.
+  /// Returns for each row whether read_ahead() has requested the row since it was last read. Clears these flags.
   std::vector<bool> take_asked(std::span<const Row> rows) const;
 
   RowMemory& budget_;

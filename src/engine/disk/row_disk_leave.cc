@@ -66,7 +66,7 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   size_t left = 0;
   try {
     put_out(numbers, left);
-  } catch (const Error&) {  // on an error all rows stay in memory
+  } catch (const Error&) {  // undo the eviction, so that all rows stay in memory
     arrays_.for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t several) {
       ops::set_fates(own, some, several, ops::Fate::open, arrays_.left());
     });

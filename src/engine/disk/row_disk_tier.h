@@ -55,9 +55,9 @@ class RowDiskTier {
   /// Sets the step number of the next batch. Call forget_steps() if step numbers restart.
   void begin_step(uint32_t step);
   void forget_steps() { recent_steps_.clear(); }
-  /// Queues the search for keys of the batch without a row in memory, if there may be any; does not wait. Returns
-  /// whether work was queued. If the stream is synchronized afterwards, find_arrivals() for the same batch does not
-  /// wait. `rows`: scratch [batch.size()].
+  /// If keys of the batch may have no row in memory, queues the search for such keys. Does not wait. Returns whether
+  /// work was queued. If the stream is synchronized afterwards, find_arrivals() for the same batch does not wait.
+  /// `rows`: scratch [batch.size()].
   bool list_missing(Context&, const ops::KeyBatch&, int32_t* rows);
   /// The keys of a batch whose rows are not in memory.
   struct Arrivals {
@@ -70,7 +70,7 @@ class RowDiskTier {
   std::optional<Arrivals> find_arrivals(Context&, const ops::KeyBatch&, int32_t* rows, NewKeys);
   /// Searches the disk map again, because rows on disk may have moved.
   void find_again(Arrivals&) const;
-  /// The number of arrivals for which no row number is free. They get new row numbers after the last row.
+  /// The number of arrivals for which no row number is free. These arrivals get new row numbers after the last row.
   int64_t rows_at_end(const Arrivals&) const;
   /// Whether bring() has work. True if some arrivals are on disk, or are new and get a free row number.
   bool has_work(const Arrivals&) const;
@@ -133,7 +133,7 @@ class RowDiskTier {
   StridedBytes values_of(const RowColumn&, DiskRows::Row* rows, std::byte* records) const;
   /// Whether rows of the batch's keys may be on disk, or the batch may have more new keys than fit in memory.
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
-  /// Adds the count copied by count_batch_rows(). Its stream must have been synchronized.
+  /// Adds the count that count_batch_rows() copied. The stream of that copy must have been synchronized.
   void add_batch_count();
   /// The rows from 1 to `rows` with fate "leaves" in RowArrays::left() that are not in free_ yet. Sorted.
   std::vector<int32_t> rows_that_leave(int64_t rows) const;
@@ -175,7 +175,7 @@ class RowDiskTier {
   MissingKeys missing_;
   bool listed_ = false;  // missing_ already has the keys of the next batch
   std::optional<HostBuffer> batch_counts_;
-  bool counted_ = false;  // batch_counts_ has a count that was not added yet
+  bool counted_ = false;  // batch_counts_ has a count that add_batch_count() has not added yet
   int64_t batch_rows_ = 0, brought_ = 0, into_places_ = 0, moved_up_ = 0, waits_to_leave_ = 0;  // see DiskUse
 };
 

@@ -145,7 +145,7 @@ std::byte* Exchange::vectors_from(int owner) const {
 
 void Exchange::make_key_exchange(Runtime& runtime) {
   const Tensor received = arena_.get(received_);
-  zero(runtime.compute_stream(), received);  // so that the buffer has no keys if the first round is aborted
+  zero(runtime.compute_stream(), received);  // if the first round is aborted, the buffer must contain no keys
   runtime.compute_stream().synchronize();
   const RankRanges of_ranks = RankRanges::equal(comm_.size(), received.elements() / comm_.size());
   to_merge_ = comm_.make_peer_exchange({received, of_ranks});
@@ -178,7 +178,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
     const std::string stride =
-        // the strides must be equal, because owners use their own stride to compute addresses in y
+        // owners use their own stride to compute addresses in y, so the strides must be equal
         std::to_string(shape_.y->row_stride());
     HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "the stride of vectors is ", stride,
                 " elements, and differs from that of rank 0");

@@ -147,8 +147,8 @@ class Exchange {
   int64_t owned() const { return static_cast<int64_t>(owned_slots_.size()); }
   Tensor samples_memory() const;
   Tensor owners_memory() const;
-  /// vectors_of(rank): the vectors for a rank's samples in owners_memory(). vectors_from(owner): the vectors from an
-  /// owner in samples_memory().
+  /// vectors_of(rank): where owners_memory() has the vectors for the samples of `rank`. vectors_from(owner): where
+  /// samples_memory() has the vectors that come from `owner`.
   std::byte* vectors_of(int rank) const;
   std::byte* vectors_from(int owner) const;
   std::byte* own_vectors() const { return vectors_of(comm_.rank()); }
@@ -172,12 +172,12 @@ class Exchange {
   ops::OutputColumns columns_of_slots_;
   ops::SampleShards shards_;
   // of_samples_: the vectors of this rank's samples, from all owners. of_owned_: the vectors of this rank's rows, for
-  // the samples of all ranks. Each is allocated only if needed. One is the receive buffer of an exchange; the other is
-  // the send buffer if ranks cannot write directly.
+  // the samples of all ranks. A buffer is allocated only if needed. In each exchange one of the two is the receive
+  // buffer. The other is the send buffer if ranks cannot write to each other's memory.
   std::optional<Buffer> of_samples_, of_owned_;
   std::optional<Buffer> sent_keys_;  // only if ranks cannot write to each other's memory
-  std::unique_ptr<PeerExchange> to_merge_, to_samples_,
-      to_owners_;                           // exchanges of keys, vectors and gradients; null on several hosts
+  // Null on several hosts. to_merge_ exchanges keys, to_samples_ exchanges vectors, to_owners_ exchanges gradients.
+  std::unique_ptr<PeerExchange> to_merge_, to_samples_, to_owners_;
   std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send all gradients
   std::unique_ptr<UniqueExchange> unique_;  // set on several hosts
   bool straight_ = false;                   // whether owners write directly to y

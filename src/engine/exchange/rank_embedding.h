@@ -30,8 +30,8 @@ class Embedding {
   virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
   /// Whether reserve_rows() has changed the work of a step, so that the step must be recorded again. Resets the flag.
   virtual bool consume_rerecord_flag() { return false; }
-  /// Whether only prepare() must be recorded again. Used if exchanges_by_kernels(), so that each rank may record
-  /// prepare() again independently. Resets the flag.
+  /// Whether only prepare() must be recorded again. Used with exchanges_by_kernels(), where each rank can record
+  /// prepare() again without the other ranks. Resets the flag.
   virtual bool consume_look_up_flag() { return false; }
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
@@ -71,7 +71,7 @@ class Embedding {
   /// Signals other ranks that they may write gradients of this batch to this rank, because this rank has read the
   /// gradients of the previous batch. Call on a side stream, between the previous update() and send_gradients().
   virtual void expect_gradients(Context&) {}
-  /// Whether rows are replicated. sum_gradients() then has work to do.
+  /// Whether some rows are replicated, so that sum_gradients() has work to do.
   virtual bool has_replicated_rows() const { return false; }
   // Once `dy` is complete, the following calls may run on a side stream, in this order.
 
@@ -83,7 +83,7 @@ class Embedding {
   /// Whether copy engines of a GPU, rather than multiprocessors, send gradients if `dy` permits it and there is no
   /// overflow check.
   virtual bool sends_gradients_by_engines() const { return false; }
-  /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Also runs if the step is
+  /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Required even if the step is
   /// skipped.
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
@@ -95,8 +95,8 @@ class Embedding {
     return table().reader(runtime, samples, key_capacity);
   }
 
-  /// Whether all calls above can be recorded. Between hosts, message sizes depend on the batch; only prepare(),
-  /// fill_local_vectors(), forward() and sum_gradients() can then be recorded.
+  /// Whether all calls above can be recorded. False between hosts, where message sizes depend on the batch. In that
+  /// case only prepare(), fill_local_vectors(), forward() and sum_gradients() can be recorded.
   virtual bool fixed_sizes() const { return true; }
   /// The bytes of keys, vectors and gradients that this rank has sent to other hosts so far.
   virtual BytesBetweenHosts bytes_between_hosts() const { return {}; }

@@ -38,7 +38,7 @@ class ReplicatedRows {
   // vectors of these keys come from the owners. With `owners`, the owners write some vectors of y directly, and pool()
   // does not write these vectors.
 
-  /// The replicated row of each key of the prepared batch; 0 for a key without one.
+  /// The replicated row of each key of the prepared batch; 0 if the key has no replicated row.
   const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }
   /// Lookup for evaluation. Keys that no step has seen are unknown, as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);

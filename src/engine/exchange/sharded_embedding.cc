@@ -137,7 +137,7 @@ std::vector<SlotKey> ShardedEmbedding::removed_keys() {
       all.emplace_back(static_cast<int32_t>(*keys[i].integer()), *keys[i + 1].integer());
   }
   std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());  // the list has the key of a split row once per piece
+  all.erase(std::unique(all.begin(), all.end()), all.end());  // `all` lists the key of a split row once per piece
   return all;
 }
 

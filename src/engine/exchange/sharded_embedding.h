@@ -15,7 +15,7 @@ struct ShardedRows {
 
 class ShardedEmbedding : public Embedding {
  public:
-  /// If a part is replicated, use add_forward() and add_lookup().
+  /// If a part is replicated, call add_forward() and add_lookup() instead of forward() and lookup().
   ShardedEmbedding(Runtime&, Communicator&, ShardedRows, int ring_size, const EmbeddingOutputs&);
 
   void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets) override {

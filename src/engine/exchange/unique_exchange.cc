@@ -72,7 +72,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   count_full_size();
 }
 
-/// Adds the arrays of the batches of the ring to the arena. A batch uses its arrays until its step ends.
+/// Adds to the arena the arrays of every batch of the ring. A batch uses its arrays until its step ends.
 void UniqueExchange::add_batches(int ring) {
   const auto add = [&](int64_t count) { return arena_.add(array_of(DType::i32, count)); };
   for (int s = 0; s < ring; ++s) {

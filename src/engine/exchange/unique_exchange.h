@@ -66,9 +66,10 @@ class UniqueExchange {
     /// Whether the sum of a bag's vectors, each rounded to `dtype`, equals the rounded sum of the bag's rows.
     bool exact() const { return dtype == DType::f32 || dtype == storage; }
   };
-  /// The memory of vectors. `of_samples`: ordered by owner, as `present`. `of_owned`: [gradients()] vectors. The first
-  /// vectors of `of_owned` are for this host's samples, [ranks of this host * samples, owned_columns]. The last vector
-  /// of `of_owned` is zero. This rank's own vectors for its own samples stay in `of_owned` and are not sent.
+  /// The memory of vectors. `of_samples` has the order of owners, like `present`. `of_owned` has gradients() vectors.
+  /// The first vectors of `of_owned` are for this host's samples, [ranks of this host * samples, owned_columns]. The
+  /// last vector of `of_owned` is zero. This rank's own vectors for its own samples stay in `of_owned` and are not
+  /// sent.
   struct Memory {
     std::byte *of_samples = nullptr, *of_owned = nullptr;
   };
@@ -122,7 +123,8 @@ class UniqueExchange {
     int64_t own_bags = 0;
     RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
     int64_t listed = 0;  // keys whose rows are sent
-    int64_t summed = 0;  // summands of all gradient sums; a bag's gradient is one summand for each key of the bag
+    // number of summands in all gradient sums; the gradient of a bag is a summand once for each key of the bag
+    int64_t summed = 0;
   };
   /// Arena tickets of ops::RowGroups.
   struct Groups {

@@ -35,8 +35,8 @@ class HostGroups {
     const std::vector<int>& ranks = hosts_[host];
     return ranks[static_cast<size_t>(owner) % ranks.size()];
   }
-  /// The owners whose keys the other ranks of this host send to `rank`: first `rank` itself, then the owners for which
-  /// `rank` gathers. Empty for ranks of other hosts.
+  /// The owners for which `rank` receives keys from the other ranks of this host. The first owner is `rank` itself. The
+  /// others are those for which `rank` is the gathering rank. Empty for ranks of other hosts.
   const std::vector<int>& owners_through(int rank) const { return owners_through_[static_cast<size_t>(rank)]; }
   /// All owners, ordered so that messages through the same gathering rank are contiguous.
   std::vector<int> owner_order() const {

@@ -31,8 +31,8 @@ Sizes sizes_for(Device device, int64_t ranks = 1) {
   return sizes;
 }
 
-/// Measures the seconds per call of `in_a_row` sequential calls: the minimum of a few repetitions. The calls are
-/// recorded, as in training; recording excludes the host's overhead per call.
+/// Returns the seconds of one call: times `in_a_row` sequential calls a few times and uses the minimum. The calls are
+/// recorded, as in training, so the result excludes the host's overhead per call.
 template <class Body>
 double time_of(Context& ctx, int in_a_row, const Body& body) {
   Program program(ctx.stream(), ctx.device().is_cuda(), [&] {

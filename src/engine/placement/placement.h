@@ -41,8 +41,8 @@ struct Placement {
 
   /// Whether all rows are replicated on each of `of_ranks` ranks; false if `of_ranks` is 1.
   bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
-  /// Whether the rows of the slot (replicated) or of any slot (some_replicated) are replicated. Replicated rows have no
-  /// owner and are not exchanged.
+  /// replicated(): whether the rows of this slot are replicated. some_replicated(): whether those of any slot are.
+  /// Replicated rows have no owner and are not exchanged.
   bool replicated(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kReplicated; }
   bool some_replicated() const { return std::find(owners.begin(), owners.end(), kReplicated) != owners.end(); }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }

@@ -231,8 +231,8 @@ class Search {
   }
 
  private:
-  /// Tries layouts of table t. If some of them improve the plan, adopts the first layout that is as good as the best
-  /// one. Differences below a tenth of the table's own seconds are ignored.
+  /// Tries layouts of table t, and adopts one if it improves the plan. Layouts count as equally good if they differ by
+  /// less than a tenth of the table's own seconds. Among those as good as the best one, adopts the first.
   bool try_all(size_t t, const std::vector<Layout>& layouts) {
     const Layout before = layouts_[t];
     std::vector<Planner> tried;

@@ -56,8 +56,8 @@ class StorePolicy {
   void check(int64_t rows) const;
   void check_batch(int64_t different_keys) const;
 
-  /// How many rows an eviction removes, so that 15/16 of the limit are left, or `staying` rows (the rows of the batch)
-  /// if these are more. `admitted`: candidates for admission that are removed anyway.
+  /// How many rows an eviction removes. The eviction leaves 15/16 of the limit, or `staying` rows (the rows of the
+  /// batch) if these are more. `admitted`: candidates for admission that are removed anyway.
   int64_t rows_to_evict(const RowCounts&, int64_t admitted, int64_t staying) const;
   /// How many new rows of a batch a full table refuses.
   int64_t rows_to_refuse(const RowCounts& rows) const { return rows.all() - most_kept(); }

@@ -16,7 +16,8 @@ class RowBits {
       : arrays_(arrays), most_rows_(most_rows), on_disk_(on_disk) {}
 
   int now() const;
-  /// Like now() after follow_memory(), for work that is queued once, after the rows of its batch are reserved.
+  /// The value that now() has after follow_memory(). For work that is queued only once, after the rows of its batch are
+  /// reserved.
   int of_memory() const;
   /// Makes now() follow the number of rows with allocated memory, unless rows may be on disk. With fewer rows, a sort
   /// needs fewer passes. The owner must call consume_change() after each reservation of rows.

@@ -101,7 +101,7 @@ struct EmbeddingSet::State {
     copy_bytes(runtime.compute_stream(), step.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
   }
-  /// Sets the scalars of an update on the device, unless the update before it had the same scalars.
+  /// Sets the scalars of an update on the device, unless the previous update had the same scalars.
   void set_scalars(Context& ctx, const UpdateStep& with) {
     const std::pair wanted(with.learning_rate, with.loss_scale);
     scalars_recorded = scalars_recorded || ctx.stream().is_capturing();
@@ -202,7 +202,7 @@ struct EmbeddingSet::State {
     if (std::exchange(prefetching, false)) prefetched.make_wait(runtime.compute_stream());
   }
   /// Keeps the host at most two batches ahead of the GPU. Growing tables have memory for the new rows of two batches.
-  /// With more batches, reserving their rows would wait until the GPU has no work left.
+  /// If the host were further ahead, reserving rows would wait until the GPU has no work left.
   void limit_queue() {
     if (std::all_of(options.tables.begin(), options.tables.end(), [](const auto& table) { return table.rows > 0; }))
       return;
@@ -237,8 +237,8 @@ struct EmbeddingSet::State {
     return bags;
   }
 
-  /// `early`: no vectors are needed before a later call. `rows`: the row numbers of each feature's keys; empty: looks
-  /// up the keys.
+  /// `early`: whether the vectors are needed only in a later call. `rows`: the row numbers of each feature's keys. If
+  /// `rows` is empty, begin() looks up the keys.
   Batch begin(int64_t samples, std::span<const ops::FeatureBags> bags, bool early = false,
               std::span<const int32_t* const> rows = {}) {
     join_prefetched();
@@ -317,7 +317,7 @@ struct EmbeddingSet::State {
     }
     each_table([&](Context& ctx, SetTable& table) { table.release(ctx, one.buffer); });
   }
-  /// Refuses a call that needs row numbers to stay as they are, and checks its arguments by feature.
+  /// Checks the arguments of a call that takes row numbers, and refuses the call if row numbers can change in this set.
   void check_row_numbers(const char* call, std::span<const int64_t> counts,
                          std::span<const int32_t* const> numbers) const {
     if (on_several() || one_at_a_time)

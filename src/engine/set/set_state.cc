@@ -138,8 +138,8 @@ void load_by_key(const StateReader& from, const TableOnRank& to, const std::stri
   });
   for (const StateReader& table : owners) rows.read(table);
   rows.finish();
-  // Unless the rows are sharded, this rank, like rank 0, also loads the other parts of the table's state: the counts,
-  // and the shared row of the first file.
+  // Also load the rest of the table's state: the counts and the shared row. If the rows are sharded, load it as this
+  // rank. Otherwise load it as rank 0: the summed counts, and the shared row of the first file.
   to.table->load_state_by_key(owners, to.place.spread() ? from.rank() : 0, [&](int64_t key, int32_t) {
     return to.place.replicated() || placement.owner(0, key) == from.rank();
   });

@@ -31,7 +31,7 @@ class SetTable {
   void reserve(int buffer, int64_t samples, int64_t keys);
   /// Copies the keys of each feature to this buffer, whose memory must be reserved, and looks up their rows. Only
   /// queues work, unless rows may be on disk, which needs the host. `rows`: the row numbers of each feature's keys, as
-  /// read_rows() writes them; empty: looks up the keys.
+  /// read_rows() writes them. If `rows` is empty, prepare() looks up the keys.
   void prepare(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>,
                std::span<const int32_t* const> rows = {});
   /// Writes the row numbers of each feature's keys.

@@ -100,7 +100,7 @@ class SharedTable {
     int32_t* in_order = nullptr;                                                 // [keys]: 0, 1, 2, ...
     int32_t* numbers = nullptr;       // [keys]: for each key of the batch, its index in the order by rank
     int32_t* rows_by_rank = nullptr;  // [keys]
-    float* vectors = nullptr;         // [keys, dim], ordered by rank: vectors, then gradients
+    float* vectors = nullptr;         // [keys, dim], ordered by rank: first vectors, later gradients
     std::byte* scratch = nullptr;
   };
   struct Batch {

@@ -31,7 +31,7 @@ struct RowPolicy {
   int64_t max_candidates = 10'000'000;  ///< maximum number of keys that are counted without a row
   bool of_candidates = false;           ///< the table stores candidates: counted keys without a row in the main table
   bool finds_frequent = false;          ///< counts occurrences to find the most frequent keys; removes no rows
-  bool counts_keys = false;             ///< counts occurrences for the saved table
+  bool counts_keys = false;             ///< counts occurrences only to save them with the table
 
   bool tracks_last_step() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
   bool counts_occurrences() const {

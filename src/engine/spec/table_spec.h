@@ -33,8 +33,9 @@ struct TableSpec {
   int64_t batch = 0;        ///< samples of all ranks together, if there are several ranks
   int64_t dim = 0;
   int64_t slots = 0;  ///< number of slots of the layer
-  int64_t pieces =
-      1;  ///< pieces per row: slot s contains piece s % pieces (`dim` elements) of the rows of slot s / pieces
+  /// Pieces per row, each with `dim` elements. Slot s of this table has piece s % pieces of the rows of the whole
+  /// table's slot s / pieces.
+  int64_t pieces = 1;
   int64_t samples = 0, key_capacity = 0;            ///< sizes of a training batch
   int64_t eval_samples = 0, eval_key_capacity = 0;  ///< sizes of an evaluation batch; 0: no evaluation
   /// Maximum keys to which batches may grow; addresses are reserved for them. 0: batches do not grow. Must be 0 if rows

@@ -69,7 +69,7 @@ class Admission {
   std::unique_ptr<RowStore> candidates_;  // null without min_count
   int64_t candidates_dropped_ = 0;
   Buffer device_gate_, all_rows_;
-  ops::GateState gate_;  // the values that the host wrote last; the device updates the counts
+  ops::GateState gate_;  // the values that the host wrote last; counts on the device may be newer
   Arena arena_;
   int64_t keys_ = 0;  // capacity of a batch in keys
   bool keeps_ = false;

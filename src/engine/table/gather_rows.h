@@ -39,7 +39,7 @@ class RowGathering {
  public:
   /// `sink` is called on rank 0 only.
   RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& sink);
-  /// Returns after rank 0 has received the rows (on other ranks) or merged them (on rank 0).
+  /// On rank 0, returns when the rows are merged. On another rank, returns when rank 0 has received the rows.
   void add(const RowBlock&);
   /// Signals that this rank has no more rows. Returns when all rows are merged.
   void finish();

@@ -10,7 +10,7 @@ namespace hctr {
 // These functions wait for queued work. No work may be queued except the preparation of `batch`. The functions return
 // the number of removed rows, not counting admitted candidates. The remaining rows in memory are renumbered 1 to n.
 
-/// Evicts the least used rows until 15/16 of the limit are left, or only the rows of the batch if these are more.
+/// Evicts the least used rows. Keeps 15/16 of the limit, or only the rows of the batch if these are more.
 int64_t evict_rows(RowStore&, const RowsOfBatch& batch);
 /// Removes new rows of the batch until the limit is met, those with the highest (slot, key) first.
 int64_t refuse_newest_rows(RowStore&, const RowsOfBatch& batch);

@@ -36,7 +36,7 @@ class RowStore {
 
   /// Reserves capacity for one more batch, which index_close_batch() must close. Synchronizes only if the known free
   /// capacity may be insufficient, or if RowTiers::swap() does. Errors: Error(data) if the row limit is exceeded, or if
-  /// a batch so far contained a key outside its range; Error(device) if memory runs out.
+  /// an earlier batch contained a key outside its range; Error(device) if memory runs out.
   void reserve_rows();
   /// Allocates the memory that reserve_rows() would need. Changes no row and may be called repeatedly. Returns whether
   /// memory for more rows or keys was allocated. Errors: Error(device).

@@ -88,19 +88,20 @@ class EmbeddingTable {
   /// change. Errors: Error(device).
   void reserve_batch(int buffer, int64_t keys);
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
-  /// only near the limit. Errors: Error(data); those of RowTiers::bring_rows(). Errors of bring_rows() are thrown here
-  /// instead, because other ranks would wait in an exchange for a rank that had thrown earlier.
+  /// only near the limit. Errors: Error(data); those of RowTiers::bring_rows(). bring_rows() leaves its errors to this
+  /// call, because a rank that threw earlier would leave the other ranks waiting in an exchange.
   void confirm_capacity(int buffer) const;
   /// If the prepared batch exceeds the limit, waits for queued steps and evicts or refuses rows. update() of all
-  /// earlier prepared batches must be queued. Then queues two counts on the prepare stream: the uses of the batch's
-  /// rows if some rows are in host memory, and the batch's rows if some rows are on disk. prepare() cannot queue these
-  /// counts, because a table may get its first rows in host memory or on disk after steps are recorded.
+  /// earlier prepared batches must be queued. Then queues counts on the prepare stream. If some rows of the table are
+  /// in host memory, counts the uses of the batch's rows. If the table has a disk tier, counts the rows of the batch.
+  /// prepare() cannot queue these counts, because a table may get its first rows in host memory or on disk after steps
+  /// are recorded.
   void enforce_limit(int buffer);
 
-  /// Throws if a training or evaluation batch so far contained a key outside the range of a table with direct keys.
+  /// Throws if an earlier training or evaluation batch contained a key outside the range of a table with direct keys.
   /// Such a key contributed nothing and was not trained. Does not synchronize; reserve_rows() checks too. Errors:
-  /// Error(data) naming slot, key and range. On several ranks also the errors of RowTiers::bring_rows() in find(),
-  /// which treats the rows of that batch as missing.
+  /// Error(data) naming slot, key and range. On several ranks also throws the errors that RowTiers::bring_rows() had in
+  /// find(); that batch was evaluated as if its rows did not exist.
   void check_keys() const;
   /// See KeyReports::forget().
   void forget_keys_outside() { store_.key_reports().forget(); }
@@ -124,7 +125,8 @@ class EmbeddingTable {
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major. If batches grow, the
   /// shapes have the keys and samples of the batch, and later calls take tensors with the same number of samples.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients = {});
-  /// `place_rows`: writes the rows of keys that an earlier batch has found, instead of a look-up; empty: looks up.
+  /// `place_rows` replaces the look-up: it writes rows that an earlier batch has found. If `place_rows` is empty,
+  /// prepare() looks up the keys.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients,
                const PlaceRows& place_rows);
   /// Shapes: y [samples, spec().columns(), dim], any row stride. Dtypes: f32 f16 bf16.
@@ -305,7 +307,7 @@ class EmbeddingTable {
   std::unique_ptr<Admission> admission_;  // null if every key gets a row
   int64_t evicted_ = 0, expired_ = 0;
   int64_t steps_before_ = 0, counted_steps_ = 0;
-  bool stats_continued_ = false;  // steps_before_ must be computed at the next step
+  bool stats_continued_ = false;  // whether the next step must compute steps_before_
   Arena arena_;
   std::vector<Batch> batches_;
   // not_brought_: error of bring_rows(), thrown by confirm_capacity(); not_found_: error of find(), thrown by

@@ -141,8 +141,7 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
   // bytes of key, slot and position in the order
   constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);
-  // the factor is 3, because while a std::vector grows, its old elements exist in addition to a new capacity of up to
-  // twice their size
+  // A growing std::vector holds its old elements and a new capacity of up to twice their size, together a factor of 3.
   constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;
   // Copies of a block exist on the device, on the host, in transit to rank 0, merged on rank 0, in a file, and while
   // vectors grow.
@@ -177,7 +176,8 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot, by_index = !store_.rows().direct();
   const int64_t first_row = hash_index().first_row;
-  std::vector<int64_t> keys, order;  // both stay empty if row numbers follow the keys
+  // For direct keys with unsplit rows both stay empty: row numbers then have the order of (slot, key).
+  std::vector<int64_t> keys, order;
   std::vector<int32_t> slots;
   if (by_index) {
     keys = device_array(stream, hash_index().row_keys + first_row, count);

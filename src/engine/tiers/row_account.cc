@@ -187,7 +187,7 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
     bytes += column.bytes_per_row;
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
   }
-  const bool beyond_device = arrays_.has_numbers_on_host();  // new vectors and states then go to the host
+  const bool beyond_device = arrays_.has_numbers_on_host();  // whether new vectors and states go to the host
   const int64_t host = budget_.host_room() - slack - kept_for_map(), there = arrays_.number_bytes_on_device();
   return most_that_fits(capacity, std::max(capacity, most) + 1, [&](int64_t rows) {
     const Besides besides = besides_numbers(rows, rules_.rows_move);

@@ -63,8 +63,8 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   /// of queued steps could be evicted. `rows`: scratch [batch.size()]. Errors: Error(device) with the required budget
   /// if memory cannot hold the batch; Error(io) if the disk is full, or a row on disk differs from what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
-  /// Call after the preparation of a training batch is queued. Counts the uses of the batch's rows if some rows are in
-  /// host memory. Counts the batch's rows if some rows are on disk.
+  /// Call after the preparation of a training batch is queued. If some rows of the table are in host memory, counts how
+  /// often the batch uses each of its rows. If the table has a disk tier, counts the rows of the batch.
   void count_batch(const ops::RowGroups&, int64_t key_capacity);
 
   /// Waits for queued work, and returns the number of rows of finished steps in memory.

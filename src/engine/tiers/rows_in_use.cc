@@ -94,7 +94,7 @@ void RowsInUse::swap(int64_t every, bool always, std::span<const int32_t> left) 
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(arrays_.runtime(), arrays_.runtime().compute_stream());
   ops::UseCounts on_device, on_host;
-  // Free row numbers have no uses. Set those on the device to the maximum count, so that they are not swapped.
+  // Free row numbers have no uses. Give free row numbers on the device the maximum count, so that they are not swapped.
   const std::span<const int32_t> left_on_device =
       left.first(static_cast<size_t>(std::lower_bound(left.begin(), left.end(), first_on_host) - left.begin()));
   if (!left_on_device.empty())

@@ -42,7 +42,8 @@ class BadRecordsFile {
 
   BadRecordsSection section_;
   std::mutex mutex_;
-  std::unordered_set<std::string> lines_;  // lines in the first `known_bytes_` bytes of the file, and own lines
+  // lines in the first `known_bytes_` bytes of the file, and lines that this object appended
+  std::unordered_set<std::string> lines_;
   long known_bytes_ = 0;
   bool ended_ = false;  // true: no further lines are written; a warning gave the reason
   struct Counted {
