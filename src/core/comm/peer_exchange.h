@@ -20,12 +20,12 @@ struct PeerExchangeSpec {
   RankRanges send{};
 };
 
-/// The exchange of one rank, created collectively by Communicator::make_peer_exchange. One round is: begin_write(),
-/// write the data for every rank to destination(rank), end_write(), wait(), read the receive buffer. Calls are
-/// collective, like those of the communicator. Calls may use different streams, but a call must start after the
-/// previous one is complete. If direct(), the calls only launch kernels (core/device/launch.cuh). In a Lockstep, the
-/// same call on several exchanges becomes one kernel launch; every rank must then make the same calls without other
-/// blocking collectives in between.
+/// The exchange of one rank, created collectively by Communicator::make_peer_exchange. A round has five steps:
+/// begin_write(), write the data for every rank to destination(rank), end_write(), wait(), read the receive buffer.
+/// Calls are collective, like those of the communicator. Calls may use different streams, but a call must start after
+/// the previous call is complete. If direct(), the calls only launch kernels (core/device/launch.cuh). A Lockstep then
+/// merges the same call on several exchanges into one kernel launch. In this case every rank must make the same calls,
+/// without other blocking collectives in between.
 class PeerExchange {
  public:
   virtual ~PeerExchange() = default;

@@ -150,8 +150,8 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     }
     change_.wait_for(lock, std::chrono::seconds(1), over);
     end += stopped.since_last();
-    // When all ranks have arrived, the last one exchanges with other processes. That exchange has its own time limit,
-    // so this limit applies only while a rank is missing.
+    // If all ranks have arrived, the last rank is exchanging with other processes. That exchange has its own time
+    // limit, so the limit here applies only while a rank is missing.
     if (!over() && BarrierClock::now() >= end && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
                        cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,

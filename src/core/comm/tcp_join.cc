@@ -32,8 +32,8 @@ JobKey key_of(const Launch& launch, const AgreedSecret& agreed) {
 /// Why the job cannot start.
 struct Refusal {
   Error error;
-  /// Sent to other processes if there is no secret. Any program may then connect, so this text reveals neither the host
-  /// name nor the version of process 0.
+  /// Sent to other processes if there is no secret. Without a secret any program may connect, so this text reveals
+  /// neither the host name nor the version of process 0.
   std::string to_others;
 };
 
@@ -97,9 +97,9 @@ class Host {
     int launched = 0;  // number assigned by the launcher
   };
 
-  /// Returns the accepted keys. If the user set no secret, generates a secret. The secret is stored before it is sent,
-  /// so that every process that received the secret can join again. Until all processes have acknowledged a generated
-  /// secret, an empty secret is accepted too.
+  /// Returns the accepted keys. If the user set no secret, generates one and stores it before sending it. Every process
+  /// that received the generated secret can therefore join again. Until all processes have acknowledged a generated
+  /// secret, an empty secret is also accepted.
   std::vector<JobKey> keys() const {
     if (launch_.secret.empty() && agreed_.text().empty()) agreed_.set(make_job_secret());
     std::vector<JobKey> keys{key_of(launch_, agreed_)};
@@ -136,8 +136,8 @@ class Host {
                      "can join"
                    : "or has a different secret or none");
   }
-  /// Called if the job cannot start. Sends the reason to the connected processes, and for up to 10 s to processes that
-  /// connect later. These processes then fail before their own time limit.
+  /// Called if the job cannot start. Sends the reason to the connected processes, and to processes that connect within
+  /// the next 10 s. Processes that receive the reason fail without waiting for their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)
@@ -174,7 +174,7 @@ class Host {
       if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
     members_ = std::move(here);
   }
-  /// Registers a connection. Closes a connection without a valid greeting.
+  /// Registers a connection, or closes it if its greeting is invalid.
   void take(Accepted accepted) {
     const auto greeting = greeting_from(accepted.greeting);
     if (!greeting) return;

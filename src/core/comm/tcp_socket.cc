@@ -188,8 +188,7 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
   for (;;) {
     const auto list = addresses_of(host, port, why);
     for (const addrinfo* each = list.get(); each; each = each->ai_next) {
-      // Limit each address to 10 s, because an address that drops packets must not consume the time of the other
-      // addresses.
+      // Limit each address to 10 s, because an address that drops packets must leave time for the other addresses.
       const auto until = std::min(end, TcpClock::now() + std::chrono::seconds(10));
       TcpSocket socket;
       const int error = try_address(*each, until, socket);

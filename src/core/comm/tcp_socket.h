@@ -47,8 +47,8 @@ class TcpSocket {
   int descriptor_ = -1;
 };
 
-/// Connects, and retries until `end` while the port is not open. `what`: the peer's name in messages, such as "process
-/// 0".
+/// Connects to the port. Retries until `end` while the port is not open. `what`: the peer's name in messages, such as
+/// "process 0".
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end);
 
 /// Connects to one of several addresses of a host. Tries all addresses concurrently and returns the first connection

@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// These times are chosen so that, with 20 s of silence, all processes end within 30 s, even if a GPU or MPI blocks on
-// the lost peer. mpirun gives a process one second to report.
+// With these times and 20 s of silence, all processes end within 30 s, even if a GPU or MPI blocks on the lost peer.
+// kToSayFailure is short, because mpirun gives a process only one second to report.
 constexpr seconds kBeat{1}, kToEndAfterFailure{8}, kToLeave{5}, kToSend{2};
 constexpr std::chrono::milliseconds kToSayFailure{200};
 constexpr size_t kMostWatchText = 1 << 16, kMostReasonText = 4096;

@@ -19,7 +19,7 @@ struct WatchConnections {
   /// on process 0: [process], the connections to all processes; on other processes: only the connection to process 0
   std::vector<TcpSocket> control;
   std::vector<std::string> hosts;  ///< [process]: its host name
-  /// for messages: the processes without a connection and the first reason; empty if all are connected
+  /// for messages: which processes have no connection, and why the first of them failed; empty if all are connected
   std::string missing;
 };
 

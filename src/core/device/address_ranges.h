@@ -1,5 +1,5 @@
-// Plain functions that reserve address ranges for ReservedBuffer and map memory to them. Only CUDA builds define
-// (address_ranges.cu) and call them.
+// Plain functions that reserve address ranges for ReservedBuffer and map memory to the ranges. Only CUDA builds define
+// (address_ranges.cu) and call these functions.
 #pragma once
 
 #include <cstddef>

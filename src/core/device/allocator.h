@@ -26,9 +26,9 @@ struct DeviceAllocator {
   void give_back(std::byte* memory, size_t bytes) noexcept;
 };
 
-/// While this object exists, buffers that this thread creates on the allocator's device use the allocator. A null
-/// allocator selects the driver. `rows`: table rows use the allocator too; row arrays then allocate their maximum size
-/// in advance.
+/// While this object exists, buffers that this thread creates on the allocator's device use the allocator. With a null
+/// allocator, buffers use the driver. `rows`: whether table rows use the allocator too. If so, row arrays allocate
+/// their maximum size in advance.
 class AllocatorScope {
  public:
   explicit AllocatorScope(std::shared_ptr<DeviceAllocator>, bool rows = false);

@@ -15,8 +15,8 @@ struct RowsAt {
   size_t stride = 0;
 };
 
-/// Copies `rows` rows of `bytes` bytes each in stream order. Source and destination may each be on the host, as in
-/// copy_bytes().
+/// Copies `rows` rows of `bytes` bytes each in stream order. Source and destination may each be on the host or on the
+/// device, as in copy_bytes().
 void copy_rows(StreamRef, RowsAt<std::byte> to, RowsAt<const std::byte> from, int64_t rows, size_t bytes);
 
 /// Marks a point in a stream that the library's caller owns: the end of all work queued there before the constructor.

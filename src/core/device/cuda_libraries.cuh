@@ -48,7 +48,7 @@ struct Runtime::CudaLibraries {
   Buffer piece_flags;
   /// Converted operands of the running GEMM (ops/gemm/operand_memory.cuh). Recorded steps use this address.
   std::optional<ReservedBuffer> operands;
-  /// The GEMMs that have run so far. The key contains everything that the choice of algorithm depends on, so equal
+  /// The GEMMs that have run so far. Their key contains everything on which the choice of algorithm depends, so equal
   /// GEMMs always use the same algorithm.
   std::map<std::array<int64_t, 17>, BlasProduct> products;
   /// FP8 GEMMs; the keys are those of ops/gemm/fp8_product.cu.

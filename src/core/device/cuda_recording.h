@@ -1,5 +1,5 @@
 // Plain functions that record work as several CUDA graphs. Only CUDA builds define (cuda_runtime_calls.cu) and call
-// them.
+// these functions.
 #pragma once
 
 #include "core/device/stream.h"

@@ -21,9 +21,9 @@
 namespace hctr {
 namespace {
 
-/// A capture holds this lock shared. A call that synchronizes the device holds it exclusively, because such a call
-/// invalidates the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"). A
-/// service may unload one version of a model while it records another.
+/// A capture holds this lock shared. A call that synchronizes the device holds this lock exclusively, because such a
+/// call invalidates the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations").
+/// Both can coincide when a service unloads one version of a model while it records another.
 std::shared_mutex captures;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Traces kernels with CUPTI. The library is loaded at run time, so programs also start without the library. Graph nodes
-// are marked when a capture creates them. The nodes of an executable graph are clones, and trace records name the
-// clones. A clone therefore gets the mark of its original.
+// Traces kernels with CUPTI. The library is loaded at run time, so programs also start without it. When a capture
+// creates a graph node, the node gets a mark. An executable graph has clones of these nodes, and trace records name the
+// clones, so each clone gets the mark of its original.
 #include "core/device/cupti_trace.h"
 
 #include <cuda_runtime.h>
@@ -110,8 +110,8 @@ struct ActivityRecord {
   uint64_t begin_ns, end_ns;
 };
 
-/// Records of all buffers. Process-wide, because CUPTI's buffer callbacks have no user data argument. CUPTI allows one
-/// subscriber per process, so these records belong to a single trace.
+/// Records of all buffers. They are process-wide, because CUPTI passes no user data to its buffer callbacks. CUPTI
+/// allows one subscriber per process, so all records belong to the same trace.
 struct ActivityRecords {
   std::mutex guard;
   const CuptiFunctions* cupti = nullptr;

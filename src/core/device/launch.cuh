@@ -44,14 +44,15 @@ inline Grid early(Grid grid) {
 
 inline bool is_scoring() { return ScoringScope::rules() != nullptr; }
 
-/// Sets Grid::early for scoring. In training, such a kernel would wait on multiprocessors that other streams need.
+/// Sets Grid::early for scoring only. In training, a kernel that starts early would occupy multiprocessors while it
+/// waits, although other streams need them.
 inline Grid early_in_scoring(Grid grid) {
   grid.early = is_scoring();
   return grid;
 }
 
 /// start_early() for a kernel launched with early_in_scoring(). `scores`: is_scoring() at the launch. In training, the
-/// next kernel starts after the end of this kernel: DCN at 512 samples was 2 % slower otherwise.
+/// next kernel starts only after this kernel has ended. An earlier start made DCN at 512 samples 2 % slower.
 __device__ inline void start_early_in_scoring(bool scores) {
   if (scores) start_early();
 }
@@ -251,9 +252,9 @@ void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Argume
   LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
-/// Launches kBody with ctx.multiprocessors() blocks, each of which fills a multiprocessor. The kernel therefore uses
-/// only this number of multiprocessors, whereas the GPU would spread smaller blocks over all of them. For bodies that
-/// work with any number of blocks.
+/// Launches kBody with ctx.multiprocessors() blocks, each of which fills a multiprocessor. The kernel therefore runs on
+/// only this number of multiprocessors; smaller blocks would be spread over all of them. For bodies that work with any
+/// number of blocks.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
   using Job = decltype(job_of(kBody));
@@ -270,8 +271,8 @@ __global__ void single_kernel(Parameters... parameters) {
   kBody(BlockRange{blockIdx.x, gridDim.x}, parameters...);
 }
 
-/// Launches kBody without a job list, so the launch is never merged. For bodies that need many registers, because
-/// arguments read from a job list occupy more registers.
+/// Launches kBody without a job list, so Lockstep never merges the launch. For bodies that need many registers:
+/// arguments read from a job list would need more of them.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_single(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
   launch(ctx, name, {blocks, kThreads, 0, true}, single_kernel<kBody, Arguments...>, arguments...);

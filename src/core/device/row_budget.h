@@ -91,16 +91,16 @@ class RowMemory {
   /// Register and deregister tables with rows on disk. A table must deregister before its destruction.
   void join(RowDiskUser* user);
   void leave(RowDiskUser* user);
-  /// Release the ended snapshots of all tables except `but`: those that use host memory (on_host), or those that use
-  /// disk space (on_disk). Return whether a snapshot has ended.
+  /// Release the ended snapshots of all tables except `but`. end_snapshots_on_host() releases those that use host
+  /// memory, end_snapshots_on_disk() those that use disk space. Both return whether a snapshot has ended.
   bool end_snapshots_on_host(const RowDiskUser* but, bool wait) const;
   bool end_snapshots_on_disk(const RowDiskUser* but, bool wait) const;
   /// Makes all tables except `but` free `bytes` bytes of disk space. Returns the freed bytes, possibly fewer or more
   /// than `bytes`.
   int64_t others_give_disk(const RowDiskUser* but, int64_t bytes);
 
-  // Promised bytes are reserved for one table, and other tables cannot take them. The table counts promised bytes as
-  // available. When it takes such bytes, it reduces the promise by passing a negative number.
+  // Reserve bytes for one table, so that other tables cannot take these bytes. The table itself counts promised bytes
+  // as available. When the table takes promised bytes, it passes a negative number to reduce the promise.
   void promise_host(int64_t bytes) { of(shared_.host).host_promised_ += bytes; }
   void promise_disk(int64_t bytes) { of(shared_.disk).disk_promised_ += bytes; }
 

@@ -9,7 +9,7 @@ namespace hctr {
 struct StreamRef {
   Device device;
   void* handle = nullptr;
-  /// Blocks the host until all work queued so far is complete. Errors: Error(device) of that work.
+  /// Blocks the host until all work queued so far is complete. Errors: Error(device) if that work failed.
   void synchronize() const;
   /// Whether the stream is being captured into a graph.
   bool is_capturing() const;

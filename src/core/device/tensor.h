@@ -1,5 +1,5 @@
-// Tensor types: TensorSpec has dtype and shape, for planning; Tensor adds data, for operators; View is passed to
-// kernels by value.
+// Tensor types. TensorSpec has dtype and shape and is used for planning. Tensor also has data and is used by operators.
+// View is passed to kernels by value.
 #pragma once
 
 #include <array>

@@ -39,8 +39,8 @@ class DiskMap {
   /// Returns the number of entries that the map needs to insert `more_rows` more rows. The result is the current number
   /// of entries times a power of two.
   size_t entries_for(int64_t more_rows) const;
-  /// Rehashes to `entries` entries, a power of two. The new table is a file in `folder`, or in memory if `folder` is
-  /// empty. Errors: those of ScratchMemory; std::bad_alloc. After an error the map is unchanged.
+  /// Rehashes to `entries` entries, a power of two. Stores the new table in a file in `folder`, or in memory if
+  /// `folder` is empty. Errors: those of ScratchMemory; std::bad_alloc. After an error the map is unchanged.
   void resize(size_t entries, const fs::path& folder);
 
   /// Returns null if the row is not on disk.

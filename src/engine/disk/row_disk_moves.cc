@@ -20,8 +20,8 @@ void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
 /// Stores with each evicted row its record number in the base checkpoint and its change marks. `rows` is sorted.
 void keep_changes(const RowArrays& arrays, std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
   if (!arrays.base_places() || rows.empty()) return;
-  // Copies the whole range of rows at once, including rows that stay in memory. The range is at most about sixteen
-  // times as long as `rows`, because an eviction removes at least a sixteenth of all rows in memory.
+  // Copy the whole range of rows at once, including rows between them that stay in memory. The range is at most about
+  // sixteen times as long as `rows`, because an eviction removes at least a sixteenth of all rows in memory.
   const int64_t first = rows.front(), count = rows.back() - first + 1;
   std::vector<int32_t> places(static_cast<size_t>(count));
   std::vector<uint8_t> marks(static_cast<size_t>(count));

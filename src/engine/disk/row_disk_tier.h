@@ -66,7 +66,8 @@ class RowDiskTier {
     NewKeys new_keys;
     int64_t count() const { return static_cast<int64_t>(from_disk.size() + fresh.size()); }
   };
-  /// Returns nullopt if no row can be missing. Otherwise waits for the stream, unless list_missing() was called.
+  /// Returns nullopt if no row can be missing. If rows can be missing, waits for the stream, unless list_missing() was
+  /// called.
   std::optional<Arrivals> find_arrivals(Context&, const ops::KeyBatch&, int32_t* rows, NewKeys);
   /// Searches the disk map again, because rows on disk may have moved.
   void find_again(Arrivals&) const;
@@ -79,8 +80,8 @@ class RowDiskTier {
   /// Promotes the rows on disk and assigns free row numbers to new keys. index_insert() later appends the remaining new
   /// keys. Memory and index must have capacity. Waits for the stream.
   void bring(Context&, const Arrivals&);
-  /// keep_new_rows(): the new rows of the last batch stay. drop_refused_rows(): removes the new rows that were not
-  /// kept; no work may be queued.
+  /// keep_new_rows(): declares that the new rows of the last batch stay. drop_refused_rows(): removes the new rows that
+  /// were not kept; no work may be queued.
   void keep_new_rows() { entered_.clear(); }
   void drop_refused_rows();
 
@@ -89,10 +90,10 @@ class RowDiskTier {
   /// The rows that an eviction must not choose. of_batch: rows of this batch; no work may be queued. recent: rows of
   /// all batches that may be queued.
   enum class Stay { of_batch, recent };
-  /// Evicts at least `least` rows to free memory for `needed` more rows. Waits for the prepare stream. Returns false
-  /// and evicts nothing if too many rows must stay. `rows` [count]: the rows of the batch.
+  /// Evicts at least `least` rows, to free memory for `needed` more rows. Waits for the prepare stream. If too many
+  /// rows must stay, evicts nothing and returns false. `rows` [count]: the rows of the batch.
   bool leave(int64_t least, int64_t needed, const int32_t* rows, int64_t count, Stay);
-  /// Writes rows to disk; the rows also stay in memory. `left`: set to the number of written rows, also on an error.
+  /// Writes rows to disk; the rows also stay in memory. Sets `left` to the number of written rows, also on an error.
   void put_out(std::span<const int32_t> rows, size_t& left);
   /// Chooses the `count` lowest-ranked rows among the rows on disk and rows 1 to `rows` with fate "open". Removes the
   /// chosen rows on disk, and returns the number of the chosen rows in memory.
@@ -102,8 +103,8 @@ class RowDiskTier {
   /// gaps.
   void note_closed(int64_t moved) { moved_up_ += moved; }
 
-  /// Asks the system to read the records of these keys, if they are on disk, into its cache. Does not wait. Thread-safe
-  /// at any time. `slot` is used only if the table's rows depend on slots.
+  /// If records of these keys are on disk, asks the system to read the records into its cache. Does not wait.
+  /// Thread-safe at any time. `slot` is used only if the table's rows depend on slots.
   void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // Column values of rows on disk.
@@ -146,7 +147,7 @@ class RowDiskTier {
   enum class From { disk, new_keys };
   enum class To { places, end };
   ops::RecordParts record_parts(const RecordBlocks::Block&, bool with_records) const;
-  /// Like record_parts(), for incoming rows. Adds their record numbers in the last full checkpoint and their change
+  /// Like record_parts(), for incoming rows. Adds each row's record number in the last full checkpoint, and its change
   /// marks.
   ops::RecordParts parts_that_come(const RecordBlocks::Block&, From) const;
   /// Calls body(first, count, piece) for each piece of a block that fits in device memory. On a CPU the only piece is
