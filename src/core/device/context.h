@@ -52,7 +52,7 @@ class Runtime {
   /// update rows. This work overlaps the dense layers on the compute stream.
   StreamRef exchange_stream() const { return exchange_; }
   /// Replaces the compute stream and the prepare stream by a stream of the library's caller. Work on the new stream
-  /// starts after the work queued on the previous compute stream. This order is omitted while either stream is being
+  /// starts after the work queued on the previous compute stream, except if only one of the two streams is being
   /// captured.
   void adopt_stream(void* handle);
   /// The profiler of the steps that are being queued (core/device/profiler.h); null: none.

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// The columns of one owner, as column indices of a sample, and the address of the message to that owner.
+/// The columns of one owner, as indices among the columns of a sample, and the address of the message to that owner.
 struct OwnerColumns {
   std::vector<int64_t> columns;
   std::byte* message = nullptr;

@@ -52,7 +52,7 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, ShardedRo
       have_owners_(rows.spec.replication.keys_file.empty() || !rows.spec.direct.empty()) {
   if (named.keys.empty()) return;
   const TableSpec& spec = rows.spec;
-  // Keys of a file are treated as having occurred if they are direct keys, because all rows of direct keys exist from
+  // If the keys of a file are direct keys, treat them as having occurred, because all rows of direct keys exist from
   // the start.
   const bool seen = !spec.direct.empty();
   for (size_t i = 0; seen && i < named.keys.size(); ++i)

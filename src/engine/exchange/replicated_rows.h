@@ -16,19 +16,20 @@
 
 namespace hctr {
 
-/// The replicated rows are one of three sets: all rows of a table with direct keys; the rows of some of its slots; or
-/// the rows of keys that are assigned between steps (TableSpec::fixed_keys), initially none and at most row_limit. The
-/// calls of a step are collective.
+/// The replicated rows are one of three sets. 1: all rows of a table with direct keys. 2: the rows of some slots of
+/// such a table. 3: the rows of keys that are assigned between steps (TableSpec::fixed_keys), initially none and at
+/// most row_limit. The calls of a step are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);
 
-  /// The calls of EmbeddingTable for the samples of this rank. Keys without a replicated row are skipped.
+  /// These calls have the meaning of EmbeddingTable's calls, for the samples of this rank. They skip keys without a
+  /// replicated row.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets);
   void forward(Context& ctx, int buffer, Tensor y, const ops::OwnerVectors* owners = nullptr) {
     table_.pool(ctx, table_.prepared(buffer), owners, y);
   }
-  /// Sums the gradients of each row over the samples of this rank, then over the ranks. update() must follow. Any
+  /// Sums the gradients of each row over the samples of this rank, then over the ranks. Call update() afterwards. Any
   /// stream is allowed.
   void sum_gradients(Context&, int buffer, Tensor dy);
   void update(Context&, int buffer);
@@ -55,10 +56,10 @@ class ReplicatedRows {
   std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
   /// The number of rows whose key has occurred. Waits for queued steps.
   int64_t rows_seen();
-  /// Overwrites the replicated rows that `block` contains; `block` must be the same on every rank. The keys of these
-  /// rows are then treated as having occurred.
+  /// Overwrites the replicated rows that `block` contains; `block` must be the same on every rank. From then on the
+  /// keys of these rows count as having occurred.
   void import_rows(const RowBlock&);
-  /// Passes the rows whose key has occurred, with their states, to `sink`. Waits for queued steps.
+  /// Passes to `sink` every row whose key has occurred, with its states. Waits for queued steps.
   void export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed = false);
   // For checkpoints. No work may be queued.
   void save_state(StateWriter);

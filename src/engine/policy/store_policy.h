@@ -41,7 +41,7 @@ class StorePolicy {
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }
   /// Rows last seen before the returned step expire at `step`; 0: no row expires at `step`.
   int64_t expired_before(int64_t step) const { return rules_.expired_before(step); }
-  /// Whether a table that was full accepts new keys again, if it now has `rows` rows.
+  /// Whether a table that was full accepts new keys again when it has `rows` rows.
   bool reopens(int64_t rows) const { return rows < limit_; }
 
   // Called after each batch:

@@ -19,8 +19,8 @@ class RowBits {
   /// The value that now() has after follow_memory(). For work that is queued only once, after the rows of its batch are
   /// reserved.
   int of_memory() const;
-  /// Makes now() follow the number of rows with allocated memory, unless rows may be on disk. With fewer rows, a sort
-  /// needs fewer passes. The owner must call consume_change() after each reservation of rows.
+  /// Makes now() follow the number of rows with allocated memory, because a sort of fewer rows needs fewer passes. Does
+  /// nothing if rows may be on disk. The owner must call consume_change() after each reservation of rows.
   void follow_memory();
   /// Whether now() has changed since the last call.
   bool consume_change();

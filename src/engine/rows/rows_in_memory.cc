@@ -95,7 +95,7 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
   const int64_t rows = now.rows, free_rows = free_.count();
   Context ctx(runtime_, runtime_.compute_stream());
   HCTR_EXPECT(rows <= arrays_.capacity(), arrays_.label(), ": ", rows, " rows, capacity ", arrays_.capacity());
-  // The index is rebuilt below, so its memory can serve as scratch if it is large enough.
+  // The index is rebuilt below, so its memory can serve as scratch here if it is large enough.
   const size_t bytes = ops::removal_bytes(ctx.device(), rows);
   const Buffer own(ctx.device(), bytes <= index_.bytes() ? 0 : bytes);
   const ops::RemovalMemory memory(own.bytes() == 0 ? index_.scratch() : own.data(), rows);

@@ -1,4 +1,5 @@
-// The rows of a table in memory: arrays with one element per row, the index that finds rows, and the growth of both.
+// The rows of a table in memory: the arrays with one element per row, the index that finds rows, and the growth of
+// arrays and index.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +60,8 @@ class RowsInMemory {
   RowIndex& index() { return index_; }
   const RowIndex& index() const { return index_; }
   const DirectKeys& direct_keys() const { return keys_; }
-  /// The arithmetic index of a table in which every row exists from the start. nullopt if rows are added with their
-  /// keys, or may be on disk.
+  /// The arithmetic index of a table in which every row exists from the start. nullopt if batches add rows, or if rows
+  /// may be on disk.
   std::optional<ops::DirectIndex> direct() const {
     return keys_.empty() ? std::nullopt : std::optional(arrays_.data().identity.direct);
   }
@@ -91,7 +92,7 @@ class RowsInMemory {
 
   /// Creates all rows of direct keys with initial values. Waits for queued work.
   void create_all();
-  /// Creates row 1 as the shared row, which all keys without an own row use. `name`: the name of the table.
+  /// Creates row 1 as the shared row, which every key uses that has no row. `name`: the name of the table.
   void add_shared_row(const std::string& name);
   /// Assigns rows 1, 2, ... to these keys in order, with initial values. No other row may exist, and the index must
   /// have entries for the keys. `slots` is empty if rows do not depend on slots. Waits for queued work.

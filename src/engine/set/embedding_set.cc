@@ -36,7 +36,8 @@ EmbeddingSet::EmbeddingSet(const EmbeddingOptions& options) {
 EmbeddingSet::~EmbeddingSet() {
   if (!state_) return;
   const CurrentDevice keep(state_->options.gpu >= 0);
-  // An exception ends only this rank. Abort the other ranks, which would wait for this rank in a present or later call.
+  // An exception ends only this rank. Abort the other ranks, because they wait for this rank, or would do so in a later
+  // call.
   if (state_->on_several() && !state_->all_threw && std::uncaught_exceptions() > 0)
     state_->comms.device->abort(Error(Kind::comm,
                                       "the rank ended with an error, and its embedding set was "

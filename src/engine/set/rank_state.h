@@ -40,8 +40,8 @@ struct SetCommunicators {
 /// Collective on GPUs. Errors: Error(comm); Error(device) if this build has no NCCL for several GPUs.
 SetCommunicators make_communicators(const EmbeddingRank&, Device);
 
-/// Collective. Runs body() without a time limit; body() must not make collective calls. If any rank fails, every rank
-/// throws.
+/// Collective. Runs body() without a time limit. body() must not make collective calls. If body() fails on any rank,
+/// every rank throws.
 template <class Body>
 void agree_without_limit(Communicator& host, const Body& body) {
   const std::optional<Error> own = error_of(body);

@@ -26,7 +26,7 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions&, std::span<co
 void check_vectors(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                    std::span<const int64_t> counts, std::span<const PlacedVectors>);
 
-/// Converts the vectors of each feature; a stride of 0 stays 0.
+/// Converts the vectors of each feature. A stride of 0 is passed on as 0.
 template <class T>
 std::vector<PlacedVectors> placed(std::span<const FeatureVectors<T>> vectors) {
   std::vector<PlacedVectors> all;

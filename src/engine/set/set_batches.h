@@ -117,8 +117,8 @@ struct EmbeddingSet::State {
     runtime.compute_stream().synchronize();
     return state;
   }
-  /// Calls body(context, table) for each table. On a GPU the kernels of all tables are merged, unless the host takes
-  /// part (disk tier).
+  /// Calls body(context, table) for each table. On a GPU the kernels of all tables are merged, except with a disk tier,
+  /// where the host takes part.
   template <class Body>
   void each_table(const Body& body) {
     each_table(runtime.compute_stream(), body);
@@ -222,7 +222,8 @@ struct EmbeddingSet::State {
     ++host_step;
   }
 
-  /// Checks that a batch may begin now, and returns its keys. Errors: Error(usage); those of checked_bags().
+  /// Checks that a batch may begin now, and returns its keys as FeatureBags. Errors: Error(usage); those of
+  /// checked_bags().
   std::vector<ops::FeatureBags> checked_batch(int64_t samples, std::span<const FeatureKeys> keys) const {
     std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
     const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
@@ -300,7 +301,7 @@ struct EmbeddingSet::State {
       for (const auto& table : tables) table->confirm(one.buffer);
     each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
   }
-  /// Ends a batch whose forward() has failed, even if later batches exist. The batch's rows stay.
+  /// Ends a batch whose forward() has failed, even if later batches exist. Rows that the batch added stay in the table.
   void abandon(Batch batch) {
     const auto one =
         std::find_if(under_way.begin(), under_way.end(), [&](const Under& o) { return o.number == batch; });
@@ -355,7 +356,8 @@ struct EmbeddingSet::State {
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
-  int64_t removals = 0;  // calls of remove_rows(); row numbers read before such a call may now belong to other keys
+  // number of remove_rows() calls; after such a call, row numbers that were read earlier may belong to other keys
+  int64_t removals = 0;
   // reserved_buffer: the buffer that reserve() chose; recorded_buffer: the buffer of work that may be replayed
   std::optional<int> reserved_buffer, recorded_buffer;
 };

@@ -16,8 +16,8 @@
 namespace hctr {
 
 /// A table is "plain" if all its features are pooled alike without weights. The features of a plain table are the slots
-/// of one batch; the table accesses their vectors and gradients in place if they are contiguous. In other tables
-/// features are pooled one by one, and every key has its own gradient in a list.
+/// of one batch. If their vectors and gradients are contiguous, the table accesses them in place. Tables that are not
+/// plain pool features one by one, with a list that has a gradient for every key.
 class SetTable {
  public:
   /// Errors: Error(device).
@@ -61,9 +61,10 @@ class SetTable {
   Tensor keys_of(const SetInput&) const;
   Tensor offsets_of(const SetInput&) const;
   void pool(Context&, const EmbeddingTable::Batch&, const SetInput&, std::span<const PlacedVectors>);
-  /// The vectors of all features as one tensor [samples, features, dim], if they are contiguous; otherwise nullopt.
+  /// If the vectors of all features are contiguous, returns them as one tensor [samples, features, dim]; otherwise
+  /// returns nullopt.
   std::optional<Tensor> side_by_side(const SetInput&, std::span<const PlacedVectors>) const;
-  /// The gradients as the table needs them: [samples, features, dim] for a plain table, otherwise a list of key
+  /// The gradients as the table needs them. Plain table: [samples, features, dim]. Other tables: a list of key
   /// gradients.
   Tensor gradients_of(Context&, int buffer, std::span<const PlacedVectors>);
 

@@ -37,7 +37,7 @@ std::map<std::string, int64_t> SharedSet::counts(size_t t) {
   std::map<std::string, int64_t> own;
   if (EmbeddingTable* const table = tables_[t]->table()) own = table->counts();
   if (tables_[t]->place().replicated()) return own;
-  // The names of the counts are equal on all ranks that have rows of the table. The other ranks have no counts.
+  // The counts have equal names on all ranks that have rows of the table. All other ranks have no counts.
   std::string names;
   for (const auto& [name, count] : own) names += name + "\n";
   for (const std::string& all : host_.gather(names, 0))

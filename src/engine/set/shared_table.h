@@ -1,5 +1,5 @@
-// One table of an EmbeddingSet on several ranks. The keys of each rank's samples are sent to the owner ranks of their
-// rows, the vectors come back, and the gradients are sent to the owner ranks.
+// One table of an EmbeddingSet on several ranks. Each rank sends the keys of its samples to the owner ranks of their
+// rows. The owners return the vectors. Each rank then sends the gradients to the owners.
 //
 //   rank of the samples                          rank of the rows
 //   keys, lengths of bags ── all-to-all ──────>  keys of all samples, as one batch of the table
@@ -21,7 +21,7 @@
 
 namespace hctr {
 
-/// The part of a batch that one rank sends to this rank: the number of samples, and the key range of each feature.
+/// The part of a batch that one rank sends to this rank: its number of samples, and the key range of each feature.
 struct KeysFromRank {
   int64_t samples = 0;
   std::vector<int64_t> begins;  // [features + 1]
@@ -65,7 +65,8 @@ class SharedTable {
   void prepare(Context&, int buffer);
   /// Calls EmbeddingTable::confirm_capacity() and enforce_limit(). Runs on the host.
   void confirm(int buffer);
-  /// Copies the vectors of the received keys for sending. In the buffer for lookups, first finds their rows.
+  /// Copies the vectors of the received keys to the send buffer. For the lookup buffer, first finds the rows of these
+  /// keys.
   void read_vectors(Context&, int buffer);
   void add_vector_exchanges(int buffer, std::vector<AllToAll>&);
   void write_vectors(Context&, int buffer, std::span<const PlacedVectors> outputs);
@@ -91,7 +92,7 @@ class SharedTable {
     int32_t* rows = nullptr;     // [keys]: row of each sent key at its owner; only if a feature has max pooling
     int32_t* found = nullptr;    // [keys]: the index of each key's vector in `vectors`; 0: no vector
   };
-  /// The received keys, once ordered by sending rank, and once as a batch: ordered by feature, then by rank.
+  /// The received keys in two orders: by sending rank; and as a batch, which is ordered by feature, then by rank.
   struct Received {
     int64_t bags = 0, keys = 0;
     Arena arena{};
@@ -116,8 +117,8 @@ class SharedTable {
   bool sends_to(int rank) const { return place_.on(rank); }
   int64_t bags(const Batch& of) const { return features_.count() * of.input.batch_samples; }
   int64_t received_bags(const Batch& of) const { return features_.count() * of.received_samples; }
-  /// The keys and bags of one feature from one rank: how many there are, and the index of the first key and of the
-  /// first bag, in the order by rank and in the batch.
+  /// The keys and bags of one feature from one rank: their numbers, and the indices of the first key and of the first
+  /// bag. Each index is given in the order by rank and in the batch.
   struct Piece {
     int64_t by_rank, in_batch, keys, bag_by_rank, bag_in_batch, bags;
   };
