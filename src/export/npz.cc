@@ -113,7 +113,7 @@ void write_npz(FileSet& set, const fs::path& path, const std::vector<StoredArray
     put_value(std::as_bytes(std::span(head)));
     array.write(put_value);
     HCTR_EXPECT(at - begin == entry.size, "array '", array.name, "' of ", at - begin, " bytes instead of ", entry.size);
-    const std::string again = local_header(entry);  // the entry's header again, with the final CRC
+    const std::string again = local_header(entry);  // write the entry's header again, now with the final CRC
     file.write_at(static_cast<long>(entry.offset), again.data(), again.size());
     entries.push_back(std::move(entry));
   }

@@ -78,7 +78,7 @@ class Lookup {
     return graph_.add_constant(std::move(dims), std::move(numbers));
   }
 
-  /// For each key, the index of its vector: 0 if the key has no row, else 1 + the row.
+  /// Returns for each key the index of its vector: 1 + the row, or 0 if the key has no row.
   std::string row_numbers(const std::string& there) {
     const SlotRows rows = rows_of_slots(table_);
     StoredArray keys = table_.key_array(table_.name + "/keys");
@@ -94,8 +94,8 @@ class Lookup {
       before.push_back(rows.begin[s] - 1);
       last.push_back(rows.end[s] - 1);
     }
-    // Binary search. `at`: the last row found so far whose key is at most `key`, or the row before the slot's first
-    // row.
+    // Binary search. `at` is the last row found so far whose key is at most `key`. If there is none yet, `at` is the
+    // row before the slot's first row.
     const std::string start = of_slots(before), limit = of_slots(last);
     std::string at = start;
     int64_t step = 1;

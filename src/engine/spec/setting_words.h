@@ -13,7 +13,7 @@ struct SettingWords {
   const char *smaller_rows, *spread;
   const char* host;           ///< advice that enables rows in host memory
   const char* larger_device;  ///< advice to raise the device budget; messages put "or" before it
-  /// disk: advice that enables rows on disk; disk_limit: the setting that limits their bytes
+  /// disk: advice that enables rows on disk; disk_limit: the setting that limits the bytes on disk
   const char *disk, *disk_limit;
   /// global: an update type that changes every row; not_global: the alternative if rows are on disk
   const char *global, *not_global;

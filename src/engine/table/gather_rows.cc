@@ -211,7 +211,8 @@ void PieceJoining::add(const RowBlock& rows) {
                   "table '", spec_.name, "': the pieces of key ", joined.keys.back(), " are not together");
     }
   }
-  const auto first = [&](std::span<const float> values, int64_t width) {  // consecutive pieces form a whole row
+  // Adjacent pieces already have the layout of a whole row.
+  const auto first = [&](std::span<const float> values, int64_t width) {
     return values.empty() ? values : values.subspan(0, whole * pieces * static_cast<size_t>(width));
   };
   RowBlock out = joined.block();

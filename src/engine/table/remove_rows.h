@@ -12,7 +12,7 @@ namespace hctr {
 
 /// Evicts the least used rows. Keeps 15/16 of the limit, or only the rows of the batch if these are more.
 int64_t evict_rows(RowStore&, const RowsOfBatch& batch);
-/// Removes new rows of the batch until the limit is met, those with the highest (slot, key) first.
+/// Removes new rows of the batch, in descending order of (slot, key), until the limit is met.
 int64_t refuse_newest_rows(RowStore&, const RowsOfBatch& batch);
 /// Removes rows last seen before step `step`.
 int64_t expire_rows(RowStore&, int64_t step);

@@ -14,9 +14,8 @@
 
 namespace hctr {
 
-/// Writes the columns of all rows: either first of the rows in memory and then of the rows on disk, or in a given
-/// order. Rows in memory must have contiguous row numbers, and no work may be queued. One RowSaver writes one
-/// checkpoint.
+/// Writes the columns of all rows. The order is a given one, or the rows in memory before the rows on disk. Rows in
+/// memory must have contiguous row numbers, and no work may be queued. One RowSaver writes one checkpoint.
 class RowSaver {
  public:
   struct Rows {
@@ -31,7 +30,8 @@ class RowSaver {
 
   // Lists of rows contain the row number of a row in memory, and -1 - (index in Rows::on_disk) of a row on disk.
 
-  /// Saves all columns completely. `order`: a list of all rows; empty: rows in memory by number, then rows on disk.
+  /// Saves all columns completely. `order`: a list of all rows. If `order` is empty, the rows in memory come first, by
+  /// row number, then the rows on disk.
   void save_all(std::vector<int64_t> order) const;
   /// Saves the increment: the rows that have changed since the base, have another number than in the base, or are not
   /// in the base.

@@ -13,8 +13,8 @@ constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
 
 }  // namespace
 
-/// The rows of an incremental checkpoint. Rows of the base keep their places. New rows first fill the gaps of removed
-/// rows, then follow at the end.
+/// The rows of an incremental checkpoint. Rows of the base keep their places. New rows take the places of removed rows.
+/// If no such place is left, new rows follow at the end.
 struct RowSaver::ChangedPlaces {
   std::vector<int32_t> places;   // places of the base with a changed row, counted from 0
   std::vector<int64_t> changed;  // the rows at these places

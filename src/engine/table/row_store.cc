@@ -142,7 +142,7 @@ void RowStore::reserve_import(int64_t rows) {
   const int64_t capacity = rows_.arrays().capacity();
   const int64_t keys = index.wait_for_all().rows + rows + rows_.batches().keys,
                 wanted = std::min(keys, rows_.most_rows());
-  // If memory is not available now, a later reserve_memory() requests it again and reports the error.
+  // If memory is not available now, reserve_memory() will request it again later and report the error.
   tiers_.grow(capacity, wanted, capacity, [this](int64_t most) { tiers_.get_memory(most); });
   tiers_.grow(index.most_keys(), keys, index.most_keys(), [&](int64_t most) { index.grow(most); });
 }

@@ -44,8 +44,8 @@ class RowStore {
   /// Call before batches import `rows` rows. Allocates exactly the memory for these rows, if it is available.
   void reserve_import(int64_t rows);
   /// Checks that the batch of reserve_rows() stays within the row limit. Call after the batch is queued on the prepare
-  /// stream. Waits for the batch only near the limit. Errors: Error(data) if the limit is exceeded and the policy
-  /// removes no rows.
+  /// stream. Waits for the batch only if the limit may be reached. Errors: Error(data) if the limit is exceeded and the
+  /// policy removes no rows.
   void confirm_capacity() const;
   /// Whether the batch exceeds the limit, so that rows must be removed. Call after confirm_capacity().
   bool over_limit() const { return policy_.exceeded(counted_now().all()); }

@@ -36,7 +36,8 @@ void check_rows(const RowStore& store, int64_t rows, int64_t of_direct_keys) {
                                 " rows, but this table has ", of_direct_keys > 0 ? of_direct_keys : most));
 }
 
-/// Reserves memory and index entries for the rows of a checkpoint. `in_memory`: how many of them are loaded to memory.
+/// Reserves memory and index entries for the rows of a checkpoint. `in_memory`: how many of these rows are loaded to
+/// memory.
 void reserve_loaded(RowStore& store, int64_t rows, int64_t in_memory) {
   const RowArrays& arrays = store.rows().arrays();
   in_context([&] { return cat("reserving memory for the ", rows, " rows of ", arrays.label(), " in the checkpoint"); },

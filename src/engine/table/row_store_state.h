@@ -11,9 +11,9 @@ namespace hctr {
 /// have another row number than in the base; if changes are not marked, an increment contains all rows. A full
 /// checkpoint becomes the next base.
 void save_rows(RowStore&, StateWriter&);
-/// Loads the rows of a store with the same spec, with their row numbers, and the base of its increments. The store must
-/// not have rows, except rows that exist from the start. Errors: those of StateReader; Error(device) if memory runs
-/// out.
+/// Loads the rows of a saved store with the same spec. Rows keep their row numbers. Also loads the base of the store's
+/// increments. The store must not have rows, except rows that exist from the start. Errors: those of StateReader;
+/// Error(device) if memory runs out.
 void load_rows(RowStore&, const StateReader&);
 /// Loads only the shared row.
 void load_shared_row(RowStore&, const StateReader&);

@@ -34,16 +34,16 @@ std::vector<T> read_rows(const StateReader& table, const StateArray& array, int6
   return values;
 }
 
-/// Passes whole rows to `sink`, from the tables of all ranks in sequence. Pieces of split rows are kept in memory until
-/// the row is complete.
+/// Passes whole rows to `sink`, table by table for all saved ranks. Keeps the pieces of a split row in memory until the
+/// row is complete.
 class SavedRows {
  public:
   using Sink = std::function<void(const RowBlock&)>;
   /// `spec`: the spec of the whole embedding in this run.
   SavedRows(const TableSpec& spec, Sink sink) : spec_(spec), sink_(std::move(sink)) {}
 
-  /// Reads a table saved by EmbeddingTable::save_state(). `seen`: for each row from row 0 on, whether to use the row;
-  /// empty: use all rows. Errors: those of StateReader.
+  /// Reads a table that EmbeddingTable::save_state() saved. `seen`: for each row from row 0 on, whether to use the row.
+  /// If `seen` is empty, uses all rows. Errors: those of StateReader.
   void read(const StateReader& table, std::span<const int32_t> seen = {});
   /// Errors: Error(data) if a piece of a row is missing.
   void finish() const;

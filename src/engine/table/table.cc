@@ -108,7 +108,7 @@ void EmbeddingTable::reserve_batch(int buffer, int64_t keys) {
   if (keys <= batch.memory->keys() && shared_memory_fits()) return;
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  // Add a quarter, because a larger batch is often followed by a slightly larger one.
+  // Allocate a quarter more, because a slightly larger batch often follows a larger one.
   if (keys > batch.memory->keys()) {
     set_memory(batch, std::min(keys + keys / 4, spec_.most_batch_keys()));
     batch.keys = {};

@@ -22,9 +22,9 @@
 namespace hctr {
 
 /// Rows of a table on the host. Row i has key keys[i], slot slots[i] and elements [i * dim, (i + 1) * dim) of
-/// `vectors`. Each optimizer state has TableSpec::state_dim() elements per row. May be empty: `slots` if rows do not
-/// depend on slots; `states` and `last_steps` if the optimizer has none or they were not requested; access statistics
-/// if the policy keeps none.
+/// `vectors`. Each optimizer state has TableSpec::state_dim() elements per row. `slots` is empty if rows do not depend
+/// on slots. `states` and `last_steps` are empty if the optimizer has none, or if they were not requested. The access
+/// statistics are empty if the policy keeps none.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
@@ -44,11 +44,11 @@ struct RowsToExport {
 /// The owner of a row: (slot, key). The slot is 0 if rows do not depend on slots.
 using SlotKey = std::pair<int32_t, int64_t>;
 
-/// For batches in which keys of one bag have different gradients. of_keys[k], on the device, is the index of key k's
-/// gradient in a list of `count` gradients. sum_long_runs(), sum_row_gradients() and update() take that list instead of
-/// `dy`. Shapes: of_keys [key_capacity], the list [count, 1, dim].
+/// For batches in which each key has a gradient, instead of each bag. The caller has a list of `count` gradients, and
+/// of_keys[k], on the device, is the index of key k's gradient in that list. sum_long_runs(), sum_row_gradients() and
+/// update() take that list instead of `dy`. Shapes: of_keys [key_capacity], the list [count, 1, dim].
 struct KeyGradients {
-  const int32_t* of_keys = nullptr;  ///< null: each bag has a gradient, instead of each key
+  const int32_t* of_keys = nullptr;  ///< null: there is one gradient per bag, not per key
   int64_t count = 0;
 };
 
@@ -113,8 +113,8 @@ class EmbeddingTable {
   /// Calls RowDiskTier::list_missing(). Runs on the host, on the stream of prepare(), before prepare() of the same
   /// batch.
   bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets);
-  /// Calls RowTiers::bring_rows(). Runs on the host after list_missing(). If bring_rows() fails, the batch has no keys
-  /// from then on, and confirm_capacity() throws the error. Does nothing if no row can be on disk.
+  /// Calls RowTiers::bring_rows(). Runs on the host after list_missing(). If RowTiers::bring_rows() fails, the batch is
+  /// treated as if it had no keys, and confirm_capacity() throws the error. Does nothing if no row can be on disk.
   void bring_rows(Context&, int buffer, Tensor keys, Tensor offsets);
   /// Calls RowDiskTier::look_ahead() with the (key, slot) pairs of upcoming batches. Thread-safe at any time.
   void look_ahead(std::span<const ops::RowOwner> keys) const {
@@ -122,8 +122,9 @@ class EmbeddingTable {
   }
 
   /// Looks up or adds the row of every key, and sorts the rows for the backward pass. New rows get initial values.
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major. If batches grow, the
-  /// shapes have the keys and samples of the batch, and later calls take tensors with the same number of samples.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major. If batches grow, the keys
+  /// and samples of this batch determine the shapes, and the later calls of the step take tensors with the same number
+  /// of samples.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients = {});
   /// `place_rows` replaces the look-up: it writes rows that an earlier batch has found. If `place_rows` is empty,
   /// prepare() looks up the keys.
@@ -134,16 +135,17 @@ class EmbeddingTable {
   /// Call before update() or sum_row_gradients() with the same gradients (see ops::sum_long_runs). Shapes and dtypes:
   /// as forward().
   void sum_long_runs(Context&, int buffer, Tensor dy);
-  /// One optimizer step on every row of the batch (with UpdateType::global on every row of the table). Shapes and
-  /// dtypes: as forward(). Requires ctx.state(). Ends the step: later lookups find the batch's rows.
+  /// Makes one optimizer step on every row of the batch; with UpdateType::global, on every row of the table. Shapes and
+  /// dtypes: as forward(). Requires ctx.state(). Ends the step, so that later lookups find the batch's rows.
   void update(Context&, int buffer, Tensor dy);
-  /// Sets whether later update() calls leave rows and states unchanged. Steps recorded earlier must be recorded again.
+  /// If `frozen`, later update() calls leave rows and states unchanged. Steps recorded before this call must be
+  /// recorded again.
   void freeze(bool frozen) { frozen_ = frozen; }
   bool frozen() const { return frozen_; }
 
-  /// Lookup for evaluation, on the compute stream. Keys that no finished step has seen contribute nothing, but are
-  /// counted in the number of keys by which their bag's mean is divided. With direct keys they contribute the initial
-  /// values of their rows. Shapes: as prepare() and forward(), with eval_samples and eval_key_capacity.
+  /// Lookup for evaluation, on the compute stream. A key that no finished step has seen contributes nothing, but counts
+  /// as a key of its bag when the bag's mean is computed. With direct keys, such a key contributes the initial values
+  /// of its row. Shapes: as prepare() and forward(), with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
   /// Allocates memory for find() and lookup() of `keys` keys, if batches grow. Runs on the host. Waits for queued work
   /// if memory was insufficient. Errors: Error(device).
@@ -152,8 +154,8 @@ class EmbeddingTable {
   /// Keeps memory that growing batches and lookups replace from now on, because recorded calls use its addresses. Runs
   /// on the host when calls are recorded.
   void keep_replaced_memory();
-  /// Creates a reader: lookup() with its own memory, for batches of this size. Any number of readers may run
-  /// concurrently on their own streams while the table does not change. The table must outlive the reader. Errors:
+  /// Creates a reader, which has lookup() with its own memory, for batches of this size. Any number of readers may run
+  /// concurrently, each on its own stream, while the table does not change. The table must outlive the reader. Errors:
   /// Error(config) if rows may be on disk.
   std::unique_ptr<TableReader> reader(Runtime&, int64_t samples, int64_t key_capacity) const;
 
@@ -164,7 +166,8 @@ class EmbeddingTable {
     ops::KeyBatch keys;       // set by prepare(); the addresses are equal in each call
     int32_t* rows = nullptr;  // [key]: its row; 0: none
     ops::RowGroups groups;    // set by prepare() only
-    // The batch whose gradients `groups` indexes: equal to `keys`, or one bag per gradient of a KeyGradients list.
+    // The batch whose gradients `groups` indexes. It equals `keys`, or has one bag for each gradient of a KeyGradients
+    // list.
     ops::KeyBatch gradients{};
     uint32_t* rows_after = nullptr;
     std::shared_ptr<BatchMemory> memory{};  // the memory of the buffer
@@ -197,13 +200,14 @@ class EmbeddingTable {
   const TableSpec& spec() const { return spec_; }
   /// The number of rows as of the last finished step. Waits for queued steps.
   int64_t rows();
-  /// The number of index entries, used and free; 0 if keys are found without an index.
+  /// The number of index entries, both used and free; 0 if no index is needed to find keys.
   int64_t index_places() const { return store_.rows().index().entries(); }
-  /// Rows of finished steps that are at least partly in host memory, and their bytes there. Waits for queued steps.
+  /// The rows of finished steps that are at least partly in host memory, and the bytes of these rows in host memory.
+  /// Waits for queued steps.
   HostRows host_rows();
   DeviceBytes device_bytes() const { return store_.tiers().account().device_bytes(); }
   DiskUse disk_use() const { return store_.tiers().disk() ? store_.tiers().disk()->use() : DiskUse{}; }
-  /// Counts of evicted, expired and refused rows and keys, by their names in summary.json. Empty without a policy.
+  /// Counts of evicted, expired and refused rows and keys, under their names in summary.json. Empty without a policy.
   /// Waits for queued steps.
   std::map<std::string, int64_t> counts();
   /// Whether keys have used the shared row, which model files do not contain.
@@ -215,8 +219,8 @@ class EmbeddingTable {
   /// independent of its own step number.
   void continue_access_stats(int64_t steps);
 
-  /// The bytes in fp32 of the vectors of all rows with allocated memory, plus the bytes of their optimizer states if
-  /// requested.
+  /// The bytes of the vectors of all rows with allocated memory, as f32. Includes the optimizer states of these rows if
+  /// with_states.
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
@@ -242,7 +246,7 @@ class EmbeddingTable {
     /// Sorts by occurrences, descending. Ties are resolved by (slot, key).
     bool operator<(const FrequentRow& other) const;
   };
-  /// Returns at most `most` rows, the most frequent ones, sorted. Requires RowPolicy::finds_frequent. Waits for queued
+  /// Returns the most frequent rows, at most `most`, sorted. Requires RowPolicy::finds_frequent. Waits for queued
   /// steps.
   std::vector<FrequentRow> most_frequent(int64_t most);
   /// Passes these rows with their states to `sink` in the given order.
@@ -252,7 +256,8 @@ class EmbeddingTable {
 
   /// Saves everything that affects later results.
   void save_state(StateWriter);
-  /// Loads the state of the same table of the same rank; rows keep their numbers. Errors: those of StateReader.
+  /// Loads the state that the same table on the same rank saved. Rows keep their row numbers. Errors: those of
+  /// StateReader.
   void load_state(const StateReader&);
   /// Whether this rank owns the row of a key.
   using Owns = std::function<bool(int64_t key, int32_t slot)>;
@@ -260,12 +265,12 @@ class EmbeddingTable {
   /// run. Call after importing rows.
   void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank, const Owns&);
 
-  /// Removes the rows of these keys and ignores keys without a row. Returns how many rows were removed. Waits for
-  /// queued steps. Errors: Error(usage) if keys are row numbers, or rows may be on disk.
+  /// Removes the rows of these keys. Ignores keys without a row. Returns how many rows were removed. Waits for queued
+  /// steps. Errors: Error(usage) if keys are row numbers, or if rows may be on disk.
   int64_t remove_rows(std::span<const int64_t> keys);
-  /// Adds rows, or overwrites the fields of existing rows that the block contains. Missing fields of new rows get
-  /// initial values. Waits for queued steps. Errors: those of reserve_rows(); Error(data) if a (slot, key) occurs
-  /// twice, a slot does not exist, or a direct key is outside its range.
+  /// Adds the rows of the block. If a row exists already, overwrites the fields that the block contains. Fields that a
+  /// new row lacks in the block get initial values. Waits for queued steps. Errors: those of reserve_rows();
+  /// Error(data) if a (slot, key) occurs twice, a slot does not exist, or a direct key is outside its range.
   void import_rows(const RowBlock&);
   /// Call before importing `rows` rows in any number of calls. If batches add no rows (TableSpec::loads_only), reserves
   /// memory for exactly these rows, if it is available.
@@ -280,7 +285,7 @@ class EmbeddingTable {
   const DiskRows* disk_rows() const { return store_.tiers().disk() ? &store_.tiers().disk()->disk() : nullptr; }
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples, int64_t most_keys) const;
   void set_memory(Batch&, int64_t keys);
-  /// Reallocates the scratch. Errors: Error(device); the previous scratch is then restored.
+  /// Reallocates the scratch. Errors: Error(device); an error leaves the previous sizes in use.
   void make_scratch(int64_t batch_keys, int64_t eval_keys);
   /// The owners of the rows of finished steps, sorted.
   std::vector<SlotKey> sorted_keys();

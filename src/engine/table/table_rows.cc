@@ -313,7 +313,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   store_.tiers().finished_rows();  // waits, because prepare() must not insert keys concurrently
   store_.reserve_rows();
 
-  // Sorted by slot, the keys form a batch of one sample.
+  // In the order of slots, the keys are a batch of one sample.
   std::vector<int64_t> keys;
   std::vector<int32_t> offsets(static_cast<size_t>(spec_.slots) + 1, 0);
   for (const int64_t i : order) {

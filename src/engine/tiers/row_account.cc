@@ -95,8 +95,8 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // With a stated device budget, memory promised to the index already counts as used. Without a stated budget, only
-  // allocated memory counts as used.
+  // With a device budget, the memory promised to the index counts as used. Without a budget, only allocated memory
+  // counts as used.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
 }
@@ -162,7 +162,7 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
                  wanted = column.granules_to(rows);
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  // Vectors and states also need host memory if they move there to make room on the device for keys and index.
+  // Vectors and states move to the host if keys and index need their device memory, so they also need host memory.
   if (budget_.has_host() && !one_memory_)
     more += std::clamp<int64_t>(-room_for_numbers(besides), 0, arrays_.number_bytes_on_device());
   if (more <= 0) return;
@@ -219,7 +219,7 @@ std::optional<int64_t> RowAccount::rows_to_stay(int64_t wanted) const {
   int64_t staying = 0;
   if (moved(0) > wanted + uses)
     staying = most_that_fits(0, arrays_.capacity() + 1, [&](int64_t rows) { return moved(rows) >= wanted + uses; });
-  // If `wanted` is negative, the use counts may take that many free bytes, so fewer rows must move.
+  // A negative `wanted` means that many bytes are free for the use counts, so fewer rows must move.
   if (moved(staying) > room || (wanted > 0 && moved(staying) <= uses)) return std::nullopt;
   return staying;
 }

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-// number of swaps after which counts are halved; large enough to separate rarely from frequently used rows
+// swaps after which the use counts are halved; large enough to tell rarely used from frequently used rows
 constexpr int64_t kHalveAfter = 8;
 
 /// Creates a column with one integer of `bytes` bytes per row, with memory for `rows` rows.
@@ -53,7 +53,7 @@ void RowsInUse::number_by_key() {
   if (!direct_) return;
   auto* const places = reinterpret_cast<int32_t*>(places_.data());
   constexpr int64_t kBlock = int64_t{1} << 20;
-  const int64_t all = arrays_.most_rows() + 1;  // in a table without an index, all rows exist
+  const int64_t all = arrays_.most_rows() + 1;  // all rows, because in a table without an index every row exists
   const StreamRef stream = arrays_.runtime().compute_stream();
   std::vector<int32_t> numbers(static_cast<size_t>(std::min(kBlock, all)));
   for (int64_t first = 0; first < all; first += kBlock) {

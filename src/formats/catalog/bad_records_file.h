@@ -23,9 +23,9 @@ struct BadRecordsSection {
 };
 Schema<BadRecordsSection> bad_records_schema();
 
-/// Appends a line per bad record. A line that the file already contains is not appended again, for example in later
-/// epochs, evaluations or runs. Several objects and processes may append to one file: each locks the file and reads its
-/// new lines first. Thread-safe.
+/// Appends a line per bad record. Later epochs, evaluations and runs do not append a line that the file already
+/// contains. Several objects and processes may append to one file: before it appends, each locks the file and reads new
+/// lines of the others. Thread-safe.
 class BadRecordsFile {
  public:
   /// Errors: Error(io) when the file cannot be written.

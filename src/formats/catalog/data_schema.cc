@@ -41,7 +41,7 @@ void check_limits(SparseInput& input, const std::string& pointer, Problems& prob
                                               " instead of ", *input.max_nnz));
     input.max_feature_num_per_sample = limits.max_keys;
   }
-  input.max_nnz = input.limits().max_nnz;  // so that the effective config shows max_nnz, too
+  input.max_nnz = input.limits().max_nnz;  // the effective config shows max_nnz too
 }
 
 /// Appends the sample weight to the labels.
