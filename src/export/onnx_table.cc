@@ -49,7 +49,7 @@ class Lookup {
                sqrtn = of_.section.hparam.combiner == ops::Combiner::sqrtn;
     std::string count;
     if (!lengths.empty() || (several_ && (mean || sqrtn))) {
-      // The ONNX operator Where yields 1 or 0 as float, so no Cast is needed.
+      // Where yields 1 or 0 as a float, so the graph needs no Cast.
       const std::string one_each = graph_.add("Where", {there, graph_.number(1.0f), graph_.number(0.0f)});
       count = several_ ? sum(one_each) : one_each;
     }
@@ -110,7 +110,7 @@ class Lookup {
     return graph_.add("Where", {found, graph_.add("Add", {at, graph_.number(int64_t{1})}), graph_.number(int64_t{0})});
   }
 
-  /// Without pooling, selects each slot's columns, from [N, slots, K, dim] to [N, columns, dim].
+  /// Without pooling, selects the columns of each slot. Shapes: from [N, slots, K, dim] to [N, columns, dim].
   void places(const std::string& each, const std::string& vectors) {
     const std::string flat =
         graph_.add("Reshape", {each, graph_.numbers({-1, table_.slots * of_.keys.most, table_.dim})});

@@ -13,7 +13,7 @@ namespace hctr {
 
 struct PeerExchangeSpec {
   Tensor receive_buffer;  // this rank's receive buffer; its rows may have any stride
-  // each rank's data in receive_buffer; `begin` in elements from the start of the buffer
+  // where receive_buffer has the data of each rank; `begin` counts elements from the start of the buffer
   RankRanges receive;
   std::optional<Tensor> send_buffer{};  // staging buffer, needed if ranks cannot write to each other's memory
   // ranges of send_buffer; if it is set, Communicator::all_to_all() gets `send` and `receive`

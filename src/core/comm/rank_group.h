@@ -22,7 +22,7 @@ class RankGroup {
   RankGroup(int ranks, Processes* others, std::chrono::seconds limit, Environment environment = {});
 
   const LocalRanks& local_ranks() const { return local_ranks_; }
-  /// See Communicator::host_of(). Hosts are distinguished by host_id() of each process.
+  /// See Communicator::host_of(). Two processes are on the same host if their host_id() is equal.
   int host_of(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
   std::chrono::seconds limit() const { return limit_; }
   /// Name of the option that sets the limit, for messages.
@@ -64,7 +64,7 @@ class RankGroup {
   void yield_for(const Over& over);
   void throw_failure(int rank) const;
   std::vector<int> find_hosts();
-  /// "rank 2 has" or "ranks 0, 3 have": the ranks that have not arrived at the barrier.
+  /// Names the ranks that have not arrived at the barrier: "rank 2 has" or "ranks 0, 3 have".
   std::string missing_ranks() const;
 
   Processes* others_;

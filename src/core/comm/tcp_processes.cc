@@ -50,7 +50,7 @@ class Pieces {
   template <class Call>
   bool advance(const Call& transfer) {
     while (!done()) {
-      // Receive the header alone first, because the caller checks it before the ranges are filled.
+      // Receive only the header first, because the caller checks the header before the ranges are filled.
       const size_t count = std::min<size_t>(head_done() || sends_ ? left_.size() - at_ : 1, 256);
       const bool at_head = !head_done();
       const ssize_t moved = transfer(&left_[at_], count);

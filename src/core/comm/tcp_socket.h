@@ -69,7 +69,7 @@ struct FreeAddresses {
 };
 /// Resolves a host name. `why`: receives the error if there are no addresses.
 std::unique_ptr<addrinfo, FreeAddresses> addresses_of(const std::string& host, int port, std::string& why);
-/// Whether the address or name is a loopback address. On every host, a loopback address means this host.
+/// Whether the address or name is a loopback address, which means this host wherever it is used.
 bool is_loopback(const std::string& address);
 
 }  // namespace hctr

@@ -149,7 +149,7 @@ void Watch::read_from(Peer& peer) {
 }
 
 void Watch::has_left(Peer& peer) {
-  const std::lock_guard lock(sending_);  // send_to_all() reads `left` in several threads
+  const std::lock_guard lock(sending_);  // several threads read `left` in send_to_all()
   peer.left = true;
 }
 
@@ -189,7 +189,7 @@ void Watch::send_to_all(const std::string& text, const Peer* except) {
   const std::lock_guard lock(sending_);  // messages of two threads must not interleave
   for (const Peer& peer : peers_) try {
       if (&peer != except && !peer.left) peer.socket.send_text(text, TcpClock::now() + kToSend);
-    } catch (const Error&) {  // the watch thread detects the loss
+    } catch (const Error&) {  // ignore the error: the watch thread detects the lost peer
     }
 }
 

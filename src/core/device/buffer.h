@@ -1,4 +1,4 @@
-// Owners of memory: on a device, on the host for transfers, and in a reserved address range that grows in place.
+// Classes that own memory: on a device, on the host for transfers, and in a reserved address range that grows in place.
 #pragma once
 
 #include <cstddef>

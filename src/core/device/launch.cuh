@@ -57,8 +57,8 @@ __device__ inline void start_early_in_scoring(bool scores) {
   if (scores) start_early();
 }
 
-/// A block count of `per_multiprocessor` blocks per multiprocessor of the current device. Only for kernels whose result
-/// does not depend on the number of blocks.
+/// Returns the number of blocks that gives each multiprocessor of the current device `per_multiprocessor` blocks. Only
+/// for kernels whose result does not depend on the number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 
 /// A grid with one thread per item, limited to `most_blocks` blocks, so the kernel must have a grid-stride loop.
@@ -75,8 +75,8 @@ void enqueue(Context& ctx, const char* name, Work work) {
   ctx.queue()->add({.start_single = std::move(work), .name = name});
 }
 
-/// Starts a kernel on the context's stream. `arguments`: the addresses of its arguments. Errors: Error(device) naming
-/// the kernel.
+/// Starts a kernel on the context's stream. `arguments`: the addresses of the kernel's arguments. Errors: Error(device)
+/// naming the kernel.
 inline void start_kernel(Context& ctx, const char* name, const Grid& grid, const void* kernel, void** arguments) {
   constexpr size_t kSharedWithoutAsking = 48 * 1024;
   if (grid.shared_bytes > kSharedWithoutAsking)

@@ -42,7 +42,7 @@ class Event {
 
   /// Captures the work queued on `stream` so far.
   void record(StreamRef stream);
-  /// Work queued on `stream` later starts after the captured work is complete. Does nothing if the event was never
+  /// Makes later work on `stream` wait until the captured work is complete. Does nothing if the event was never
   /// recorded.
   void make_wait(StreamRef stream) const;
   /// Blocks the host until the captured work is complete. Errors: Error(device).

@@ -20,7 +20,7 @@ struct DiskRow {
   int32_t slot = 0;  ///< 0 if the table's rows do not depend on slots
   uint32_t place = 0, crc = 0;
   uint32_t last_seen = 0, occurrences = 0;  ///< access statistics
-  uint32_t base : 30 = 0;                   ///< record number in the last full checkpoint; 0: not in it
+  uint32_t base : 30 = 0;                   ///< record number in the last full checkpoint; 0: none
   uint32_t marks : 2 = 0;                   ///< flags kChangedSince... of ops/embedding/access_stats.h
 };
 
@@ -69,7 +69,7 @@ class DiskMap {
   size_t home(int64_t key, int32_t slot) const {  // where the probe sequence of the row begins
     return ops::HashIndex::hash(key, slot) & (entries_.size() - 1);
   }
-  size_t position(int64_t key, int32_t slot) const;  // the row's entry, or the free entry for it
+  size_t position(int64_t key, int32_t slot) const;  // the row's entry, or the free entry where insert() would put it
 
   std::vector<DiskRow> memory_;
   std::unique_ptr<ScratchMemory> file_;

@@ -150,12 +150,12 @@ class DiskRows : private RowDiskUser {
   int64_t disk_growth(int64_t more_rows) const {
     return (more_rows - std::min(more_rows, places_.free())) * record_bytes_;
   }
-  /// Whether `count` more rows fit in the budget.
+  /// Whether the budget suffices for `count` more rows.
   bool has_room(int64_t count) const;
   /// Frees as much budget as possible for `count` more rows. First releases ended snapshots, then takes free places of
   /// other tables, and last waits for snapshots to end.
   void find_room(int64_t count);
-  /// Reports the change of the file size to the budget. `before`: the previous number of places.
+  /// Adjusts the bytes counted in the budget to the new file size. `before`: the previous number of places.
   void count_places(int64_t before);
   /// Updates the bytes that the budget promises to this table: the growth that is still possible during the snapshot.
   void count_promises();

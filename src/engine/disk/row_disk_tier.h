@@ -62,7 +62,7 @@ class RowDiskTier {
   /// The keys of a batch whose rows are not in memory.
   struct Arrivals {
     std::span<const ops::MissingKey> missing;
-    std::vector<DiskRows::Row> from_disk, fresh;  // from_disk: rows to promote; fresh: new keys
+    std::vector<DiskRows::Row> from_disk, fresh;  // from_disk: rows on disk to promote; fresh: keys without a row
     NewKeys new_keys;
     int64_t count() const { return static_cast<int64_t>(from_disk.size() + fresh.size()); }
   };
@@ -73,7 +73,7 @@ class RowDiskTier {
   void find_again(Arrivals&) const;
   /// The number of arrivals for which no row number is free. These arrivals get new row numbers after the last row.
   int64_t rows_at_end(const Arrivals&) const;
-  /// Whether bring() has work. True if some arrivals are on disk, or are new and get a free row number.
+  /// Whether bring() has work: whether some arrivals are on disk, or are new and get a free row number.
   bool has_work(const Arrivals&) const;
   /// Whether evaluations have queued lookups since the last call that returned true.
   bool consume_lookups() { return std::exchange(lookups_queued_, false); }
@@ -136,7 +136,8 @@ class RowDiskTier {
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
   /// Adds the count that count_batch_rows() copied. The stream of that copy must have been synchronized.
   void add_batch_count();
-  /// The rows from 1 to `rows` with fate "leaves" in RowArrays::left() that are not in free_ yet. Sorted.
+  /// Returns, sorted, those rows from 1 to `rows` that have the fate "leaves" in RowArrays::left() and are not in free_
+  /// yet.
   std::vector<int32_t> rows_that_leave(int64_t rows) const;
   /// Removes rows from disk that are also in memory.
   void take_from_disk(std::span<const int32_t> rows);
@@ -157,8 +158,8 @@ class RowDiskTier {
   /// Queues the packing of these rows into the next block, on the prepare stream. Errors: write errors of earlier
   /// records.
   RecordBlocks::Block start_records(std::span<const int32_t> rows);
-  /// Moves at most block_rows() rows to memory on the context's stream and waits for it. To::places: to free row
-  /// numbers; To::end: after all other rows.
+  /// Moves at most block_rows() rows to memory on the context's stream, and waits for the stream. To::places: the rows
+  /// get free row numbers. To::end: the rows follow all other rows.
   void take_in(Context&, std::span<const DiskRows::Row>, From, To);
 
   RowMemory& budget_;

@@ -58,8 +58,8 @@ class Exchange {
   // These three calls send keys to the owners of their rows. Between hosts (UniqueExchange) they cannot be recorded,
   // and each call begins a new piece of the recording.
 
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys with a
-  /// nonzero local row are not sent, but are counted in the number of keys by which a bag's mean is divided.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: a key with a
+  /// nonzero local row is not sent, but a bag's mean counts it as a key of the bag.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   void gather_keys(Context&, Recording*, int buffer);
   void receive_keys(Context&, Recording*, int buffer);
@@ -68,7 +68,7 @@ class Exchange {
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
 
-  /// Whether all calls only queue copies and kernels (core/device/launch.cuh), because ranks write to each other's
+  /// Whether all calls only queue copies and kernels (core/device/launch.cuh). True if ranks can write to each other's
   /// memory.
   bool exchanges_by_kernels() const {
     const auto direct = [](const auto& exchange) { return exchange && exchange->direct(); };

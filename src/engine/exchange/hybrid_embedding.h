@@ -30,7 +30,7 @@ class HybridEmbedding : public PartlyReplicated {
   void import_rows(const RowBlock&) override;
   void save_state(StateWriter) override;
 
-  /// Passes the replicated rows of this rank whose keys have occurred to `sink`, sorted by (slot, key).
+  /// Passes to `sink` those replicated rows of this rank whose keys have occurred, sorted by (slot, key).
   void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.export_rows(sink); }
 
  protected:
@@ -39,7 +39,7 @@ class HybridEmbedding : public PartlyReplicated {
 
  private:
   HybridEmbedding(Runtime&, Communicator&, ShardedRows, int ring_size, const EmbeddingOutputs&, FrequentKeys);
-  /// Replicates the most frequent rows of all ranks for which replication pays.
+  /// Replicates the most frequent rows of all ranks, as far as replication pays.
   void find_frequent();
   /// If a row occurs at least this often in a batch of all ranks, replicating the row needs less communication than
   /// exchanging it.

@@ -67,7 +67,7 @@ class Embedding {
   /// of this rank, so all readers of the previous batch's vectors must be complete.
   virtual void send_vectors(Context&, int buffer) = 0;
   /// Writes the vectors of `y` that no other rank sends: pooled vectors of replicated rows, and zeros. forward() may
-  /// add other vectors to these.
+  /// add further vectors to the same elements.
   virtual void fill_local_vectors(Context&, int buffer, Tensor y) = 0;
   virtual void forward(Context&, int buffer, Tensor y) = 0;
   /// Tells other ranks that they may write gradients of this batch to this rank, because this rank has read the
@@ -82,8 +82,8 @@ class Embedding {
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
   /// Starts to send the gradients to the owners of rows. Checks all of `dy` for overflow if search.found is set.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
-  /// Whether copy engines of a GPU, rather than multiprocessors, send gradients if `dy` permits it and there is no
-  /// overflow check.
+  /// Whether copy engines of a GPU send the gradients instead of multiprocessors. They do so only if `dy` permits it
+  /// and there is no overflow check.
   virtual bool sends_gradients_by_engines() const { return false; }
   /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Required even if the step is
   /// skipped.

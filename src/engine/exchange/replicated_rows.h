@@ -80,7 +80,7 @@ class ReplicatedRows {
  private:
   /// The index of a key in the order of assign_rows(); nullopt if the key has no row.
   std::optional<size_t> index_of(int64_t key, int32_t slot) const;
-  /// Errors: Error(data) if the table in the checkpoint has other rows than `Keys`, or if this run has other keys.
+  /// Errors: Error(data) if the checkpoint's table does not have the rows of `Keys`, or if the keys of this run differ.
   void expect_rows_of(const Keys&, const StateReader&) const;
   std::vector<int32_t> seen();
   /// The current number of rows, at least 1. All-reduces skip unassigned rows.

@@ -119,7 +119,7 @@ class UniqueExchange {
   /// vectors and gradients of sent and received messages.
   struct Sizes {
     RankRanges bags, items;
-    std::vector<int64_t> own;  // [rank of this host]: bags of its `items` that this rank owns
+    std::vector<int64_t> own;  // [rank of this host]: how many bags of `items` this rank owns
     int64_t own_bags = 0;
     RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
     int64_t listed = 0;  // keys whose rows are sent

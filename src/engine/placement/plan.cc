@@ -13,7 +13,7 @@ using namespace plan;
 constexpr double kGain = 0.9;         // a change must reduce the cost to at most this fraction
 constexpr double kKeptMemory = 0.85;  // fraction of memory for rows; activations and batches use the remaining memory
 
-/// The decisions about a table that are made before its slots are placed.
+/// What is decided about a table before its slots are placed.
 struct Layout {
   bool everywhere = false;            // whether the whole table is replicated
   std::vector<bool> on_every_rank{};  // [slots]: which slots are replicated; empty: none

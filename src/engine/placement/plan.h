@@ -65,9 +65,9 @@ std::vector<Placement> make_plan(const PlanProblem&);
 struct RankPlan {
   int32_t rank = 0;
   std::string table;
-  std::vector<int32_t> slots;   ///< slots that the rank owns completely
-  int64_t cut_slots = 0;        ///< number of slots whose vectors are split, and of which this rank owns some pieces
-  int64_t spread_slots = 0;     ///< number of slots of which the rank owns the rows of some keys
+  std::vector<int32_t> slots;  ///< slots that the rank owns completely
+  int64_t cut_slots = 0;       ///< number of slots whose vectors are split, and of which this rank owns some pieces
+  int64_t spread_slots = 0;  ///< number of slots that are sharded by key, so that this rank owns the rows of some keys
   int64_t rows = 0, bytes = 0;  ///< the rows and bytes that are known
   double seconds = 0;           ///< expected seconds per step
 };

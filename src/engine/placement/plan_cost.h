@@ -15,8 +15,8 @@ struct Load {
   }
 };
 
-/// The cost of a slot, or of a piece of a slot, to its owner. With `spread`, the cost to each rank if the slot is
-/// sharded by key. `slot_number` counts pieces.
+/// The cost of a slot, or of a piece of a slot, to its owner. If `spread`, the slot is sharded by key, and the result
+/// is the cost to each rank. `slot_number` counts pieces.
 Load cost(const PlanProblem&, const PlanTable&, size_t slot_number, bool spread, int64_t pieces);
 
 /// The cost of a replicated slot to each rank. The slot needs an all-reduce of its gradients, but no exchange of

@@ -35,7 +35,7 @@ class StorePolicy {
   // Called before each batch:
 
   /// The maximum number of rows after a batch of `batch_keys` keys. `at_most`: the maximum if no row is removed. If a
-  /// full table removes rows, at most the limit plus `batch_keys` rows can exist.
+  /// full table removes rows, the result is at most the limit plus `batch_keys`.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
   /// Records the maximum rows that can exist after the batch.
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }

@@ -92,8 +92,8 @@ class RowArrays {
                   const std::function<void(Context&, const int32_t*, int64_t)>& body) const;
   /// Copies rows of a column to the host. Uses staging().
   void copy_out(const RowColumn&, std::span<const int32_t> rows, std::byte* to) const;
-  /// Copies bytes of a column's array, from byte `first` on. The array is ordered by row number and starts with row 1,
-  /// independent of the positions of rows.
+  /// Copies bytes of a column's array, from byte `first` on, in the order of row numbers, whatever the positions of the
+  /// rows. The first row is row 1.
   void read(StreamRef, const RowColumn&, int64_t first, std::span<std::byte> to) const;
 
  private:

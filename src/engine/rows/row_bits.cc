@@ -17,7 +17,7 @@ int RowBits::of_memory() const {
 }
 
 void RowBits::follow_memory() {
-  if (on_disk_) return;  // a fixed number of bits, because with a disk, memory grows after the step has been recorded
+  if (on_disk_) return;  // with a disk, memory grows after the step has been recorded, so the number of bits is fixed
   follows_ = true;
   recorded_ = now();
 }

@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Every row number is below 2^now(). Without follow_memory() the value of now() never changes, as recorded work needs.
-/// After follow_memory(), a value is valid until consume_change() returns true.
+/// Every row number is below 2^now(). Without follow_memory() the value of now() never changes, so recorded work can
+/// use it. After follow_memory(), a value is valid until consume_change() returns true.
 class RowBits {
  public:
   /// `most_rows`: maximum number of rows that may be assigned. `arrays` must outlive this object.

@@ -15,7 +15,7 @@ namespace hctr {
 /// finds rows by arithmetic, the index has no entries but still counts rows.
 class RowIndex {
  public:
-  /// Indexes the rows of `RowArrays`. Reserves addresses for the entries of `most_keys` keys, and for no less than
+  /// Indexes the rows of `RowArrays`. Reserves addresses for the entries of `most_keys` keys, and for at least
   /// `most_scratch` bytes (see reserve_scratch()).
   RowIndex(const RowArrays&, int64_t most_keys, size_t most_scratch);
 
@@ -62,7 +62,7 @@ class RowIndex {
   int64_t entries() const { return entry_count_; }
   /// The maximum number of keys for the current entries.
   int64_t most_keys() const { return entry_count_ / 4 * 3; }
-  /// Whether the entries suffice for `keys` keys and the tombstones of removed keys.
+  /// Whether the entries suffice for `keys` keys in addition to the tombstones of removed keys.
   bool has_room(int64_t keys) const;
   bool has_marks() const { return marks_ > 0; }
   /// Ensures entries for `keys` keys. If the index has too few entries, allocates more, rebuilds the index and waits.

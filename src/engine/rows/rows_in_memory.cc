@@ -105,7 +105,7 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
     copy_bytes(ctx.stream(), memory.fates, arrays_.left(), static_cast<size_t>(rows) + 1);
   try {
     choose(ctx, memory, now);
-  } catch (const Error&) {  // the rows are unchanged; restore the index, whose memory was scratch
+  } catch (const Error&) {  // the rows are unchanged, but the index must be rebuilt, because its memory was scratch
     index_.build();
     throw;
   }
@@ -114,7 +114,7 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
   for (RowColumn& column : arrays_.columns()) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
     // Zero the freed rows, because rows that are assigned later expect zeroed memory. With a disk tier, vectors and
-    // optimizer states are written whenever a row gets a key, and need no zeroing.
+    // optimizer states need no zeros, because they are written whenever a row gets a key.
     if (column.numbers && arrays_.init().all_states) continue;
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));

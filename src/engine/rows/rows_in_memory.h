@@ -24,7 +24,7 @@ namespace hctr {
 struct RowsOfBatch {
   int32_t* rows = nullptr;  // [count]
   int64_t count = 0;
-  int32_t instead = 0;           // replaces the row numbers of removed rows
+  int32_t instead = 0;           // replaces each row number that was removed
   uint64_t* replaced = nullptr;  // device counter, incremented for each replaced row number
 };
 
@@ -49,8 +49,8 @@ class RowsInMemory {
     bool on_disk = false;       ///< whether rows may be on disk
     bool removes = false;       ///< whether a policy removes rows or a disk tier evicts them
   };
-  /// `keys`: the direct keys, whose rows are found by arithmetic; empty: the index finds rows. `budget` must outlive
-  /// this object.
+  /// `keys`: the direct keys, whose rows are found by arithmetic. If `keys` is empty, the index finds the rows.
+  /// `budget` must outlive this object.
   RowsInMemory(Runtime&, RowMemory& budget, const TableSpec&, DirectKeys keys, const Sizes&);
   RowsInMemory(const RowsInMemory&) = delete;
   RowsInMemory& operator=(const RowsInMemory&) = delete;
@@ -100,8 +100,8 @@ class RowsInMemory {
 
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   /// Removes the rows that `choose` marks, and renumbers the remaining rows 1 to n without gaps. Waits for queued work.
-  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows, without rows that
-  /// were evicted before.
+  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows. Rows that were
+  /// evicted before this call do not count.
   int64_t remove(const RowsOfBatch& batch, const Choose& choose, RowFollower&);
 
  private:

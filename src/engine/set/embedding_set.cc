@@ -45,7 +45,7 @@ EmbeddingSet::~EmbeddingSet() {
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->join_prefetched();
       state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
-      // the work's error does not matter, because the results of the work are discarded
+      // ignore the error, because the results of the work are discarded
     } catch (const Error&) {
     }
   state_.reset();
@@ -153,7 +153,7 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
             "found ",
             samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
   state_->join_prefetched();
-  // A replay must use the buffer of its recording.
+  // If recorded work may be replayed, use the buffer that the recording uses.
   state_->reserved_buffer = state_->recorded_buffer ? *state_->recorded_buffer : state_->free_buffer();
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
 }

@@ -29,11 +29,11 @@ struct EmbeddingRank::State {
   State& operator=(const State&) = delete;
 };
 
-/// Names the failed action in messages of errors on all ranks.
+/// Names the failed action in messages, on all ranks.
 inline constexpr const char* kUsingEmbeddings = "using embeddings";
 
-/// The communicators of a set on this rank; null for a single rank. `host` exchanges host values, because a GPU
-/// communicator would time out if the caller takes long between two calls.
+/// The communicators of a set on this rank; null for a single rank. `host` exchanges host values. A GPU communicator
+/// would time out if the caller waits long between two calls.
 struct SetCommunicators {
   std::unique_ptr<Communicator> device, host;
 };

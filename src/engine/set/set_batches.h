@@ -193,11 +193,11 @@ struct EmbeddingSet::State {
         refuse_call(cat("reserve_lookup() must precede the recording of a look-up with ", samples, " samples and ",
                         keys[t], " keys of table '", options.tables[t].name, "'"));
   }
-  /// Whether a prefetched batch is prepared on its own stream, concurrently with the step before it.
+  /// Whether a prefetched batch is prepared on its own stream, concurrently with the step of the previous batch.
   bool prepares_concurrently() const {
     return options.gpu >= 0 && !shared && !one_at_a_time && !runtime.compute_stream().is_capturing();
   }
-  /// Later work on the compute stream starts after the preparation of prefetched batches.
+  /// Makes later work on the compute stream wait for the preparation of prefetched batches.
   void join_prefetched() {
     if (std::exchange(prefetching, false)) prefetched.make_wait(runtime.compute_stream());
   }

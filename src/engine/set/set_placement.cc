@@ -72,7 +72,7 @@ std::vector<TablePlace> places_of(const EmbeddingOptions& options, int ranks) {
     if (places[t].where != Where::whole || table.placement.rank >= 0) continue;
     const auto least = std::min_element(load.begin(), load.end());
     places[t].owner = static_cast<int>(least - load.begin());
-    *least += std::max(bytes_known(table), 1.0);  // at least 1, so that tables of unknown size are spread round-robin
+    *least += std::max(bytes_known(table), 1.0);  // at least 1, so that tables of unknown size go to the ranks in turn
   }
   return places;
 }

@@ -41,8 +41,8 @@ class SetTable {
   void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
   void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
-  /// Takes the arguments of update(), but writes the gradient of each row to `RowGradients`. update() or release() must
-  /// end the step.
+  /// Takes the arguments of update(), but writes the gradient of each row to `RowGradients`. A step that calls this
+  /// function must end with update() or release().
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
   /// Writes the number of distinct rows of the batch to page-locked host memory.
   void report_rows_of_batch(Context&, int buffer, int32_t* host);
@@ -51,8 +51,8 @@ class SetTable {
   /// lookup().
   void reserve_lookup(int64_t samples, int64_t keys);
   bool lookup_reserved(int64_t samples, int64_t keys) const;
-  /// Keeps memory that is replaced from now on, because recorded work uses its addresses. Runs on the host during
-  /// recording.
+  /// From now on keeps memory that reserve() replaces, because recorded work uses its addresses. Runs on the host
+  /// during recording.
   void keep_replaced_memory();
   void lookup(Context&, int64_t samples, std::span<const ops::FeatureBags>, std::span<const PlacedVectors> outputs);
 

@@ -71,11 +71,11 @@ class SharedTable {
   void add_vector_exchanges(int buffer, std::vector<AllToAll>&);
   void write_vectors(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
-  /// Writes the gradients of this rank's keys for sending.
+  /// Writes the gradients of this rank's keys to the send buffer.
   void write_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients);
   void add_gradient_exchange(int buffer, std::vector<AllToAll>&);
   void update(Context&, int buffer);
-  /// Like SetTable::list_row_gradients(). update() or release() must end the step.
+  /// Like SetTable::list_row_gradients(). A step that calls this function must end with update() or release().
   void list_row_gradients(Context&, int buffer, const RowGradients&);
   /// The number of distinct rows of the batch on this rank. Runs on the host and waits.
   int64_t rows_of_batch(int buffer);

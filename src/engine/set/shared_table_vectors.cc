@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Returns the received vectors. For a replicated table returns the table's rows, because this rank's keys are part of
-/// the batch of all ranks.
+/// Returns the vectors that this rank has received. For a replicated table, returns the rows of the table itself,
+/// because this rank's keys are part of the batch of all ranks.
 SharedTable::OwnRows SharedTable::own_rows(const Batch& of, size_t feature, const int32_t* rows) const {
   if (!place_.replicated()) return {{of.own.vectors, DType::f32}, of.own.found};
   int64_t before = 0;

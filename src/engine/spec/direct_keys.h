@@ -21,7 +21,7 @@ struct DirectKeys {
   int64_t pieces = 1;       ///< pieces per row, as in Placement; every piece has a span
   bool of_options = false;  ///< whether messages name an option of an EmbeddingSet instead of a config field
 
-  /// Returns a copy with of_options set, so that its messages name options of an EmbeddingSet.
+  /// Returns a copy with of_options set. Messages of the copy name options of an EmbeddingSet.
   DirectKeys named_rows() && {
     of_options = true;
     return std::move(*this);

@@ -42,7 +42,7 @@ struct RowPolicy {
   bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }
   bool removes_rows() const { return when_full != WhenFull::error || expire_after > 0; }
   bool shares_row() const { return when_full == WhenFull::ignore; }
-  /// Whether keys are first looked up, and inserted only if admitted.
+  /// Whether a key is looked up first, and inserted only if it is admitted.
   bool guards_entry() const { return min_count > 1 || admit_probability < 1 || shares_row(); }
   bool any() const { return removes_rows() || guards_entry(); }
 

@@ -15,7 +15,7 @@ struct SettingWords {
   const char* larger_device;  ///< advice to raise the device budget; messages put "or" before it
   /// disk: advice that enables rows on disk; disk_limit: the setting that limits the bytes on disk
   const char *disk, *disk_limit;
-  /// global: an update type that changes every row; not_global: the alternative if rows are on disk
+  /// global: an update type that changes every row; not_global: the update type to use if rows are on disk
   const char *global, *not_global;
 };
 

@@ -47,8 +47,8 @@ struct TableSpec {
   /// finds the rows.
   DirectKeys direct;
   ops::Combiner combiner = ops::Combiner::sum;
-  /// [slot of a batch]: its index in the table, from 0 to `slots` - 1, if batches have only the slots of this rank.
-  /// nullopt: a batch has all slots, in order.
+  /// If batches have only the slots of this rank, [slot of a batch]: the slot's index in the table, from 0 to `slots` -
+  /// 1. nullopt: a batch has all slots, in order.
   std::optional<std::vector<int32_t>> batch_slots{};
   /// [slots]: maximum keys per bag of each slot. Required with Combiner::none, and for tables on several ranks.
   std::vector<int64_t> slot_keys;
@@ -78,8 +78,8 @@ struct TableSpec {
   RowPolicy policy;         ///< which keys get rows, and which rows are removed
   /// whether rows may move between device and host; false if row numbers must be equal on every rank
   bool rows_move = true;
-  /// A separate budget for this table; null: the run's budget, shared with other tables. The table's stores and the
-  /// specs derived from this spec share the pointer.
+  /// A separate budget for this table. Null: the table uses the run's budget, which it shares with other tables. The
+  /// table's stores and the specs derived from this spec share the pointer.
   std::shared_ptr<RowMemory> memory{};
   bool marks_changes = false;  ///< whether changed rows are marked, for incremental checkpoints
 
@@ -96,7 +96,8 @@ struct TableSpec {
     return identity_by_slot && !optimizer.row_wise && !policy.any() && storage == DType::f32 &&
            stored_states() == DType::f32;
   }
-  /// Whether every row changes in every step. If a zero gradient changes nothing, global updates equal local updates.
+  /// Whether every row changes in every step. False for global updates if a zero gradient changes nothing, because they
+  /// equal local updates then.
   bool changes_every_row() const { return update == UpdateType::global && !optimizer.zero_gradient_is_noop(); }
   /// The maximum keys of any batch.
   int64_t most_batch_keys() const { return std::max<int64_t>({key_capacity, most_key_capacity, 1}); }
@@ -117,8 +118,8 @@ int64_t bytes_of_row(const TableSpec&);
 /// depends on the number of queued batches. This function assumes two queued batches, so the result may be one growth
 /// step too high or too low.
 int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t most_queued);
-/// Extra device bytes per row once some rows of the table are in host memory and rows move: an access count, and with
-/// direct keys also the entries of places() and numbers().
+/// Extra device bytes per row of a table that has rows in host memory and moves rows. These are an access count and,
+/// with direct keys, the entries of places() and numbers().
 constexpr int64_t bytes_of_moving_row(bool direct) { return direct ? 1 + 4 + 4 : 1; }
 
 }  // namespace hctr

@@ -81,7 +81,7 @@ class PieceJoining {
   RowCopies waiting_;  // pieces of an incomplete row
 };
 
-/// Imports into `table` the rows of a block, or pieces of rows, that `rank` owns.
+/// Imports into `table` those rows of a block, or pieces of rows, that `rank` owns.
 void import_owned_rows(const Placement&, int64_t rank, const RowBlock&, EmbeddingTable&);
 
 }  // namespace hctr

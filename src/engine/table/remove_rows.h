@@ -18,7 +18,8 @@ int64_t refuse_newest_rows(RowStore&, const RowsOfBatch& batch);
 int64_t expire_rows(RowStore&, int64_t step);
 /// Removes the listed rows, except row 0. `rows` is on the device.
 int64_t remove_listed_rows(RowStore&, const int32_t* rows, int64_t count);
-/// Calls evict_rows() if the store has more rows than the limit. For stores that are trimmed only between batches.
+/// Calls evict_rows() if the store has more rows than the limit. For stores whose rows are evicted only between
+/// batches.
 int64_t trim_rows(RowStore&);
 
 }  // namespace hctr

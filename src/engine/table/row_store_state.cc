@@ -71,7 +71,7 @@ void save_rows(RowStore& store, StateWriter& to) {
   saver.save_all(tiers.ranges() ? tiers.ranges()->order(now.rows, on_disk) : std::vector<int64_t>());
   if (which.base || !changes.are_marked() || (changes.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
   changes.set_base({which.iteration, rows}, disk ? &disk->disk() : nullptr);
-  // rows of direct keys have the same place in all checkpoints, so no places are set
+  // do not set places for direct keys: their rows have the same place in all checkpoints
   if (!changes.go_by_place() || tiers.ranges()) return;
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
   changes.set_base_places(now.rows, on_disk, {}, disk->disk());

@@ -49,14 +49,14 @@ class SavedRows {
   void finish() const;
 
  private:
-  /// `of_pieces`: the spec of the saved table, whose rows may be pieces of the rows of this table.
+  /// `of_pieces`: the spec of the saved table. Its rows may be pieces of the rows of this run's table.
   static RowCopies read_block(const StateReader&, const TableSpec& of_pieces, const DirectKeys&, int64_t first,
                               int64_t count);
   void join(const RowCopies& cut, const TableSpec& of_pieces);
 
   const TableSpec& spec_;
   Sink sink_;
-  // (slot, key) -> its pieces; pieces not read yet are empty
+  // (slot, key): the pieces of the row; pieces not read yet are empty
   std::map<std::pair<int32_t, int64_t>, std::vector<RowCopies>> waiting_;
 };
 

@@ -163,7 +163,7 @@ void EmbeddingTable::bring_rows(Context& ctx, int buffer, Tensor keys, Tensor of
                               batches_.at(static_cast<size_t>(buffer)).rows, NewKeys::get_rows);
   } catch (const Error& error) {
     not_brought_ = error;
-    // Other ranks wait for this rank in prepare(). Zero the offsets, so that prepare() adds no row.
+    // The other ranks wait for this rank in prepare(), so continue with zeroed offsets, which add no row.
     zero_bytes(ctx.stream(), offsets.bytes(), static_cast<size_t>(offsets.elements()) * sizeof(int32_t));
   }
 }

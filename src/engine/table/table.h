@@ -52,7 +52,7 @@ struct KeyGradients {
   int64_t count = 0;
 };
 
-/// Replaces the look-up of a batch: writes the row number of each key to `rows`, or 0 for a number above *last_row.
+/// Writes the row number of each key to `rows`, instead of a look-up. Writes 0 for a row number above *last_row.
 /// Shapes: rows [key_capacity].
 using PlaceRows = std::function<void(Context&, const uint32_t* last_row, int32_t* rows)>;
 
@@ -83,9 +83,9 @@ class EmbeddingTable {
   /// See RowBits::follow_memory() and RowBits::consume_change().
   void sort_bits_in_use() { store_.rows().bits().follow_memory(); }
   bool consume_rerecord_flag() { return store_.rows().bits().consume_change(); }
-  /// Allocates memory for a batch of `keys` keys in this buffer, if TableSpec::most_key_capacity permits growing
-  /// batches. Runs on the host before reserve_rows(). If memory was insufficient, waits for queued work, and addresses
-  /// change. Errors: Error(device).
+  /// If TableSpec::most_key_capacity permits growing batches, allocates memory for a batch of `keys` keys in this
+  /// buffer. Runs on the host before reserve_rows(). If memory was insufficient, waits for queued work, and the
+  /// addresses change. Errors: Error(device).
   void reserve_batch(int buffer, int64_t keys);
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
   /// only near the limit. Errors: Error(data); those of RowTiers::bring_rows(). bring_rows() leaves its errors to this
@@ -147,12 +147,12 @@ class EmbeddingTable {
   /// as a key of its bag when the bag's mean is computed. With direct keys, such a key contributes the initial values
   /// of its row. Shapes: as prepare() and forward(), with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
-  /// Allocates memory for find() and lookup() of `keys` keys, if batches grow. Runs on the host. Waits for queued work
-  /// if memory was insufficient. Errors: Error(device).
+  /// If batches grow, allocates memory for find() and lookup() of `keys` keys. Runs on the host. If memory was
+  /// insufficient, waits for queued work. Errors: Error(device).
   void reserve_lookup(int64_t keys);
   bool lookup_reserved(int64_t keys) const { return keys <= eval_keys_; }
-  /// Keeps memory that growing batches and lookups replace from now on, because recorded calls use its addresses. Runs
-  /// on the host when calls are recorded.
+  /// From now on keeps the memory that growing batches and lookups replace, because recorded calls use its addresses.
+  /// Runs on the host when calls are recorded.
   void keep_replaced_memory();
   /// Creates a reader, which has lookup() with its own memory, for batches of this size. Any number of readers may run
   /// concurrently, each on its own stream, while the table does not change. The table must outlive the reader. Errors:
@@ -174,8 +174,8 @@ class EmbeddingTable {
   };
   const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
-  /// Pools the vectors of a prepared or found batch. With `owners`, leaves out the vectors that owners write, which are
-  /// the vectors of bags in which an owner has a key.
+  /// Pools the vectors of a prepared or found batch. With `owners`, omits the vectors that owners write. Owners write
+  /// the vector of a bag if one of them has a key of the bag.
   void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleShards&) const;
   const ops::RowData& data() const { return arrays().data(); }
@@ -183,7 +183,7 @@ class EmbeddingTable {
   uint8_t* change_marks() const { return arrays().access_stats().changed; }
   /// Calls ops::sum_row_gradients() for the batch.
   void sum_row_gradients(Context&, int buffer, Tensor dy, Tensor sums);
-  /// Lists the key of each row of the batch and the sum of the row's gradients, in unspecified order. Shapes: keys
+  /// Lists each row of the batch in unspecified order: its key, and the sum of its gradients. Shapes: keys
   /// [key_capacity], sums [key_capacity, dim], dense. Call after sum_long_runs() with the same gradients.
   void list_row_gradients(Context&, int buffer, Tensor dy, int64_t* keys, Tensor sums);
   /// Replaces update(). Ends the step without changing the rows of the batch.
@@ -193,8 +193,8 @@ class EmbeddingTable {
   /// For a table with fixed keys; see RowStore::assign_rows().
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.assign_rows(keys, slots); }
 
-  /// For each key: whether it has its own row on this rank, as of the last finished step. True for all direct keys.
-  /// Waits for queued steps.
+  /// Returns for each key whether it has a row of its own on this rank, as of the last finished step. Always true for
+  /// direct keys. Waits for queued steps.
   std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
 
   const TableSpec& spec() const { return spec_; }
@@ -213,10 +213,10 @@ class EmbeddingTable {
   /// Whether keys have used the shared row, which model files do not contain.
   bool uses_shared_row() const { return admission_ && admission_->used_shared_row(); }
 
-  /// Steps that access statistics have counted, including steps before a model was loaded.
+  /// Number of steps that the access statistics cover, including those before a model was loaded.
   int64_t counted_steps() const { return counted_steps_; }
-  /// Sets the number of steps that imported access statistics have counted. The next step continues from that number,
-  /// independent of its own step number.
+  /// Sets the number of steps that imported access statistics cover. The statistics continue from that number, whatever
+  /// the number of the next step.
   void continue_access_stats(int64_t steps);
 
   /// The bytes of the vectors of all rows with allocated memory, as f32. Includes the optimizer states of these rows if
@@ -224,18 +224,19 @@ class EmbeddingTable {
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
-  /// An upper bound of the host memory of the next export_rows(), as if every row with allocated memory were in use.
-  /// Includes rows on disk and rows gathered from `ranks` ranks.
+  /// An upper bound of the host memory of the next export_rows(). It counts every row with allocated memory as in use,
+  /// rows on disk, and rows gathered from `ranks` ranks.
   int64_t bytes_to_export(bool with_states, int ranks) const;
   /// Maximum device memory of the next export_rows(), for blocks gathered on the device.
   int64_t device_bytes_to_export(bool with_states) const;
-  /// Loads the code of the kernels that exports use, which needs device memory. Memory for rows must be allocated.
+  /// Loads the code of the kernels that exports use, because the code needs device memory. Memory for rows must already
+  /// be allocated.
   void load_export_kernels();
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
   /// Records that a model contains all rows. Later changes are tracked as changes since that model.
   void note_model();
-  /// The keys whose rows were in the last model and no longer exist, sorted. Waits for queued steps.
+  /// The keys, sorted, whose rows were in the last model and no longer exist. Waits for queued steps.
   std::vector<SlotKey> removed_keys();
   /// A row, and how often its key has occurred.
   struct FrequentRow {
@@ -261,8 +262,8 @@ class EmbeddingTable {
   void load_state(const StateReader&);
   /// Whether this rank owns the row of a key.
   using Owns = std::function<bool(int64_t key, int32_t slot)>;
-  /// Loads the state that is not part of rows, and the candidates of admission, from the tables of all ranks of another
-  /// run. Call after importing rows.
+  /// Loads from the tables of all ranks of another run the candidates of admission and the state that is not part of
+  /// rows. Call after importing rows.
   void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank, const Owns&);
 
   /// Removes the rows of these keys. Ignores keys without a row. Returns how many rows were removed. Waits for queued
@@ -273,7 +274,7 @@ class EmbeddingTable {
   /// Error(data) if a (slot, key) occurs twice, a slot does not exist, or a direct key is outside its range.
   void import_rows(const RowBlock&);
   /// Call before importing `rows` rows in any number of calls. If batches add no rows (TableSpec::loads_only), reserves
-  /// memory for exactly these rows, if it is available.
+  /// memory for exactly these rows, as far as memory is available.
   void reserve_import(int64_t rows) {
     if (spec_.loads_only) store_.reserve_import(rows);
   }

@@ -18,12 +18,12 @@ class RangesOnDisk {
   RangesOnDisk(RowMemory& budget, RowsInMemory&, RowDiskTier&, DirectKeys);
 
   int64_t rows() const { return keys_.rows(); }
-  /// The key and slot that row number `row` has in a table whose rows all fit in memory.
+  /// The key and slot of row number `row` in a table that has all rows in memory.
   ops::RowOwner owner(int64_t row) const { return keys_.index().owner(row); }
   /// Creates all rows with initial values, and writes to disk the rows that do not fit in memory. Errors: Error(io) if
   /// these rows do not fit on the disk.
   void create();
-  /// Assigns to rows 1 to `count` the keys that rows `first`, first + 1, ... have in a table whose rows all fit in
+  /// Assigns keys to rows 1 to `count`: those of rows `first`, `first` + 1 and so on of a table that has all rows in
   /// memory.
   void set_owners(int64_t first, int64_t count);
   /// Lists the `rows` rows in memory and the rows on disk, in the order in which a table without a disk stores them.

@@ -38,7 +38,7 @@ RowAccount::~RowAccount() {
 
 int64_t RowAccount::whole_granules(int64_t bytes) const {
   const auto granularity = static_cast<int64_t>(index_.granularity());
-  // No rounding on a CPU, where the system allocates only touched pages.
+  // On a CPU do not round, because the system allocates only touched pages.
   return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;
 }
 
@@ -84,7 +84,7 @@ int64_t RowAccount::besides_with_memory() const {
 }
 
 int64_t RowAccount::most_map_bytes() const {
-  // While the map grows, the old and the new map exist together, with 3/2 of the map's maximum size.
+  // While the map grows, the old and the new map exist together. They need 3/2 of the map's maximum size.
   return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
 }
 
@@ -105,7 +105,7 @@ int64_t RowAccount::more_numbers(int64_t rows) const {
   int64_t sum = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers)
-      // Some arrays may already have more memory, if the allocation of a later array failed.
+      // A column may already have more memory than this, if the allocation of a later column failed.
       sum += std::max<int64_t>(
           0, static_cast<int64_t>(column.granules_to(rows)) - static_cast<int64_t>(column.memory.device_bytes()));
   return sum;
@@ -200,8 +200,7 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
 }
 
 int64_t RowAccount::most_to_host() const {
-  // With direct keys, rows cannot start to move now, because recorded steps ignore places() until rows are in host
-  // memory.
+  // With direct keys, no row can move to the host now: recorded steps ignore places() until rows are in host memory.
   if (!budget_.has_host() || one_memory_ || (starts_to_move() && rules_.direct)) return 0;
   const int64_t most = std::min(arrays_.number_bytes_on_device(), budget_.host_room() - kept_for_map());
   return std::max<int64_t>(0, most - bytes_to_start(arrays_.capacity()));

@@ -24,7 +24,7 @@ class RowAccount {
     bool direct = false;        ///< arithmetic instead of an index finds the rows
     bool removes_rows = false;  ///< whether rows are removed; a removal uses the index memory as scratch
     bool rows_move = false;     ///< rows are swapped between device and host by use counts
-    int64_t spare_keys = 0;     ///< the index has entries for this many more keys than there are rows
+    int64_t spare_keys = 0;     ///< for how many keys, in addition to the rows, the index has entries
     int64_t lookup_bytes = 0;   ///< host bytes that a lookup needs
   };
   /// All arguments except the rules must outlive this object.
@@ -49,10 +49,10 @@ class RowAccount {
   /// Returns how many of the first `rows` rows can have their vectors and states on the device.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
-  /// The largest number of rows in [least, most] whose vectors and states all fit on the device. May return `least`
-  /// even if `least` rows do not fit.
+  /// The largest number of rows from `least` to `most` whose vectors and states all fit on the device. If even `least`
+  /// rows do not fit, returns `least`.
   int64_t most_on_device_alone(int64_t least, int64_t most) const;
-  /// Device bytes missing for `rows` rows; 0 or less: none missing.
+  /// Device bytes that are missing for `rows` rows. If the result is 0 or negative, no bytes are missing.
   int64_t missing_on_device(int64_t rows, bool moving) const;
   /// Throws Error(device) with the required budget: `missing` device bytes are missing, and moving rows to the host can
   /// free `movable` bytes.
@@ -71,8 +71,8 @@ class RowAccount {
   /// addition to bytes_to_start(). If that is not possible, the move frees as many bytes as possible. If `wanted` is
   /// negative, bytes_to_start() may use up that many bytes which are free already. nullopt: nothing can move.
   std::optional<int64_t> rows_to_stay(int64_t wanted) const;
-  /// starts_to_move(): whether counting of uses must start once rows move to the host. bytes_to_start(): the device
-  /// bytes for the use counts.
+  /// starts_to_move(): whether counting of uses has yet to start when rows move to the host. bytes_to_start(): the
+  /// device bytes for the use counts.
   bool starts_to_move() const { return rules_.rows_move && !uses_; }
   int64_t bytes_to_start(int64_t rows) const { return starts_to_move() ? bytes_of_uses(rows) : 0; }
 
@@ -86,7 +86,8 @@ class RowAccount {
   Besides besides_numbers(int64_t rows, bool moving) const;
   /// Device bytes allocated so far, without vectors and states.
   int64_t besides_with_memory() const;
-  /// Device bytes left for vectors and states after `Besides` is allocated. Negative: that many bytes are missing.
+  /// Device bytes left for vectors and states after `Besides` is allocated. A negative result is the number of missing
+  /// bytes.
   int64_t room_for_numbers(const Besides&) const;
   /// Additional device bytes needed to have the vectors and states of the first `rows` rows on the device.
   int64_t more_numbers(int64_t rows) const;

@@ -42,7 +42,7 @@ class RowChanges {
   /// Call after rows 1 to `rows` and the rows on disk are loaded. The base of the loaded checkpoint becomes the base of
   /// later increments. Errors: those of StateReader; Error(data) for rows that the base does not have.
   void load(const StateReader&, int64_t rows, DiskRows*);
-  /// The row numbers, sorted, of rows of the base that have changed. Only if the base identifies rows by number.
+  /// The row numbers of changed rows of the base, sorted. Call only if the base identifies rows by number.
   std::vector<int32_t> since_base() const { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
 
   /// Starts to track changes since the last model.

@@ -29,7 +29,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
     bool removes_rows = false;   ///< whether a policy removes rows
     bool places_for_new = true;  ///< see RowDiskTier::Rules
   };
-  /// `ranges`: direct keys whose rows do not all fit in memory and are found by an index. `budget` and the rows must
+  /// `ranges`: direct keys whose rows do not all fit in memory, so that an index finds them. `budget` and the rows must
   /// outlive this object.
   RowTiers(RowMemory& budget, RowsInMemory&, const TableSpec&, DirectKeys ranges, const Rules&);
   ~RowTiers() override;
@@ -38,8 +38,8 @@ class RowTiers : private RowMemoryUser, public RowFollower {
 
   // Memory.
 
-  /// Allocates memory for `rows` rows. If the device has no capacity, vectors and states of this or other tables move
-  /// to the host. Errors: Error(device) with the required budget.
+  /// Allocates memory for `rows` rows. If the device lacks memory, moves vectors and states of this or other tables to
+  /// the host. Errors: Error(device) with the required budget.
   void get_memory(int64_t rows);
   /// Does nothing and returns false if `have` is at least `needed` and `ample`. Otherwise calls grow_to(ample) and
   /// returns true. If memory does not suffice for `ample`, calls grow_to(needed), unless `have` is at least `needed`.
@@ -48,9 +48,9 @@ class RowTiers : private RowMemoryUser, public RowFollower {
 
   // Batches.
 
-  /// Swaps rows between host and device by use counts, every RowMemoryLimits::move_every calls, if some rows are in
-  /// host memory. Call before rows are reserved for a batch. update() of all batches prepared before must be queued.
-  /// Waits for queued work.
+  /// If some rows are in host memory, every RowMemoryLimits::move_every-th call swaps rows between host and device by
+  /// use counts. A swap waits for queued work. Call before rows are reserved for a batch. update() of all batches
+  /// prepared before must be queued.
   void swap();
   /// The disk tier; null without a disk. A row on disk does not count as a row in memory until bring_rows() promotes
   /// it.

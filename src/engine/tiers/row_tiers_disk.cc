@@ -23,7 +23,7 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   const uint32_t batches = index_.reserved_batches();
   const bool adds = new_keys == NewKeys::get_rows;
   if (!runtime_.device().is_cuda()) check_finished(*index_.view().state);
-  // Lookups of evaluations belong to no step, so wait for all queued work.
+  // Lookups of evaluations are not part of a step, so wait for all queued work if there may be some.
   if (!adds || (!fits && disk_->consume_lookups())) check_finished(index_.state());
   if (!fits) {
     if (at_most > arrays_.capacity()) {
@@ -54,7 +54,7 @@ void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch&
   const auto leave = [&](RowDiskTier::Stay stay) {
     return disk_->leave(missing, coming.count(), batch.rows, batch.count, stay);
   };
-  // The choice of evicted rows depends only on the batches, not on which steps are still queued.
+  // Which rows are evicted depends only on the batches, not on the steps that are still queued.
   if (missing > 0 && !leave(RowDiskTier::Stay::recent)) {
     check_finished(index_.state());
     leave(RowDiskTier::Stay::of_batch);

@@ -44,7 +44,7 @@ RowsInUse::RowsInUse(RowArrays& arrays, RowIndex& index, RowChanges& changes, in
     numbers_ = reinterpret_cast<int32_t*>(added[1].memory.data());
     places_ = Buffer(device, static_cast<size_t>(rows + 1) * sizeof(int32_t));
   }
-  // Add the columns last, so that nothing has changed if memory runs out before.
+  // Add the columns last. If memory runs out before, the table is unchanged.
   for (RowColumn& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
@@ -90,7 +90,7 @@ void RowsInUse::swap(int64_t every, bool always, std::span<const int32_t> left) 
   batches_ = 0;
   const ops::IndexState now = index_.state();  // waits for queued work
   const int64_t rows = now.rows, first_on_host = rows_.first_on_host;
-  // Do not swap while a prepared batch waits for its step, because the batch already contains row numbers.
+  // Do not swap while a prepared batch waits for its step: the batch contains row numbers that a swap would change.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(arrays_.runtime(), arrays_.runtime().compute_stream());
   ops::UseCounts on_device, on_host;

@@ -1,5 +1,5 @@
-// Decides which tiers the rows of a table may use. Decided once, when the table is created, because free memory
-// changes.
+// Decides which tiers the rows of a table may use. The decision is made only once, when the table is created, because
+// free memory changes.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ class BadRecordsFile {
   /// Errors: Error(io) when the file cannot be written.
   explicit BadRecordsFile(const BadRecordsSection&);
 
-  /// Appends the records. Warns once if the file is full or cannot be written; reading of data continues.
+  /// Appends the records. If the file is full or cannot be written, warns once; data are read on without an error.
   void add(std::vector<BadRecord>, const Log&);
 
  private:
@@ -45,12 +45,12 @@ class BadRecordsFile {
   // lines in the first `known_bytes_` bytes of the file, and lines that this object appended
   std::unordered_set<std::string> lines_;
   long known_bytes_ = 0;
-  bool ended_ = false;  // true: no further lines are written; a warning gave the reason
+  bool ended_ = false;  // no further lines are written; a warning has given the reason
   struct Counted {
     std::string file;
     std::unique_ptr<ByteStream> stream;
     int64_t offset = 0, lines = 0;
-  } counted_;  // cached count: `file` has `lines` lines before `offset`
+  } counted_;  // cached result: `file` has `lines` lines before `offset`
 };
 
 }  // namespace hctr

@@ -10,7 +10,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
-constexpr double kMostPerSample = 1 << 30;  // maximum of any count per sample; a product of two fits 64 bits
+constexpr double kMostPerSample = 1 << 30;  // maximum of any count per sample; two such counts have a 64-bit product
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
@@ -310,7 +310,7 @@ void add_evaluation_cache_and_async(Schema<DataSection>& schema) {
 
 Schema<DataSection> data_schema() {
   Schema<DataSection> schema("Data");
-  // in the order of the manual
+  // the order of these calls is the order of the manual
   add_sources(schema);
   add_contents(schema);
   add_reading(schema);

@@ -89,7 +89,7 @@ std::string changed_contents(const Json* saved_data, const DataSection& section)
   for (const auto& [place, was] : contents)
     if (const auto is = new_contents.find(place); is != new_contents.end())
       compare(place, was, is->second);
-    else if (!is_of_vocabulary(place))  // a removed vocabulary is a change of the config, which is compared elsewhere
+    else if (!is_of_vocabulary(place))  // other code reports a removed vocabulary
       compare(place, was, nullptr);
   for (const auto& [place, is] : new_contents)
     if (!contents.contains(place) && !is_of_vocabulary(place)) compare(place, nullptr, is);

@@ -20,8 +20,8 @@ constexpr double kMostlyEqual = 0.5;  // minimum fraction of a slot's values tha
 struct ApartSlot {
   size_t slot = 0, input = 0;
   std::string column{};
-  bool lists = false;                   // some row has several values
-  std::unordered_set<int64_t> texts{};  // hashes of the texts, comparable between slots
+  bool lists = false;                   // whether some row has several values
+  std::unordered_set<int64_t> texts{};  // hashes of the texts; equal texts of different slots have equal hashes
 };
 
 /// Assigns one key space to all slots whose keys are independent of other slots. Equal texts then get equal keys in all
