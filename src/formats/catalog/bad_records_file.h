@@ -31,7 +31,7 @@ class BadRecordsFile {
   /// Errors: Error(io) when the file cannot be written.
   explicit BadRecordsFile(const BadRecordsSection&);
 
-  /// Appends the records. If the file is full or cannot be written, warns once; data are read on without an error.
+  /// Appends the records. If the file is full or cannot be written, warns once and returns normally.
   void add(std::vector<BadRecord>, const Log&);
 
  private:

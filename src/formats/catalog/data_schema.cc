@@ -10,7 +10,8 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
-constexpr double kMostPerSample = 1 << 30;  // maximum of any count per sample; two such counts have a 64-bit product
+// Maximum of any count per sample. The product of two counts fits in 64 bits.
+constexpr double kMostPerSample = 1 << 30;
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
