@@ -49,7 +49,7 @@ class Lookup {
                sqrtn = of_.section.hparam.combiner == ops::Combiner::sqrtn;
     std::string count;
     if (!lengths.empty() || (several_ && (mean || sqrtn))) {
-      // Where yields 1 or 0 as a float, so the graph needs no Cast.
+      // The operator Where yields 1 or 0 as a float, so the graph needs no Cast.
       const std::string one_each = graph_.add("Where", {there, graph_.number(1.0f), graph_.number(0.0f)});
       count = several_ ? sum(one_each) : one_each;
     }

@@ -109,7 +109,7 @@ void Watch::run() {
     if (ending) {
       if (leave_by == TcpClock::time_point{}) leave_by = now + kToLeave;
       if (failed || all_left() || now >= leave_by) return;
-      if (entries[0].revents != 0) {  // empty stop_, because poll() returns immediately while stop_ is readable
+      if (entries[0].revents != 0) {  // read stop_, because poll() returns immediately while stop_ is readable
         uint64_t count = 0;
         (void)!::read(stop_, &count, sizeof count);
       }

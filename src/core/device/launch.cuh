@@ -271,8 +271,8 @@ __global__ void single_kernel(Parameters... parameters) {
   kBody(BlockRange{blockIdx.x, gridDim.x}, parameters...);
 }
 
-/// Launches kBody without a job list, so Lockstep never merges the launch. For bodies that need many registers:
-/// arguments read from a job list would need more of them.
+/// Launches kBody without a job list, so Lockstep never merges the launch. For bodies that need many registers, because
+/// arguments from a job list would occupy additional registers.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_single(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
   launch(ctx, name, {blocks, kThreads, 0, true}, single_kernel<kBody, Arguments...>, arguments...);

@@ -14,7 +14,7 @@ struct ScoringRules {
   int64_t few_rows_f32 = 16, few_rows_half = 4;
   /// Packed copies of weights for the CPU; null: none.
   const ops::PackedWeights* packed = nullptr;
-  bool losses = false;  ///< whether to compute the values of losses; if false, their values may be undefined
+  bool losses = false;  ///< whether to compute the values of losses; if false, the values may be undefined
 };
 
 /// While this object exists, operators that this thread calls follow the rules. On a GPU, kernels may read weights

@@ -22,10 +22,10 @@ namespace {
 
 constexpr int64_t kShareThatLeaves = 16;  // an eviction evicts at least 1/kShareThatLeaves of the rows in memory
 
-/// The row score is: last step + steps_per_doubling * log2(1 + uses). Rows with the lowest score are evicted. Each time
-/// its uses double, a row stays for steps_per_doubling more steps. steps_per_doubling is the replacement period: the
-/// number of steps in which all rows in memory would be replaced. With a smaller value, rows used once would displace
-/// frequent rows. With a larger value, formerly frequent rows would stay too long.
+/// The row score is: last step + steps_per_doubling * log2(1 + uses). Rows with the lowest score are evicted. Whenever
+/// a row's uses double, the row stays for steps_per_doubling more steps. steps_per_doubling is the replacement period:
+/// the number of steps in which all rows in memory would be replaced. With a smaller value, rows used once would
+/// displace frequent rows. With a larger value, formerly frequent rows would stay too long.
 uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
 
 }  // namespace

@@ -126,7 +126,7 @@ ops::HostColumn UniqueExchange::column_of(int32_t c, size_t message, int64_t ran
           .answered = answered};
 }
 
-/// `first`: the first column of each message. A last element is the end of the last message.
+/// `first`: the first column of each message. The last element of `first` is the end of the last message.
 UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const std::vector<ops::HostColumn>& columns,
                                                        const std::vector<int32_t>& first, int64_t bags, int64_t keys,
                                                        bool sends) {

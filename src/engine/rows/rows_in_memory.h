@@ -24,7 +24,7 @@ namespace hctr {
 struct RowsOfBatch {
   int32_t* rows = nullptr;  // [count]
   int64_t count = 0;
-  int32_t instead = 0;           // replaces each row number that was removed
+  int32_t instead = 0;           // row number to write in place of those of removed rows
   uint64_t* replaced = nullptr;  // device counter, incremented for each replaced row number
 };
 

@@ -16,8 +16,8 @@
 namespace hctr {
 
 /// A table is "plain" if all its features are pooled alike without weights. The features of a plain table are the slots
-/// of one batch. If their vectors and gradients are contiguous, the table accesses them in place. Tables that are not
-/// plain pool features one by one, with a list that has a gradient for every key.
+/// of one batch. If their vectors and gradients are contiguous, the table accesses them in place. Any other table pools
+/// its features one by one, and has a list with a gradient for every key.
 class SetTable {
  public:
   /// Errors: Error(device).

@@ -1,4 +1,5 @@
-// Derives the specs of the tables of which an embedding consists from the spec of the whole table.
+// An embedding can consist of several tables. These functions derive the spec of each table from the spec of the whole
+// table.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,9 @@
 
 namespace hctr {
 
-/// Writes the columns of all rows. The order is a given one, or the rows in memory before the rows on disk. Rows in
-/// memory must have contiguous row numbers, and no work may be queued. One RowSaver writes one checkpoint.
+/// Writes the columns of all rows in a given order. Without a given order, the rows in memory come before the rows on
+/// disk. Rows in memory must have contiguous row numbers, and no work may be queued. One RowSaver writes one
+/// checkpoint.
 class RowSaver {
  public:
   struct Rows {

@@ -199,7 +199,8 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
       ops::index_insert(ctx, hash_index(), batch.keys, batch.rows);
     ops::init_new_rows(ctx, hash_index(), arrays().init(), arrays().data());
   }
-  // A table whose batches grow may run this call either queued or recorded. Other tables always use now().
+  // If batches grow, this code sometimes queues work once and sometimes records it. Work that is queued once may use
+  // of_memory().
   const RowBits& bits = store_.rows().bits();
   const bool once = spec_.most_key_capacity > 0 && !ctx.stream().is_capturing();
   ops::group_by_row(ctx, batch.keys, batch.rows, once ? bits.of_memory() : bits.now(), batch.groups, scratch_->group);

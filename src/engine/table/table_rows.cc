@@ -190,7 +190,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     }
   }
   const size_t in_memory = keys.size();
-  std::vector<bool> has_changed;  // at first only for rows on disk; rows in memory are inserted before them below
+  std::vector<bool> has_changed;  // at first only for rows on disk; the code below inserts rows in memory at the front
   if (const DiskRows* const disk = disk_rows())
     for (const DiskRows::Row& row : disk->sorted_rows()) {
       keys.push_back(row.key);
