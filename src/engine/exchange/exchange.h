@@ -114,7 +114,7 @@ class Exchange {
   struct Batch {
     size_t offsets, keys, present;  // tickets
     ops::OwnerVectors joined{}, split{};
-    ops::KeyBatch mine{};  // set by send_keys(); the addresses are equal in each call
+    ops::KeyBatch mine{};  // set by send_keys(); every call sets the same addresses
   };
   /// A column at an owner: the owner's rank, and the column's index among the columns of that owner.
   struct AtOwner {

@@ -15,8 +15,8 @@ struct OwnerColumns {
   std::byte* message = nullptr;
 };
 
-/// The gradient transport of an Exchange in which each rank copies every gradient, unchanged, directly to the memory of
-/// its owner.
+/// The gradient transport of an Exchange in which each rank copies gradients unchanged. Each gradient goes directly to
+/// the memory of its owner.
 class GradientBlocks {
  public:
   struct Layout {

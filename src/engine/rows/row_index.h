@@ -40,7 +40,7 @@ class RowIndex {
   ops::IndexState state();
   /// Sets the state on the device and the counts that progress() returns. Waits for the compute stream.
   void set_state(const ops::IndexState&);
-  /// Sets the state on the device only, in order of the compute stream.
+  /// Sets the state on the device only, in stream order on the compute stream.
   void put_state(const ops::IndexState&);
   /// Sets one field of the state on the device. Waits for the compute stream.
   template <class T>

@@ -20,7 +20,7 @@
 
 namespace hctr {
 
-/// A prepared batch that exists while rows are removed. Its row numbers are updated.
+/// A prepared batch whose row numbers must be updated when rows are removed.
 struct RowsOfBatch {
   int32_t* rows = nullptr;  // [count]
   int64_t count = 0;

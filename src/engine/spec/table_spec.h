@@ -74,7 +74,7 @@ struct TableSpec {
   bool loads_only = false;
   /// keys are assigned to rows between steps (RowStore::assign_rows), and batches add no rows
   bool fixed_keys = false;
-  Replication replication;  ///< for the embedding on several ranks; the table itself does not use it
+  Replication replication;  ///< used by the embedding on several ranks, not by the table itself
   RowPolicy policy;         ///< which keys get rows, and which rows are removed
   /// whether rows may move between device and host; false if row numbers must be equal on every rank
   bool rows_move = true;

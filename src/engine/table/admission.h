@@ -30,8 +30,8 @@ class Admission {
   void keep_replaced_memory() { keeps_ = true; }
   /// Like EmbeddingTable::reserve_memory(), for the candidates.
   bool reserve_memory();
-  /// rows[p] = the row of key p of the batch in `table`: an existing row, a new row, the shared row, or 0. Runs on the
-  /// prepare stream and can be recorded. Requires ctx.state().
+  /// Sets rows[p] to the row that key p of the batch has in `table`: an existing row, a new row, the shared row, or 0.
+  /// Runs on the prepare stream and can be recorded. Requires ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
   /// For lookups, sets the rows of unknown keys to the shared row, if training has used the shared row.
   void share_row(Context&, ops::KeyBatch, int32_t* rows) const;

@@ -19,7 +19,7 @@ struct RowSaver::ChangedPlaces {
   std::vector<int32_t> places;   // places (from 0) in the base where a row has changed
   std::vector<int64_t> changed;  // the rows at these places
   std::vector<int64_t> added;    // the rows that follow the rows of the base
-  bool fills_gaps = false;       // whether a changed row is new
+  bool fills_gaps = false;       // whether a new row takes the place of a removed row
 };
 
 RowSaver::ChangedPlaces RowSaver::changed_places() const {

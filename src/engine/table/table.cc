@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kKeysOfImport = 1024;  // keys per import call, if batches add no rows
+constexpr int64_t kKeysOfImport = 1024;  // maximum keys of an import call if batches add no rows
 
 int64_t keys_to_insert(const TableSpec& spec) {
   if (spec.fixed_keys) return 1;

@@ -110,8 +110,8 @@ class EmbeddingTable {
   bool may_be_on_disk() const { return disk_rows() != nullptr; }
   /// The bytes of rows that were read from the disk device. Thread-safe.
   DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? disk_rows()->fetched() : DiskRows::Fetched{}; }
-  /// Calls RowDiskTier::list_missing(). Runs on the host, on the stream of prepare(), before prepare() of the same
-  /// batch.
+  /// Calls RowDiskTier::list_missing(). Call on the host before prepare() of the same batch, with the stream of
+  /// prepare().
   bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets);
   /// Calls RowTiers::bring_rows(). Runs on the host after list_missing(). If RowTiers::bring_rows() fails, the batch is
   /// treated as if it had no keys, and confirm_capacity() throws the error. Does nothing if no row can be on disk.
@@ -163,7 +163,7 @@ class EmbeddingTable {
 
   /// The result of prepare() for a buffer, or of find() for evaluation.
   struct Batch {
-    ops::KeyBatch keys;       // set by prepare(); the addresses are equal in each call
+    ops::KeyBatch keys;       // set by prepare(); every call sets the same addresses
     int32_t* rows = nullptr;  // [key]: its row; 0: none
     ops::RowGroups groups;    // set by prepare() only
     // The batch whose gradients `groups` indexes. It equals `keys`, or has one bag for each gradient of a KeyGradients
