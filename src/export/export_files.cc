@@ -30,7 +30,7 @@ const char* ending_of(ExportFormat format) {
   return format == ExportFormat::npz ? ".npz" : format == ExportFormat::parquet ? ".parquet" : ".safetensors";
 }
 
-/// A file name for each table. Characters that a file system may reject are replaced.
+/// Returns a file name for each table. Replaces characters that a file system may reject.
 std::vector<std::string> file_names(const std::vector<TableArrays>& tables) {
   std::vector<std::string> names;
   std::set<std::string> taken;

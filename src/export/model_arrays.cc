@@ -13,7 +13,7 @@ constexpr size_t kZerosAtOnce = 4096;
 
 template <class T>
 StoredArray stored_values(std::string name, DType dtype, std::vector<int64_t> dims, std::vector<T> values) {
-  // shared_ptr, because copying the std::function must not copy the values
+  // a shared_ptr, so that a copy of the std::function does not copy the values
   const auto kept = std::make_shared<const std::vector<T>>(std::move(values));
   return {std::move(name), dtype, std::move(dims),
           [kept](const ByteSink& sink) { sink(std::as_bytes(std::span(*kept))); }};

@@ -34,7 +34,7 @@ struct TableArrays {
   std::string name;
   int64_t dim = 0, slots = 0;    ///< slots: number of slots of the embedding
   std::vector<int64_t> keys;     ///< [rows]
-  std::vector<int64_t> slot_of;  ///< [rows] if rows are identified by slot and key, else empty
+  std::vector<int64_t> slot_of;  ///< [rows]; empty if keys alone identify rows
   bool by_slot = false;
   /// Passes all vectors, [rows, dim], to a sink in blocks of whole rows. Collective, like Replica::export_rows().
   std::function<void(const std::function<void(std::span<const float>)>&)> each_block;
@@ -47,15 +47,15 @@ struct TableArrays {
 };
 
 struct ModelArrays {
-  std::vector<StoredArray> weights;     ///< such as "fc1/weights", in the order of the dense model file
+  std::vector<StoredArray> weights;     ///< dense weights such as "fc1/weights", in the order of the dense model file
   std::vector<StoredArray> statistics;  ///< layer states such as "bn1/mean"
   std::vector<TableArrays> tables;      ///< in the order of the config
 
   const StoredArray& find(const std::string& name) const;  ///< searches weights and statistics
 };
 
-/// Reads all arrays except the vectors. Vectors are read from `model` when they are written, so `model` must outlive
-/// the result. Supports one rank. Errors: Error(data) naming a weight that is not finite.
+/// Reads all arrays except the vectors. Vectors are read from `model` only when they are written, so `model` must
+/// outlive the result. Supports a single rank only. Errors: Error(data) naming a weight that is not finite.
 ModelArrays model_arrays(Replica& model, const Config&, StreamRef);
 
 }  // namespace hctr

@@ -47,11 +47,11 @@ struct ZipEntry {
   uint32_t crc;
 };
 
-/// Appends the fields common to the local and central headers of a zip entry, from the required version to the CRC.
+/// Appends the fields that the local and the central header of a zip entry have in common: required version to CRC.
 void add_common(Record& record, uint32_t crc) {
   record.u16(45).u16(1 << 11);    // version 4.5, required by Zip64; flag: names are UTF-8
   record.u16(0);                  // compression method: stored
-  record.u16(0).u16(1 << 5 | 1);  // constant date 1980-01-01: equal models yield equal files
+  record.u16(0).u16(1 << 5 | 1);  // constant date 1980-01-01, so that equal models have equal files
   record.u32(crc);
 }
 
@@ -113,7 +113,7 @@ void write_npz(FileSet& set, const fs::path& path, const std::vector<StoredArray
     put_value(std::as_bytes(std::span(head)));
     array.write(put_value);
     HCTR_EXPECT(at - begin == entry.size, "array '", array.name, "' of ", at - begin, " bytes instead of ", entry.size);
-    const std::string again = local_header(entry);  // the entry's header again, with the final CRC
+    const std::string again = local_header(entry);  // write the entry's header again, now with the final CRC
     file.write_at(static_cast<long>(entry.offset), again.data(), again.size());
     entries.push_back(std::move(entry));
   }

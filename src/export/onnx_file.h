@@ -28,10 +28,10 @@ struct OnnxModel {
 /// A Protocol Buffers file may have at most 2 GiB. 64 MiB of it are reserved for the graph.
 inline constexpr int64_t kMostOnnxBytes = (int64_t{1} << 31) - (int64_t{1} << 26);
 
-/// Writes the model to `path` and large initializers to <path>.data. An initializer is external if it exceeds
-/// `most_inline` bytes (at least 1 KiB). If the remaining initializers exceed kMostOnnxBytes, all initializers above 1
-/// KiB are external. Constants of the graph stay in `path`, because runtimes derive shapes from constants. Format:
-/// onnx.proto of ONNX 1.8 (IR version 7, opset 13).
+/// Writes the model to `path` and large initializers to <path>.data. An initializer is stored in <path>.data if it
+/// exceeds `most_inline` bytes (at least 1 KiB). If the initializers left in `path` exceed kMostOnnxBytes, all
+/// initializers above 1 KiB are stored in <path>.data. Constants of the graph stay in `path`, because runtimes derive
+/// shapes from constants. Format: onnx.proto of ONNX 1.8 (IR version 7, opset 13).
 void write_onnx(FileSet&, const fs::path& path, const OnnxModel&, int64_t most_inline);
 
 }  // namespace hctr

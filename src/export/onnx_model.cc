@@ -37,7 +37,7 @@ class Exporter {
     return graph_.losses.size() == 1 ? "score" : "score_" + graph_.nodes[loss].entry->tops[0];
   }
 
-  /// The name of a tensor in the graph, changed if a model output has the same name.
+  /// The name of a tensor in the graph. It differs from the config's name if a model output has that name.
   std::string name_of(TensorId tensor) const {
     const std::string& name = graph_.edges[tensor].name;
     return std::find(scores_.begin(), scores_.end(), name) == scores_.end() ? name : name + "/value";

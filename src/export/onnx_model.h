@@ -13,12 +13,13 @@
 
 namespace hctr {
 
-/// The key that pads bags to the same length and contributes nothing: the smallest key without a row in any table. For
-/// nearly all models this is kNoKey.
+/// The key that pads bags to the same length. It contributes nothing, because it is the smallest key that has no row in
+/// any table. For nearly all models this key is kNoKey.
 inline constexpr int64_t kNoKey = std::numeric_limits<int64_t>::min();
 int64_t no_key_of(const ModelArrays&);
 
-/// The last dimension of a sparse input: the keys per slot. If 1, the input has no such dimension.
+/// The last dimension of a sparse input: the keys per slot. With one key per slot, the input does not have this
+/// dimension.
 struct OnnxKeys {
   int64_t most = 1;
   bool fixed = false;  ///< true: exactly `most` keys, as an embedding without pooling requires; false: any number

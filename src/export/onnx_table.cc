@@ -49,7 +49,7 @@ class Lookup {
                sqrtn = of_.section.hparam.combiner == ops::Combiner::sqrtn;
     std::string count;
     if (!lengths.empty() || (several_ && (mean || sqrtn))) {
-      // The ONNX operator Where yields 1 or 0 as float, so no Cast is needed.
+      // The operator Where yields 1 or 0 as a float, so the graph needs no Cast.
       const std::string one_each = graph_.add("Where", {there, graph_.number(1.0f), graph_.number(0.0f)});
       count = several_ ? sum(one_each) : one_each;
     }
@@ -78,7 +78,7 @@ class Lookup {
     return graph_.add_constant(std::move(dims), std::move(numbers));
   }
 
-  /// For each key, the index of its vector: 0 if the key has no row, else 1 + the row.
+  /// Returns for each key the index of its vector: 1 + the row, or 0 if the key has no row.
   std::string row_numbers(const std::string& there) {
     const SlotRows rows = rows_of_slots(table_);
     StoredArray keys = table_.key_array(table_.name + "/keys");
@@ -94,8 +94,8 @@ class Lookup {
       before.push_back(rows.begin[s] - 1);
       last.push_back(rows.end[s] - 1);
     }
-    // Binary search. `at`: the last row found so far whose key is at most `key`, or the row before the slot's first
-    // row.
+    // Binary search. `at` is the last row found so far whose key is at most `key`. If there is none yet, `at` is the
+    // row before the slot's first row.
     const std::string start = of_slots(before), limit = of_slots(last);
     std::string at = start;
     int64_t step = 1;
@@ -110,7 +110,7 @@ class Lookup {
     return graph_.add("Where", {found, graph_.add("Add", {at, graph_.number(int64_t{1})}), graph_.number(int64_t{0})});
   }
 
-  /// Without pooling, selects each slot's columns, from [N, slots, K, dim] to [N, columns, dim].
+  /// Without pooling, selects the columns of each slot. Shapes: from [N, slots, K, dim] to [N, columns, dim].
   void places(const std::string& each, const std::string& vectors) {
     const std::string flat =
         graph_.add("Reshape", {each, graph_.numbers({-1, table_.slots * of_.keys.most, table_.dim})});

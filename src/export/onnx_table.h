@@ -1,7 +1,7 @@
 // The lookup of an embedding in an ONNX graph.
 //
 // A binary search finds each key in the sorted keys of the table. The search uses only operators that every runtime
-// supports, and needs no memory besides the keys. Row 0 of the vectors is zero, for keys without a row.
+// supports, and needs no memory except the keys. Row 0 of the vectors is zero, and is used for keys without a row.
 #pragma once
 
 #include <string>

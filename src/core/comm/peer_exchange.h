@@ -12,20 +12,20 @@
 namespace hctr {
 
 struct PeerExchangeSpec {
-  Tensor receive_buffer;  // this rank's receive buffer; any row stride
-  // each rank's data in receive_buffer; `begin` in elements from the start of the buffer
+  Tensor receive_buffer;  // this rank's receive buffer; its rows may have any stride
+  // where receive_buffer has the data of each rank; `begin` counts elements from the start of the buffer
   RankRanges receive;
   std::optional<Tensor> send_buffer{};  // staging buffer, needed if ranks cannot write to each other's memory
-  // ranges of send_buffer; with a send buffer, `send` and `receive` are as in Communicator::all_to_all
+  // ranges of send_buffer; if it is set, Communicator::all_to_all() gets `send` and `receive`
   RankRanges send{};
 };
 
-/// The exchange of one rank, created collectively by Communicator::make_peer_exchange. One round is: begin_write(),
-/// write the data for every rank to destination(rank), end_write(), wait(), read the receive buffer. Calls are
-/// collective, like those of the communicator. Calls may use different streams, but a call must start after the
-/// previous one is complete. If direct(), the calls only launch kernels (core/device/launch.cuh). In a Lockstep, the
-/// same call on several exchanges becomes one kernel launch; every rank must then make the same calls without other
-/// blocking collectives in between.
+/// The exchange of one rank, created collectively by Communicator::make_peer_exchange. A round has five steps:
+/// begin_write(), write the data for every rank to destination(rank), end_write(), wait(), read the receive buffer.
+/// Calls are collective, like those of the communicator. Calls may use different streams, but a call must start after
+/// the previous call is complete. If direct(), the calls only launch kernels (core/device/launch.cuh). A Lockstep then
+/// merges the same call on several exchanges into one kernel launch. In this case every rank must make the same calls,
+/// without other blocking collectives in between.
 class PeerExchange {
  public:
   virtual ~PeerExchange() = default;
@@ -36,8 +36,8 @@ class PeerExchange {
   /// A device flag, or null. Once the flag is nonzero, the exchange is aborted and kernels must not write to
   /// destinations.
   virtual const uint32_t* aborted() const { return nullptr; }
-  /// Blocks the caller or the stream until every rank has called begin_write(). All ranks have then read the data of
-  /// the previous round, so their buffers may be overwritten.
+  /// Blocks the caller or the stream until every rank has called begin_write(). Every rank has then read the data of
+  /// the previous round, so all destinations may be overwritten.
   virtual void begin_write(Context&) = 0;
   /// Signals that this rank has written all its data.
   virtual void end_write(Context&) = 0;

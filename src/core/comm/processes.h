@@ -26,24 +26,24 @@ struct Transfer {
 
 /// Whether a wait for other ranks has a time limit.
 enum class Wait {
-  limited,   ///< within a step, where ranks run in near lockstep, so a rank that exceeds the limit hangs
-  unlimited  ///< between steps, where one rank may write a file while the other ranks wait
+  limited,   ///< within a step: ranks run in near lockstep, so a rank that exceeds the limit counts as hung
+  unlimited  ///< between steps: other ranks may have to wait while one rank writes a file
 };
 
 /// Time limits and options of processes that wait for each other.
 struct JoinLimits {
   std::chrono::seconds step{25};     ///< limit within a step; 0: no limit
   std::chrono::seconds join{300};    ///< limit until all processes have joined over TCP
-  std::chrono::seconds silence{20};  ///< maximum time between heartbeats; one is sent every second
-  /// How long to wait, after a restart over TCP, for processes that may be lost. The joined processes then continue
-  /// without the lost ones. nullopt: all processes must join.
+  std::chrono::seconds silence{20};  ///< maximum time between heartbeats; a process sends one every second
+  /// After a restart over TCP: how long to wait for processes that may be lost. Processes that have joined by then
+  /// continue without the missing ones. nullopt: all processes must join.
   std::optional<std::chrono::seconds> lost = {};
-  /// Used over TCP if the user set no secret. Contains the secret of an earlier join, or stores the secret that this
-  /// join generates. Null: the generated secret is not stored.
+  /// Stores the job's secret if the user set none; only for TCP. The join uses the secret of an earlier join, if there
+  /// is one. Otherwise the join generates a secret and stores it here. Null: the generated secret is not stored.
   AgreedSecret* agreed = nullptr;
   /// Name of the option that sets `step`, for messages.
   std::string step_setting = "--comm-timeout";
-  bool over_tcp = false;  ///< join over TCP even under mpirun, because MPI ends all processes when one ends
+  bool over_tcp = false;  ///< join over TCP even under mpirun; MPI would end all processes when one ends
 };
 
 /// The ranks of the job that this process hosts: [first, first + count) of `total`.
@@ -63,7 +63,7 @@ class Processes {
   };
   virtual Launched launched() const { return {process(), count()}; }
   /// The index of this process on its host, from 0, and the number of processes on that host. on_host() returns nullopt
-  /// if they are unknown.
+  /// if these numbers are unknown.
   struct OnHost {
     int process = 0, count = 1;
   };
@@ -71,8 +71,9 @@ class Processes {
   /// Numbers the ranks of all processes, and returns the ranks of this process. `ranks`: how many ranks this process
   /// hosts.
   virtual LocalRanks join(int ranks) = 0;
-  /// Exchanges all byte ranges between ranks of this process and ranks of other processes. `transfers`: one per local
-  /// rank. Only one thread may call at a time. Errors: Error(comm) naming the ranks that did not answer in time.
+  /// Exchanges all byte ranges between ranks of this process and ranks of other processes. `transfers` has one Transfer
+  /// per local rank. Only one thread may call at a time. Errors: Error(comm) naming the ranks that did not answer in
+  /// time.
   virtual void exchange(const std::vector<const Transfer*>& transfers, Wait) = 0;
   /// Ends all other processes immediately with this exit code. This process continues; the caller exits or throws.
   virtual void abort(int exit_code) noexcept = 0;

@@ -18,7 +18,7 @@ namespace {
 
 using BarrierClock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kBarrierYielding{20};
-// after other threads have competed for cores, ranks do not yield during this number of barriers
+// if other threads compete for cores, waiting ranks sleep instead of yielding in this number of barriers
 constexpr uint64_t kMeetingsAsleep = 1000;
 
 }  // namespace
@@ -39,7 +39,7 @@ std::vector<int> RankGroup::find_hosts() {
   using Name = std::array<char, 256>;
   Name mine{};
   host_id(environment_).copy(mine.data(), mine.size() - 1);
-  // Every local rank receives the host names, as in any exchange.
+  // In an exchange each local rank receives from all ranks, so `received` has a list of names for each local rank.
   const auto local = static_cast<size_t>(local_ranks_.count);
   std::vector<std::vector<Name>> received(local, std::vector<Name>(total, mine));
   std::vector<Transfer> transfers(local);
@@ -150,8 +150,8 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     }
     change_.wait_for(lock, std::chrono::seconds(1), over);
     end += stopped.since_last();
-    // When all ranks have arrived, the last one exchanges with other processes. That exchange has its own time limit,
-    // so this limit applies only while a rank is missing.
+    // If all ranks have arrived, the last rank is exchanging with other processes. That exchange has its own time
+    // limit, so the limit here applies only while a rank is missing.
     if (!over() && BarrierClock::now() >= end && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
                        cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,
@@ -161,7 +161,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
       throw late;
     }
   }
-  if (!met()) throw_failure(rank);  // if all ranks have arrived, all continue; the next barrier throws
+  if (!met()) throw_failure(rank);  // if the barrier is complete, go on; the rank's next barrier throws
 }
 
 std::string RankGroup::missing_ranks() const {

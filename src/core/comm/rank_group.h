@@ -1,4 +1,4 @@
-// The ranks of one process, which are threads, and the barrier at which they exchange data. The last rank to arrive
+// A process's ranks, which are threads, and the barrier at which these ranks exchange data. The last rank to arrive
 // exchanges data with the other processes of the job.
 #pragma once
 
@@ -22,7 +22,7 @@ class RankGroup {
   RankGroup(int ranks, Processes* others, std::chrono::seconds limit, Environment environment = {});
 
   const LocalRanks& local_ranks() const { return local_ranks_; }
-  /// See Communicator::host_of(). Hosts are distinguished by host_id() of each process.
+  /// See Communicator::host_of(). Two processes are on the same host if their host_id() is equal.
   int host_of(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
   std::chrono::seconds limit() const { return limit_; }
   /// Name of the option that sets the limit, for messages.
@@ -33,8 +33,8 @@ class RankGroup {
   std::mutex& destroying() { return destroying_; }
 
   /// Called by every rank of the job. Copies transfer.send[r] of `rank` to transfer.receive[rank] of rank r, for every
-  /// r. Both byte ranges have equal size. `name`: the call's name in messages. Errors: Error(comm) with the reason if a
-  /// rank has failed or does not arrive in time.
+  /// r. The two byte ranges of a copy must have equal size. `name`: the call's name in messages. Errors: Error(comm)
+  /// with the reason if a rank has failed or does not arrive in time.
   void exchange(int rank, const Transfer&, Wait, const char* name);
   /// Makes every rank of this process throw this error from its current or next call. Only the first failing rank
   /// counts. That rank may call fail() again with a more detailed error.
@@ -64,7 +64,7 @@ class RankGroup {
   void yield_for(const Over& over);
   void throw_failure(int rank) const;
   std::vector<int> find_hosts();
-  /// "rank 2 has" or "ranks 0, 3 have": the ranks that have not arrived at the barrier.
+  /// Names the ranks that have not arrived at the barrier: "rank 2 has" or "ranks 0, 3 have".
   std::string missing_ranks() const;
 
   Processes* others_;
@@ -77,10 +77,10 @@ class RankGroup {
   mutable std::mutex mutex_;
   std::condition_variable change_;
   std::atomic<uint64_t> meetings_ = 0;  // completed barriers
-  std::atomic<uint64_t> sleeping_until_ =
-      0;  // waiting ranks do not yield before the barrier with this number, because other threads compete for cores
+  // In barriers below this number, waiting ranks sleep instead of yielding, because other threads compete for cores.
+  std::atomic<uint64_t> sleeping_until_ = 0;
   int arrived_ = 0;
-  std::atomic<bool> exchanging_ = false;    // all ranks have arrived, and the last one exchanges with other processes
+  std::atomic<bool> exchanging_ = false;    // all ranks have arrived; the last rank exchanges with other processes
   int copying_ = 0;                         // ranks that have not called leave_copying() yet
   std::atomic<uint64_t> copied_ = 0;        // number of exchanges whose data all local ranks have copied
   std::vector<char> here_;                  // [local rank]: 1 if the rank has arrived at the current barrier

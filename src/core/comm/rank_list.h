@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// "process 1" or "processes 0, 2". Names at most kMostNamed numbers, then the count of the remaining numbers.
+/// Returns "process 1" or "processes 0, 2". Names at most kMostNamed numbers, and appends the count of those not named.
 inline std::string number_list(const char* one, const char* several, const std::set<int>& numbers) {
   constexpr size_t kMostNamed = 32;
   std::string text;

@@ -32,8 +32,8 @@ JobKey key_of(const Launch& launch, const AgreedSecret& agreed) {
 /// Why the job cannot start.
 struct Refusal {
   Error error;
-  /// Sent to other processes if there is no secret. Any program may then connect, so this text reveals neither the host
-  /// name nor the version of process 0.
+  /// Sent to other processes if there is no secret. Without a secret any program may connect, so this text reveals
+  /// neither the host name nor the version of process 0.
   std::string to_others;
 };
 
@@ -97,9 +97,9 @@ class Host {
     int launched = 0;  // number assigned by the launcher
   };
 
-  /// Returns the accepted keys. If the user set no secret, generates a secret. The secret is stored before it is sent,
-  /// so that every process that received the secret can join again. Until all processes have acknowledged a generated
-  /// secret, an empty secret is accepted too.
+  /// Returns the accepted keys. If the user set no secret, generates one and stores it before sending it. Every process
+  /// that received the generated secret can therefore join again. Until all processes have acknowledged a generated
+  /// secret, an empty secret is also accepted.
   std::vector<JobKey> keys() const {
     if (launch_.secret.empty() && agreed_.text().empty()) agreed_.set(make_job_secret());
     std::vector<JobKey> keys{key_of(launch_, agreed_)};
@@ -136,8 +136,8 @@ class Host {
                      "can join"
                    : "or has a different secret or none");
   }
-  /// Called if the job cannot start. Sends the reason to the connected processes, and for up to 10 s to processes that
-  /// connect later. These processes then fail before their own time limit.
+  /// Called if the job cannot start. Sends the reason to the connected processes, and to processes that connect within
+  /// the next 10 s. Processes that receive the reason fail without waiting for their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)
@@ -174,7 +174,7 @@ class Host {
       if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
     members_ = std::move(here);
   }
-  /// Registers a connection. Closes a connection without a valid greeting.
+  /// Registers a connection, or closes it if its greeting is invalid.
   void take(Accepted accepted) {
     const auto greeting = greeting_from(accepted.greeting);
     if (!greeting) return;
@@ -212,13 +212,13 @@ class Host {
     member.address = is_loopback(address) ? launch_.address : address;
     member.launched = process;
     if (!is_control) member.port = greeting->port;
-    try_to_send(accepted.socket, kWelcome);  // a refused process gets the reason instead of this message
+    try_to_send(accepted.socket, kWelcome);  // a process that refuse() rejects gets the reason instead
     place = std::move(accepted.socket);
   }
   static void try_to_send(const TcpSocket& socket, const std::string& text) {
     try {
       socket.send_text(text, TcpClock::now() + seconds(2));
-    } catch (const Error&) {  // the peer fails by its own time limit
+    } catch (const Error&) {  // no retry: a peer that misses the text fails at its own time limit
     }
   }
 
@@ -289,7 +289,7 @@ class Guest {
     }
     for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
       const Whereabout& at = table[p];
-      // Process `p` answers once it is connected to the processes before it.
+      // Process `p` answers after it has connected to all processes with lower numbers.
       job.data[p] = connect_as_member({at.address, at.port, cat("process ", at.launched, " on ", at.host)},
                                       key_of(launch_, agreed_), ConnectionKind::peer, end_,
                                       std::chrono::ceil<seconds>(end_ - TcpClock::now()));

@@ -16,8 +16,9 @@ namespace hctr {
 
 /// The TCP connections of one process.
 struct JobConnections {
-  std::vector<TcpSocket> data;     ///< [process]: the connection to the process; not connected for this process itself
-  std::vector<TcpSocket> control;  ///< on process 0: [process]; on others: only the connection to process 0
+  std::vector<TcpSocket> data;  ///< [process]: the connection to the process; not connected for this process itself
+  /// Process 0: [process], the connection to each process. Other processes: a single connection, to process 0.
+  std::vector<TcpSocket> control;
   std::vector<std::string> hosts;  ///< [process]: its host name
   /// number of this process: the launcher's number, minus the lost processes before it
   int process = 0;

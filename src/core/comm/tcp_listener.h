@@ -19,10 +19,10 @@ class TcpListener {
   TcpListener& operator=(const TcpListener&) = delete;
 
   int port() const { return port_; }
-  /// The descriptor for poll(); readable when accept() has a connection.
+  /// The descriptor for poll(). It is readable when accept() has a connection.
   int descriptor() const { return descriptor_; }
   bool at_all_interfaces() const { return all_; }
-  /// The reason for listening on all interfaces although `address` is not empty. Empty if there is none.
+  /// The reason for listening on all interfaces although `address` is not empty. Empty if there is no such reason.
   const std::string& all_because() const { return all_because_; }
   /// Returns the next connection, or an unconnected socket if none arrives until `end`.
   TcpSocket accept(TcpClock::time_point end) const;

@@ -50,7 +50,7 @@ class Pieces {
   template <class Call>
   bool advance(const Call& transfer) {
     while (!done()) {
-      // Receive the header alone first, because the caller checks it before the ranges are filled.
+      // Receive only the header first, because the caller checks the header before the ranges are filled.
       const size_t count = std::min<size_t>(head_done() || sends_ ? left_.size() - at_ : 1, 256);
       const bool at_head = !head_done();
       const ssize_t moved = transfer(&left_[at_], count);
@@ -106,7 +106,7 @@ class TcpProcesses : public Processes {
   std::optional<OnHost> on_host() const override { return on_host_; }
 
   LocalRanks join(int ranks) override {
-    // For this exchange, each process counts as one rank.
+    // join() exchanges one number per process, so each process counts as one rank here.
     first_.resize(data_.size() + 1);
     for (size_t p = 0; p < first_.size(); ++p) first_[p] = static_cast<int>(p);
     std::vector<int> of_each(data_.size());

@@ -21,18 +21,18 @@ namespace {
 
 std::string reason_of(int error) { return std::strerror(error); }
 
-/// Formats an address; empty if the system cannot.
+/// Returns the address as text, or an empty text if the system cannot format it.
 std::string address_text(const sockaddr_storage& address, socklen_t size) {
   char text[NI_MAXHOST] = "";
   if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) !=
       0)
     return "";
   const std::string name(text);
-  constexpr std::string_view kMapped = "::ffff:";  // an IPv4 address on an IPv6 socket
+  constexpr std::string_view kMapped = "::ffff:";  // prefix of an IPv4 address on an IPv6 socket
   return name.starts_with(kMapped) ? name.substr(kMapped.size()) : name;
 }
 
-/// send() or recv() without waiting, and the event of poll() after which to call it again.
+/// A non-blocking send() or recv(). If the call would block, wait in poll() for `event`, then repeat the call.
 template <class Byte>
 struct TransferCall {
   const char* name;
@@ -71,7 +71,7 @@ int begin_connect(const addrinfo& address, TcpSocket& socket) {
   return ::connect(socket.descriptor(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
 }
 
-/// Returns the errno of a connection attempt after the socket became writable; 0: connected.
+/// After the socket became writable: returns 0 if it is connected, otherwise the errno of the connection attempt.
 int connect_result(const TcpSocket& socket) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -112,7 +112,7 @@ bool wait_until_ready(int descriptor, short events, TcpClock::time_point end) {
 
 void send_at_once(int descriptor) {
   const int on = 1;
-  // the protocol is request and response, which Nagle's algorithm delays
+  // Nagle's algorithm would delay the requests and responses of the protocol.
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
@@ -177,7 +177,7 @@ std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end) {
   const TcpClock::time_point begin = TcpClock::now();
   const auto fail = [&](const std::string& why) {
-    // Rounded, because the caller computed `end` slightly earlier than `begin`.
+    // Round to whole seconds. The caller computed `end` before `begin`, so truncation would report a second too few.
     const auto seconds = std::chrono::round<std::chrono::seconds>(TcpClock::now() - begin).count();
     throw Error(
         Kind::comm,
@@ -188,8 +188,7 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
   for (;;) {
     const auto list = addresses_of(host, port, why);
     for (const addrinfo* each = list.get(); each; each = each->ai_next) {
-      // Limit each address to 10 s, because an address that drops packets must not consume the time of the other
-      // addresses.
+      // Limit each address to 10 s, because an address that drops packets must leave time for the other addresses.
       const auto until = std::min(end, TcpClock::now() + std::chrono::seconds(10));
       TcpSocket socket;
       const int error = try_address(*each, until, socket);

@@ -47,8 +47,8 @@ class TcpSocket {
   int descriptor_ = -1;
 };
 
-/// Connects, and retries until `end` while the port is not open. `what`: the peer's name in messages, such as "process
-/// 0".
+/// Connects to the port. Retries until `end` while the port is not open. `what`: the peer's name in messages, such as
+/// "process 0".
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end);
 
 /// Connects to one of several addresses of a host. Tries all addresses concurrently and returns the first connection
@@ -69,7 +69,7 @@ struct FreeAddresses {
 };
 /// Resolves a host name. `why`: receives the error if there are no addresses.
 std::unique_ptr<addrinfo, FreeAddresses> addresses_of(const std::string& host, int port, std::string& why);
-/// Whether the address or name is a loopback address. On every host, a loopback address means this host.
+/// Whether the address or name is a loopback address, which means this host wherever it is used.
 bool is_loopback(const std::string& address);
 
 }  // namespace hctr

@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// These times are chosen so that, with 20 s of silence, all processes end within 30 s, even if a GPU or MPI blocks on
-// the lost peer. mpirun gives a process one second to report.
+// With these times and 20 s of silence, all processes end within 30 s, even if a GPU or MPI blocks on the lost peer.
+// kToSayFailure is short, because mpirun gives a process only one second to report.
 constexpr seconds kBeat{1}, kToEndAfterFailure{8}, kToLeave{5}, kToSend{2};
 constexpr std::chrono::milliseconds kToSayFailure{200};
 constexpr size_t kMostWatchText = 1 << 16, kMostReasonText = 4096;
@@ -76,7 +76,7 @@ std::optional<Error> Watch::failure_soon() const {
 void Watch::tell_to_end(int exit_code) noexcept {
   try {
     send_to_all(cat(kAbort, exit_code));
-  } catch (...) {  // this process ends anyway, and the peers detect that
+  } catch (...) {  // no report: this process ends anyway, and the peers detect its end
   }
 }
 
@@ -109,7 +109,7 @@ void Watch::run() {
     if (ending) {
       if (leave_by == TcpClock::time_point{}) leave_by = now + kToLeave;
       if (failed || all_left() || now >= leave_by) return;
-      if (entries[0].revents != 0) {  // read stop_; otherwise poll() would return immediately
+      if (entries[0].revents != 0) {  // read stop_, because poll() returns immediately while stop_ is readable
         uint64_t count = 0;
         (void)!::read(stop_, &count, sizeof count);
       }
@@ -149,7 +149,7 @@ void Watch::read_from(Peer& peer) {
 }
 
 void Watch::has_left(Peer& peer) {
-  const std::lock_guard lock(sending_);  // send_to_all() reads `left` in several threads
+  const std::lock_guard lock(sending_);  // several threads read `left` in send_to_all()
   peer.left = true;
 }
 
@@ -189,7 +189,7 @@ void Watch::send_to_all(const std::string& text, const Peer* except) {
   const std::lock_guard lock(sending_);  // messages of two threads must not interleave
   for (const Peer& peer : peers_) try {
       if (&peer != except && !peer.left) peer.socket.send_text(text, TcpClock::now() + kToSend);
-    } catch (const Error&) {  // the watch thread detects the loss
+    } catch (const Error&) {  // ignore the error: the watch thread detects the lost peer
     }
 }
 

@@ -21,7 +21,7 @@ class Watch {
  public:
   /// `control` and `hosts`: see JobConnections. `silence`: maximum time between heartbeats. After a failure, calls
   /// on_lost_peer() of the `Surroundings` once with failure(), unless this process ends within 0.2 s. Calls
-  /// end_process() 8 s after the failure, or immediately if another process ends this one.
+  /// end_process() 8 s after the failure, or immediately if another process tells this process to end.
   Watch(int process, std::vector<TcpSocket> control, std::vector<std::string> hosts, std::chrono::seconds silence,
         const Surroundings&);
   /// Sends a goodbye to the peers, and waits up to 5 s for their goodbyes.
@@ -31,7 +31,8 @@ class Watch {
 
   /// A descriptor for poll(); readable once failure() is set.
   int descriptor() const { return wake_; }
-  /// An Error(comm) that names the lost process, or the process that ended the others. nullopt before a failure.
+  /// An Error(comm) that names the lost process, or the process that ended all other processes. nullopt before a
+  /// failure.
   std::optional<Error> failure() const;
   /// Like failure(), but waits up to 2 s. For a thread that lost a connection and needs the reason.
   std::optional<Error> failure_soon() const;

@@ -27,7 +27,7 @@ constexpr const char* kWelcomeToWatch = "welcome";
 /// Data that a process sends to the other processes. Texts are null-terminated.
 struct Whereabouts {
   char host[256] = "";
-  // The next members are set by process 0 only.
+  // Only process 0 sets the next two members.
   char addresses[1024] = "";  // separated by blanks
   Digest secret{};            // distributed through MPI, so only the job's processes know the secret
   int32_t port = 0;
@@ -57,7 +57,7 @@ std::string own_addresses() {
                                       sizeof name, nullptr, 0, NI_NUMERICHOST) != 0)
       continue;
     const std::string address = name;
-    if (address.find('%') != address.npos) continue;  // a link-local address with a zone
+    if (address.find('%') != address.npos) continue;  // skip link-local addresses, which end with a zone
     if (text.size() + address.size() + 1 < sizeof(Whereabouts::addresses)) text += (text.empty() ? "" : " ") + address;
   }
   return text;

@@ -12,14 +12,15 @@
 
 namespace hctr {
 
-/// Collective all-gather. Stores the `mine` [bytes] of each process in `of_each` [processes][bytes].
+/// Collective all-gather. Each process passes `bytes` bytes at `mine`. Every process receives the bytes of all
+/// processes in `of_each` [processes][bytes].
 using GatherBytes = std::function<void(const void* mine, int32_t bytes, void* of_each)>;
 
 struct WatchConnections {
-  /// on process 0: [process], the connections to all processes; on other processes: only the connection to process 0
+  /// Process 0: [process], the connection to each process. Other processes: only the connection to process 0.
   std::vector<TcpSocket> control;
   std::vector<std::string> hosts;  ///< [process]: its host name
-  /// for messages: the processes without a connection and the first reason; empty if all are connected
+  /// for messages: which processes have no connection, and why the first of them failed; empty if all are connected
   std::string missing;
 };
 

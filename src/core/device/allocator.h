@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// An allocator of the library's caller. All buffers allocated from it share this object. Used only by the thread of
-/// its owner.
+/// An allocator that the caller of this library provides. Every buffer that uses the allocator holds a shared_ptr to
+/// this object. Only the thread of the object's owner uses the object.
 struct DeviceAllocator {
   Device device;
   /// Returns memory aligned to 256 bytes with undefined content, or null if the allocator has no more memory.
@@ -26,9 +26,9 @@ struct DeviceAllocator {
   void give_back(std::byte* memory, size_t bytes) noexcept;
 };
 
-/// While this object exists, buffers that this thread creates on the allocator's device use the allocator. A null
-/// allocator selects the driver. `rows`: table rows use the allocator too; row arrays then allocate their maximum size
-/// in advance.
+/// While this object exists, buffers that this thread creates on the allocator's device use the allocator. With a null
+/// allocator, buffers use the driver. `rows`: whether table rows use the allocator too. If so, row arrays allocate
+/// their maximum size in advance.
 class AllocatorScope {
  public:
   explicit AllocatorScope(std::shared_ptr<DeviceAllocator>, bool rows = false);
@@ -36,7 +36,8 @@ class AllocatorScope {
   AllocatorScope(const AllocatorScope&) = delete;
   AllocatorScope& operator=(const AllocatorScope&) = delete;
 
-  /// The allocator that new buffers of the device, or their table rows, use on this thread. Null: the driver allocates.
+  /// of(): the allocator for new buffers of the device on this thread. of_rows(): the allocator for table rows. Null:
+  /// the driver allocates.
   static std::shared_ptr<DeviceAllocator> of(Device);
   static std::shared_ptr<DeviceAllocator> of_rows(Device);
 

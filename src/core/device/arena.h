@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// Call add() for every tensor, then build(), which allocates one zeroed buffer for all tensors, then get() for each
-/// tensor. Addresses do not change. Every tensor is aligned to 256 bytes, or to 128 bytes if add_alike() halved the
+/// Call add() for every tensor, then build(), then get() for each tensor. build() allocates one zeroed buffer for all
+/// tensors. Addresses do not change. Every tensor is aligned to 256 bytes, or to 128 bytes if add_alike() halved the
 /// element size.
 class Arena {
  public:

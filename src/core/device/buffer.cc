@@ -244,7 +244,7 @@ void ReservedBuffer::move_to_host(StreamRef stream, size_t first) {
     std::vector<std::byte> values;
     for (size_t c = chunks_->mapped.size(); c > 0 && device_bytes_ > first; --c) {
       Chunks::Chunk& chunk = chunks_->mapped[c - 1];
-      if (chunk.offset >= device_bytes_) continue;  // already host memory
+      if (chunk.offset >= device_bytes_) continue;  // this chunk is already host memory
       std::byte* const at = data_ + chunk.offset;
       const uint64_t on_host = cuda::allocate_host_chunk(device_.index, chunk.bytes);
       values.resize(chunk.bytes);

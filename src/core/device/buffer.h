@@ -1,4 +1,4 @@
-// Owners of memory: on a device, on the host for transfers, and in a reserved address range that grows in place.
+// Classes that own memory: on a device, on the host for transfers, and in a reserved address range that grows in place.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace hctr {
 
 /// Zeroed memory of one device, aligned to 256 bytes. Inside an AllocatorScope the memory comes from the scope's
-/// allocator. Errors: Error(device) with the requested and the free bytes.
+/// allocator. Errors: Error(device) with the number of requested bytes and of free bytes.
 class Buffer {
  public:
   Buffer() = default;
@@ -54,13 +54,13 @@ class HostBuffer {
 /// that uses addresses in the range stays valid. Uses the driver's virtual memory management on CUDA, and mmap on the
 /// CPU.
 ///
-/// In an AllocatorScope for rows, the range is one block of the maximum size from the scope's allocator. Such memory
-/// cannot move to the host.
+/// Inside an AllocatorScope for rows, the range is one block of the scope's allocator, with the maximum size. Such
+/// memory cannot move to the host.
 ///
 /// The range begins with device memory. From some multiple of the granularity on, the range may be backed by host
-/// memory. Kernels access both parts in the same way. Host code must copy with read(), write() and zero(), which handle
-/// both parts; copy_bytes() and zero_bytes() refuse the host part. On the CPU both parts are the same memory, but the
-/// same rules apply.
+/// memory. Kernels access both parts in the same way. Host code must use read(), write() and zero(), which handle both
+/// parts; copy_bytes() and zero_bytes() refuse the host part. On the CPU the same rules apply, although both parts are
+/// the same memory.
 class ReservedBuffer {
  public:
   /// Reserves addresses for `most_bytes` without allocating memory. `budget`: counts the memory of table rows; must
@@ -95,15 +95,17 @@ class ReservedBuffer {
   size_t device_bytes() const { return device_bytes_; }
   size_t granularity() const;
 
-  // These calls copy or zero [first, first + bytes) in stream order; the range may lie in either part or in both. The
-  // calls wait for the stream if they touch host memory. Otherwise they behave like copy_bytes() and zero_bytes().
+  // These calls copy or zero [first, first + bytes) in stream order. The range may include device memory, host memory
+  // or both. If it includes host memory, the calls wait for the stream; if not, they behave like copy_bytes() and
+  // zero_bytes().
   void read(StreamRef, size_t first, void* to, size_t bytes) const;
   void write(StreamRef, size_t first, const void* from, size_t bytes);
   void zero(StreamRef, size_t first, size_t bytes);
 
  private:
   void expect_growth(size_t wanted) const;
-  /// The offset at which the device allocation that contains byte `first` starts; device_bytes() if there is none.
+  /// Returns the offset at which the device allocation with byte `first` begins, or device_bytes() if the byte is in no
+  /// device allocation.
   size_t border_at(size_t first) const;
   /// Records that the first `bytes` bytes are device memory.
   void set_device_bytes(size_t bytes);

@@ -26,7 +26,7 @@ Runtime::~Runtime() = default;
 
 void Runtime::adopt_stream(void* handle) {
   const StreamRef next{device_, handle};
-  // A recording cannot wait for work outside of it, because the wait would invalidate the recording.
+  // A recording must not wait for work outside the recording, because that wait would invalidate the recording.
   if (device_.is_cuda() && next.is_capturing() == compute_stream().is_capturing()) {
     Event before(device_);
     before.record(compute_stream());

@@ -20,8 +20,8 @@ struct RuntimeOptions {
   bool tf32 = false;           ///< GPU: f32 GEMMs may round operands to TF32
   bool tf32x3 = false;         ///< GPU: large f32 GEMMs run as three TF32 GEMMs (ops/gemm/tf32_split.h)
   bool sync_launches = false;  ///< synchronize after every kernel, to locate a faulting kernel
-  /// Whether the job has several ranks. Then stream priorities are: exchange between ranks first, compute second,
-  /// preparation last.
+  /// Whether the job has several ranks. If so, the exchange between ranks has the highest stream priority, compute the
+  /// next, and preparation the lowest.
   bool several_ranks = false;
   RowMemoryLimits row_memory{};  ///< limits for table rows
 };
@@ -48,11 +48,12 @@ class Runtime {
   StreamRef own_prepare_stream() const { return prepare_; }
   /// The stream that uploads the batch after the next one. On several ranks it also exchanges the keys of that batch.
   StreamRef key_stream() const { return keys_; }
-  /// On several ranks, the stream of exchanges between ranks. On one rank, the stream of gradient sums and updates of
-  /// tables. Both run concurrently with the dense layers on the compute stream.
+  /// On several ranks, the stream of exchanges between ranks. On one rank, the stream on which tables sum gradients and
+  /// update rows. This work overlaps the dense layers on the compute stream.
   StreamRef exchange_stream() const { return exchange_; }
   /// Replaces the compute stream and the prepare stream by a stream of the library's caller. Work on the new stream
-  /// starts after the work queued on the previous compute stream, unless one of the two streams is being captured.
+  /// starts after the work queued on the previous compute stream, except if only one of the two streams is being
+  /// captured.
   void adopt_stream(void* handle);
   /// The profiler of the steps that are being queued (core/device/profiler.h); null: none.
   Profiler* profiler() const { return profiler_; }
@@ -86,7 +87,7 @@ class Runtime {
 class LaunchQueue;
 class Lockstep;
 
-/// A Runtime and one of its streams. Cheap to copy. `state` points to device memory.
+/// A Runtime and one of its streams. Cheap to copy. state() points to device memory.
 class Context {
  public:
   Context(Runtime& runtime, StreamRef stream, const StepState* state = nullptr)
@@ -105,8 +106,8 @@ class Context {
     context.queue_ = queue;
     return context;
   }
-  /// Collects launches whose results are read only after the backward pass, such as bias gradients, to merge them into
-  /// one launch. Null: such kernels start immediately.
+  /// Merges launches whose results are read only after the backward pass, such as bias gradients, into one launch.
+  /// Null: such kernels start immediately.
   Lockstep* last_launches() const { return last_launches_; }
   Context with_last_launches(Lockstep* launches) const {
     Context context = *this;

@@ -10,9 +10,9 @@
 
 namespace hctr {
 
-/// Copies bytes in stream order between or within the host and the stream's device. Host memory must stay unchanged
-/// until the copy is complete. The copy is asynchronous only if the host memory is page-locked (HostBuffer). Neither
-/// range may lie in the host part of a ReservedBuffer.
+/// Copies bytes in stream order. Source and destination may each be on the host or on the stream's device. Host memory
+/// must stay unchanged until the copy is complete. The copy is asynchronous only if the host memory is page-locked
+/// (HostBuffer). Neither range may include the host part of a ReservedBuffer.
 void copy_bytes(StreamRef, void* to, const void* from, size_t bytes);
 /// Whether host memory from any owner is page-locked, so that copies to or from `Device` need no staging buffer. Always
 /// false on the CPU.

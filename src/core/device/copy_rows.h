@@ -15,15 +15,16 @@ struct RowsAt {
   size_t stride = 0;
 };
 
-/// Copies `rows` rows of `bytes` bytes each in stream order. Source and destination may each be on the host, as in
-/// copy_bytes().
+/// Copies `rows` rows of `bytes` bytes each in stream order. Source and destination may each be on the host or on the
+/// device, as in copy_bytes().
 void copy_rows(StreamRef, RowsAt<std::byte> to, RowsAt<const std::byte> from, int64_t rows, size_t bytes);
 
-/// A point in the work that the library's caller queued on its own stream. Other streams can wait for that point.
+/// Marks a point in a stream that the library's caller owns: the end of all work queued there before the constructor.
+/// Other streams can wait for that point.
 class CallerStream {
  public:
   CallerStream(Device, void* stream);
-  /// Work queued on `stream` after this call starts after the caller's work that was queued before the constructor.
+  /// Makes all later work of `stream` wait for the marked point.
   void make_wait(StreamRef stream) const { event_.make_wait(stream); }
 
  private:

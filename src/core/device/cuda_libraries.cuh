@@ -43,12 +43,12 @@ struct Runtime::CudaLibraries {
   /// Tile counter of our own GEMM kernels on the compute stream (ops/gemm/fused_product.cuh): the number of the next
   /// tile. The counter is 0 between GEMMs.
   Buffer tile_counter;
-  /// Flags that partial sums are complete, for our own GEMM kernels: one array for the compute stream, one for another
-  /// stream. The flags are 0 between GEMMs (ops/gemm/tile_division.cuh).
+  /// Our own GEMM kernels set these flags when partial sums are complete (ops/gemm/tile_division.cuh). The compute
+  /// stream has one array, and one other stream has the second array. All flags are 0 between GEMMs.
   Buffer piece_flags;
   /// Converted operands of the running GEMM (ops/gemm/operand_memory.cuh). Recorded steps use this address.
   std::optional<ReservedBuffer> operands;
-  /// The GEMMs that have run so far. The key contains everything that the choice of algorithm depends on, so equal
+  /// The GEMMs that have run so far. Their key contains everything on which the choice of algorithm depends, so equal
   /// GEMMs always use the same algorithm.
   std::map<std::array<int64_t, 17>, BlasProduct> products;
   /// FP8 GEMMs; the keys are those of ops/gemm/fp8_product.cu.

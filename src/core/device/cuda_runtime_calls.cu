@@ -21,9 +21,9 @@
 namespace hctr {
 namespace {
 
-/// A capture holds this lock shared. A call that synchronizes the device holds it exclusively, because such a call
-/// invalidates the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations"). A
-/// service may unload one version of a model while it records another.
+/// A capture holds this lock shared. A call that synchronizes the device holds this lock exclusively, because such a
+/// call invalidates the captures of all threads (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations").
+/// Both can coincide when a service unloads one version of a model while it records another.
 std::shared_mutex captures;
 
 }  // namespace
@@ -155,7 +155,8 @@ const GpuConstants& constants_of_current_device() {
            attribute_of(i, cudaDevAttrMaxSharedMemoryPerBlockOptin)});
     return gpus;
   }();
-  // Launches ask several times each, so the usual host with equal GPUs does not ask the driver for the current one.
+  // Each launch asks for these constants several times. If all GPUs are equal, as on most hosts, do not ask the driver
+  // which GPU is current.
   static const bool alike = !all.empty() && std::count(all.begin(), all.end(), all.front()) == std::ssize(all);
   if (alike) return all.front();
   int index = 0;
@@ -241,7 +242,7 @@ namespace {
 bool is_recorded(StreamRef stream) noexcept {
   if (!stream.handle) return false;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  cudaStreamIsCapturing(stream_of(stream), &status);  // the next call reports an error
+  cudaStreamIsCapturing(stream_of(stream), &status);  // ignore an error: the next CUDA call reports it
   return status != cudaStreamCaptureStatusNone;
 }
 
@@ -315,7 +316,8 @@ void* end_graph(StreamRef stream) {
   HCTR_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
   if (nodes == 0) return nullptr;
   set_memory_by_kernels(graph);
-  // 0: all streams have equal priority; otherwise each kernel keeps the priority of its recorded stream
+  // If the priority is 0, all streams have the same priority. Otherwise each kernel of the graph keeps the priority of
+  // the stream that recorded it.
   int priority = 0;
   HCTR_CHECK(cudaStreamGetPriority(stream_of(stream), &priority));
   HCTR_CHECK(cudaGraphInstantiate(&executable, graph, priority == 0 ? 0 : cudaGraphInstantiateFlagUseNodePriority));

@@ -1,4 +1,5 @@
-// The CUDA part of src/core/device, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call them.
+// The CUDA part of src/core/device, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call these
+// functions.
 #pragma once
 
 #include <cstddef>

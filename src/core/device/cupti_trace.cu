@@ -1,6 +1,6 @@
-// Traces kernels with CUPTI. The library is loaded at run time, so programs also start without the library. Graph nodes
-// are marked when a capture creates them. The nodes of an executable graph are clones, and trace records name the
-// clones. A clone therefore gets the mark of its original.
+// Traces kernels with CUPTI. The library is loaded at run time, so programs also start without it. When a capture
+// creates a graph node, the node gets a mark. An executable graph has clones of these nodes, and trace records name the
+// clones, so each clone gets the mark of its original.
 #include "core/device/cupti_trace.h"
 
 #include <cuda_runtime.h>
@@ -48,7 +48,7 @@ void* find_cupti(std::string& reason) {
   }
   for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64"})
     files.push_back((std::filesystem::path(folder) / name).string());
-  files.push_back(name);  // searched in LD_LIBRARY_PATH
+  files.push_back(name);  // dlopen() searches LD_LIBRARY_PATH for a name without a folder
   for (const std::string& file : files)
     if (void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   reason = cat(name, " was not found next to the CUDA runtime (", runtime.dli_fname ? runtime.dli_fname : "",
@@ -95,7 +95,7 @@ constexpr CUpti_ActivityKind kTracedKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KE
 constexpr std::pair<CUpti_CallbackDomain, uint32_t> kTracedCalls[] = {
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
-    // Calls that queue work, made by this program and its libraries.
+    // The calls by which this program and its libraries queue work.
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000},
@@ -110,8 +110,8 @@ struct ActivityRecord {
   uint64_t begin_ns, end_ns;
 };
 
-/// Records of all buffers. Process-wide, because CUPTI's buffer callbacks have no user data argument. CUPTI allows one
-/// subscriber per process, so these records belong to a single trace.
+/// Records of all buffers. They are process-wide, because CUPTI passes no user data to its buffer callbacks. CUPTI
+/// allows one subscriber per process, so all records belong to the same trace.
 struct ActivityRecords {
   std::mutex guard;
   const CuptiFunctions* cupti = nullptr;
@@ -128,7 +128,7 @@ void CUPTIAPI give_buffer(uint8_t** buffer, size_t* bytes, size_t* most_records)
   *most_records = 0;
 }
 
-/// Reads fields whose offsets are equal in all later versions of the record.
+/// Later versions of CUPTI may return longer records, but the fields read here keep their offsets.
 template <class Record>
 ActivityRecord read_record(const CUpti_Activity* any) {
   const auto* const record = reinterpret_cast<const Record*>(any);
@@ -220,7 +220,8 @@ class CuptiTrace : public KernelTrace {
 
  private:
   using Marks = std::map<uint64_t, PartMark>;
-  /// Seconds since begin(). A double represents nanoseconds of a few days exactly, but not of decades.
+  /// Seconds since begin(). Subtracts integers first: a double represents the nanoseconds of a few days exactly, but
+  /// not those of decades.
   double seconds_at(uint64_t nanoseconds) const {
     return 1e-9 * static_cast<double>(static_cast<int64_t>(nanoseconds - first_));
   }
@@ -255,8 +256,8 @@ class CuptiTrace : public KernelTrace {
   CUpti_SubscriberHandle subscriber_ = nullptr;
   uint64_t first_ = 0;  // CUPTI's time at begin()
   std::optional<PartMark> mark_;
-  Marks nodes_;  // [graph node id]: the mark of a node, also of an executable graph
-  Marks calls_;  // [correlation id]: the mark of queued work
+  Marks nodes_;  // [graph node id]: the node's mark; includes the nodes of executable graphs
+  Marks calls_;  // [correlation id]: the mark of work that was queued outside graphs
 };
 
 }  // namespace

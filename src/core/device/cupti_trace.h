@@ -1,5 +1,5 @@
-// KernelTrace with CUPTI. Defined (cupti_trace.cu) only in builds that found CUPTI's header. The records are
-// process-wide, because CUPTI permits one trace per process, and passes no user data to its callbacks.
+// KernelTrace with CUPTI. Only builds that found CUPTI's header define it (cupti_trace.cu). The records are
+// process-wide, because CUPTI permits one trace per process and passes no user data to its callbacks.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,8 @@ CurrentDevice::CurrentDevice(bool gpu) {
 CurrentDevice::CurrentDevice(Device device) {
   if (!device.is_cuda()) return;
   if constexpr (kCudaBuild) {
-    // Making a device current takes microseconds. A device that no call has made current may lack a context.
+    // make_current() takes microseconds, so a thread calls it once while the device stays current. A device that became
+    // current without that call may lack a context.
     thread_local int made_current = -1;
     before_ = cuda::current_device();
     if (before_ == device.index && made_current == device.index) return;

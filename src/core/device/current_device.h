@@ -5,14 +5,14 @@
 
 namespace hctr {
 
-/// GPU calls set the current device of their thread. The destructor restores the device that was current before. If
-/// that device has no context, the thread keeps the last device, because restoring would allocate device memory.
-/// Without a GPU, this object does nothing.
+/// GPU functions of this library change the calling thread's current device. The destructor restores the device that
+/// was current at construction. If that device has no context, the destructor changes nothing, because a new context
+/// would occupy device memory. Without a GPU, this object does nothing.
 class CurrentDevice {
  public:
-  /// `gpu`: whether GPU calls can follow. If false, this object does nothing.
+  /// `gpu`: whether GPU functions may be called while this object exists. If false, this object does nothing.
   explicit CurrentDevice(bool gpu);
-  /// Also makes the device current. Does nothing for a CPU.
+  /// Also makes this device current. Does nothing for the CPU.
   explicit CurrentDevice(Device);
   ~CurrentDevice();
   CurrentDevice(const CurrentDevice&) = delete;

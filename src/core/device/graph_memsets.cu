@@ -33,8 +33,8 @@ Nodes nodes_of(cudaGraph_t graph) {
 }
 
 /// Returns the nodes adjacent to a node. `get` is a CUDA call that writes up to `count` nodes: get(nodes, count), or
-/// get(nodes, edges, count) from CUDA 13 on. For each edge, `edges` receives the part of a node that the following node
-/// waits for. This is always the whole node here, so `edges` is not used.
+/// get(nodes, edges, count) from CUDA 13 on. `edges` would tell for which part of a node the following node waits. In
+/// our graphs that is always the whole node, so `edges` is not used.
 template <class Get>
 Nodes nodes_beside(Get get) {
   size_t count = 0;

@@ -10,12 +10,12 @@ namespace hctr {
 /// Not thread-safe.
 class HeldMemory {
  public:
-  /// Replaces the reserve by one of `bytes` bytes. No HeldBuffer may exist. Errors: those of Buffer.
+  /// Replaces the reserved memory by `bytes` bytes. No HeldBuffer may exist. Errors: those of Buffer.
   void hold(Device, size_t bytes);
   size_t bytes() const { return memory_.bytes(); }
 
-  /// Returns `bytes` bytes of the reserve, or null if the reserve has too few free bytes. Each take() that succeeds
-  /// needs a give_back(): use HeldBuffer. The reserve is free again after the last give_back().
+  /// Returns `bytes` bytes of the reserve, or null if the reserve has too few free bytes. Every successful take() needs
+  /// a give_back(); HeldBuffer makes both calls. After the last give_back() the whole reserve is free again.
   std::byte* take(size_t bytes);
   void give_back();
 
@@ -25,7 +25,7 @@ class HeldMemory {
   int takers_ = 0;
 };
 
-/// A buffer in reserved memory if the reserve has capacity, otherwise in its own memory. Not zeroed.
+/// A buffer that uses the reserve if enough of it is free, and otherwise allocates memory. Not zeroed.
 class HeldBuffer {
  public:
   HeldBuffer(HeldMemory&, Device, size_t bytes);

@@ -11,7 +11,7 @@ namespace {
 struct HostParts {
   std::mutex mutex;
   std::map<const std::byte*, const std::byte*> ends;  // [start of a part]: its end
-  std::atomic<int64_t> count{0};                      // number of parts; look-ups skip the lock while it is 0
+  std::atomic<int64_t> count{0};                      // number of parts; while this is 0, look-ups skip the lock
 };
 
 HostParts& host_parts() {

@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// Records that the host part that starts at `begin` has `bytes` bytes; 0: there is no such part. Thread-safe. A buffer
-/// changes only its own part.
+/// Records that a host part starts at `begin` and has `bytes` bytes. 0 bytes removes the record. Thread-safe. A buffer
+/// changes only the record of its own part.
 void set_host_part(const std::byte* begin, size_t bytes);
 
 /// Whether any of these bytes are in the host part of a ReservedBuffer. Thread-safe.

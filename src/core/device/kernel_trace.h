@@ -12,14 +12,14 @@ namespace hctr {
 /// Identifies the part of a step that work belongs to.
 struct PartMark {
   static constexpr uint32_t kQueued = UINT32_MAX;
-  uint32_t recording;  ///< id of the recording; kQueued: the part is queued in each step instead of recorded
+  uint32_t recording;  ///< id of the recording, or kQueued if each step queues the part without a recording
   uint32_t part;       ///< index among the parts of the recording, or among the queued parts
 };
 
 /// A kernel, copy or memset that has run.
 struct TracedWork {
   std::optional<PartMark> mark;  ///< the mark that was set when the work was queued or recorded
-  uint32_t launch = 0;           ///< correlation id of the launching call, shared by all work of one graph launch
+  uint32_t launch = 0;           ///< correlation id of the launching call; all work of a graph launch has the same id
   double begin = 0, end = 0;     ///< seconds
 };
 

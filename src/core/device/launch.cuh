@@ -44,20 +44,21 @@ inline Grid early(Grid grid) {
 
 inline bool is_scoring() { return ScoringScope::rules() != nullptr; }
 
-/// Sets Grid::early for scoring. In training, such a kernel would wait on multiprocessors that other streams need.
+/// Sets Grid::early for scoring only. In training, a kernel that starts early would occupy multiprocessors while it
+/// waits, although other streams need them.
 inline Grid early_in_scoring(Grid grid) {
   grid.early = is_scoring();
   return grid;
 }
 
 /// start_early() for a kernel launched with early_in_scoring(). `scores`: is_scoring() at the launch. In training, the
-/// next kernel starts after the end of this kernel: DCN at 512 samples was 2 % slower otherwise.
+/// next kernel starts only after this kernel has ended. An earlier start made DCN at 512 samples 2 % slower.
 __device__ inline void start_early_in_scoring(bool scores) {
   if (scores) start_early();
 }
 
-/// A block count of `per_multiprocessor` blocks per multiprocessor of the current device. Only for kernels whose result
-/// does not depend on the number of blocks.
+/// Returns the number of blocks that gives each multiprocessor of the current device `per_multiprocessor` blocks. Only
+/// for kernels whose result does not depend on the number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 
 /// A grid with one thread per item, limited to `most_blocks` blocks, so the kernel must have a grid-stride loop.
@@ -74,8 +75,8 @@ void enqueue(Context& ctx, const char* name, Work work) {
   ctx.queue()->add({.start_single = std::move(work), .name = name});
 }
 
-/// Starts a kernel on the context's stream. `arguments`: the addresses of its arguments. Errors: Error(device) naming
-/// the kernel.
+/// Starts a kernel on the context's stream. `arguments`: the addresses of the kernel's arguments. Errors: Error(device)
+/// naming the kernel.
 inline void start_kernel(Context& ctx, const char* name, const Grid& grid, const void* kernel, void** arguments) {
   constexpr size_t kSharedWithoutAsking = 48 * 1024;
   if (grid.shared_bytes > kSharedWithoutAsking)
@@ -128,8 +129,8 @@ struct BlockRange {
   __device__ int64_t thread_count() const { return blocks * blockDim.x; }
 };
 
-/// The jobs of one launch. A job holds the arguments of the kernel body. Job j has the blocks from first_block[j] to
-/// first_block[j + 1]. kBytes: the maximum size of the list, which is a kernel parameter.
+/// The jobs of one launch, passed as a kernel parameter of at most kBytes bytes. A job holds the arguments of the
+/// kernel body. Blocks first_block[j] to first_block[j + 1] - 1 work on job j.
 template <class Job, size_t kBytes = 4096 - 64>
 struct JobList {
   static constexpr int kMost = std::max<int>(1, (kBytes - 16) / (sizeof(Job) + sizeof(int32_t)));
@@ -141,8 +142,8 @@ struct JobList {
 /// parameters take longer to send, so launches of few jobs use the smaller list.
 template <class Job>
 using LongJobList = JobList<Job, 32764 - 64>;
-/// Whether jobs of this type are so large that a JobList holds fewer than 32. A second kernel then takes a LongJobList.
-/// For smaller jobs, a JobList holds enough.
+/// Whether the jobs of this type are so large that a JobList holds fewer than 32 of them. In that case a second kernel
+/// exists, which takes a LongJobList.
 template <class Job>
 constexpr bool kHasLongList = JobList<Job>::kMost < 32;
 
@@ -209,7 +210,7 @@ struct LockstepLaunch {
       return jobs_kernel<kBody, List>;
   }
 
-  /// Starts the first launches as one kernel, and returns their number.
+  /// Starts the first launches, at most List::kMost, as one kernel. Returns the number of started launches.
   template <class List>
   static size_t start_first(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
     // The list is not initialized and not copied, because it has up to 32 KB. The kernel reads only the first `count`
@@ -251,9 +252,9 @@ void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Argume
   LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
-/// Launches kBody with ctx.multiprocessors() blocks, each of which fills a multiprocessor. The kernel therefore uses
-/// only this number of multiprocessors, whereas the GPU would spread smaller blocks over all of them. For bodies that
-/// work with any number of blocks.
+/// Launches kBody with ctx.multiprocessors() blocks, each of which fills a multiprocessor. The kernel therefore runs on
+/// only this number of multiprocessors; smaller blocks would be spread over all of them. For bodies that work with any
+/// number of blocks.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
   using Job = decltype(job_of(kBody));
@@ -270,8 +271,8 @@ __global__ void single_kernel(Parameters... parameters) {
   kBody(BlockRange{blockIdx.x, gridDim.x}, parameters...);
 }
 
-/// Launches kBody without a job list, so the launch is never merged. For bodies that need many registers, because
-/// arguments read from a job list occupy more registers.
+/// Launches kBody without a job list, so Lockstep never merges the launch. For bodies that need many registers, because
+/// arguments from a job list would occupy additional registers.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_single(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
   launch(ctx, name, {blocks, kThreads, 0, true}, single_kernel<kBody, Arguments...>, arguments...);

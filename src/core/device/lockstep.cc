@@ -45,8 +45,8 @@ void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
   const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) { return a.left() < b.left(); };
   std::vector<const LaunchQueue::Launch*> launches;
   for (;;) {
-    // Take the next launch from the longest queue. If two queues differ at the start and match at the end, their last
-    // launches then become due together and are merged.
+    // Take the next launch from the queue with the most launches left. Queues that begin differently but end alike then
+    // reach their common launches at the same time, so these are merged.
     const auto longest = std::max_element(queues.begin(), queues.end(), shorter);
     if (longest == queues.end() || longest->empty()) break;
     const LaunchQueue::Launch& head = longest->next();

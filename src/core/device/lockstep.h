@@ -25,7 +25,7 @@ class LaunchQueue {
     StartMerged start_merged = nullptr;
     const char* name = "";
     int64_t blocks = 0;
-    std::span<const std::byte> arguments;  ///< kernel arguments, read by start_merged; memory of keep()
+    std::span<const std::byte> arguments;  ///< kernel arguments that start_merged reads; keep() stores them
   };
 
   explicit LaunchQueue(bool several = false) : several_(several) {}
@@ -53,14 +53,14 @@ class LaunchQueue {
 };
 
 /// Collects the launches of several contexts, one context per object, and starts them in run(). The launches of one
-/// context keep their order. If several contexts have mergeable launches next, these become one lockstep launch. These
-/// contexts are only for operators that launch kernels through core/device/launch.cuh. On the CPU operators run
-/// immediately, and run() does nothing.
+/// context keep their order. If the next launches of several contexts can be merged, run() starts them as one lockstep
+/// launch. Use these contexts only with operators that launch kernels through core/device/launch.cuh. On the CPU
+/// operators run immediately, and run() does nothing.
 class Lockstep {
  public:
-  /// The result of a launch that may start after all others. An overflow check may search f16 operands instead of the
-  /// result: f32 sums of f16 products do not overflow, so the result is finite if the operands are finite.
-  /// `unsearched`: operands that no other operator checks for overflow.
+  /// The result of a launch that may start after all other launches. An overflow check may search f16 operands instead
+  /// of the result: f32 sums of f16 products do not overflow, so finite operands give a finite result. `unsearched`:
+  /// operands that no other operator checks for overflow.
   struct LateResult {
     Tensor result;
     DType operands;
@@ -69,8 +69,8 @@ class Lockstep {
 
   explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}
   Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
-  /// Returns the context for one more object. The context is valid as long as this Lockstep. `several`: whether there
-  /// are other objects.
+  /// Returns the context for one more object. The context is valid as long as this Lockstep. `several`: whether this
+  /// Lockstep has other objects too.
   Context next(bool several = false);
   /// Returns a context whose launches run_late() starts, after the launches of next().
   Context next_late(LateResult);

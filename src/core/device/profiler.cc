@@ -96,7 +96,7 @@ void Profiler::read_times(Parts& parts, double added) const {
       if (!parts.events[i].begin) continue;
       const std::optional<double> begin = cuda::seconds_between(first_, parts.events[i].begin),
                                   end = cuda::seconds_between(first_, parts.events[i].end);
-      // the recording may not have run, because a series of steps can end early
+      // an event is missing if the recording has not run, because a series of steps can end early
       span.timed = begin && end;
       if (!span.timed) continue;
       span.begin = *begin;
@@ -201,7 +201,7 @@ EventCost Profiler::cost_of_recorded_events() {
       return seconds[kParts / 2];
     };
     cost.between = median(nothing);
-    // Both median(alone) and `together` contain the event cost once, so their difference does not contain it.
+    // Each median contains the event cost once, so the difference is the time of kTogether - 1 kernels alone.
     const double kernel = (median(std::vector<Events>(kParts, together)) - median(alone)) / (kTogether - 1);
     cost.around = std::max(cost.between, median(alone) - kernel);
   }

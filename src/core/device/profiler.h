@@ -48,10 +48,11 @@ struct EventCost {
 ///
 /// Events make a part take longer. For work queued in each step, stop() subtracts the cost of the events. Recorded work
 /// (Program) is timed when it runs, if it was recorded between begin_recording() and end_recording(). time_parts()
-/// selects the parts of a recording that have events; the spans of these parts include the cost of the events. Parts in
-/// which nothing is recorded are skipped.
+/// selects the parts of a recording that have events. The spans of these parts include the cost of the events. A part
+/// that records no work is skipped.
 ///
-/// During a trace the GPU has no events. Spans of GPU parts then have no times, and traced() returns their kernels.
+/// During a trace no events are recorded on the GPU. Spans of GPU parts have no times then; traced() returns the
+/// kernels of these parts.
 class Profiler {
  public:
   /// `runtime` must outlive the Profiler.
@@ -64,8 +65,8 @@ class Profiler {
   void start();
   /// Waits for queued work and returns the seconds since start().
   double stop();
-  /// The spans between the last start() and stop(), in the order in which they began on the host. Does not include
-  /// recorded work.
+  /// The spans between the last start() and the last stop(), in the order in which they began on the host. Does not
+  /// include recorded work.
   const std::vector<Span>& spans() const { return queued_.spans; }
 
   /// Spans until end_recording() belong to recording `id` and replace its previous spans. The Runtime must point to
@@ -75,15 +76,15 @@ class Profiler {
   /// Selects the parts that have events in later recordings, by their index in recorded(). The first part on the
   /// compute stream always has events. Empty: all parts.
   void time_parts(std::vector<size_t> parts) { parts_to_time_ = std::move(parts); }
-  /// After stop(): the parts of recording `id` with the times of their last run. No part is timed if the recording was
-  /// made after start().
+  /// Call after stop(). Returns the parts of recording `id` with the times of their last run. If the recording was made
+  /// after start(), its parts have no times.
   const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
   /// Traces GPU kernels that are recorded or queued until end_trace(). Returns "" or the reason why tracing is
   /// impossible.
   std::string begin_trace();
   void end_trace() { trace_.reset(); }
-  /// Kernels that ran on the GPU between the last start() and stop(), ordered by begin, with times in seconds since
-  /// start(). Their marks are indices of recorded() and spans().
+  /// Kernels that ran on the GPU between the last start() and the last stop(), ordered by begin. Times are in seconds
+  /// since start(). A kernel's mark is an index of recorded() or spans().
   const std::vector<TracedWork>& traced() const { return traced_; }
   /// Measures EventCost on a GPU with empty kernels. Waits for queued work.
   EventCost cost_of_recorded_events();

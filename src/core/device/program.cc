@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-/// Calls the body in each run. If `at_the_end_`, work outside the recording runs at the end of its piece, as in a
-/// recorded program. The order of work on the CPU then equals the order on a GPU.
+/// Calls the body in each run. If `at_the_end_`, work passed to outside() runs at the end of its piece, as in a
+/// recorded program. CPU and GPU then execute work in the same order.
 class CalledEachTime : public Recording {
  public:
   explicit CalledEachTime(bool at_the_end) : at_the_end_(at_the_end) {}

@@ -1,4 +1,5 @@
-// A part of a step that is recorded once as CUDA graphs and replayed, or called in each step. Results are equal.
+// A part of a step. Either the part is recorded once as CUDA graphs, which each step replays, or each step calls its
+// code. Both ways have equal results.
 #pragma once
 
 #include <functional>
@@ -13,9 +14,9 @@ namespace hctr {
 class Program {
  public:
   /// `body` queues work on `stream`, or on streams that fork from `stream` and join it again (Event). `body` must not
-  /// synchronize, read from the device, or allocate (except under relaxed capture, see ops/gemm/tf32_operands.cu). If
-  /// `record` is true on a GPU, the constructor calls `body` once while capturing the stream. Otherwise each run()
-  /// calls `body`. Errors: Error(device) if a call cannot be captured.
+  /// synchronize, read from the device, or allocate (except under relaxed capture, see ops/gemm/tf32_operands.cu). On a
+  /// GPU with `record`, the constructor captures the stream and calls `body` once. In all other cases each run() calls
+  /// `body`. Errors: Error(device) if a call cannot be captured.
   Program(StreamRef stream, bool record, std::function<void()> body);
   /// For a body that includes work outside the recording.
   Program(StreamRef stream, bool record, std::function<void(Recording&)> body);

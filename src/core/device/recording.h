@@ -8,9 +8,10 @@
 
 namespace hctr {
 
-/// A recorded body is a sequence of pieces (one CUDA graph each) with calls between them. At the end of a piece, its
-/// streams must have joined the program's stream. A piece waits for work queued before it. Work outside may wait for
-/// any point of the previous piece (CrossingEvent).
+/// The body of a Program records a sequence of pieces, each of which is a CUDA graph. Calls between the pieces queue
+/// work outside the recording. At the end of a piece, all its streams must have joined the program's stream. A piece
+/// starts after the work queued before the piece. Work outside may wait for any point of the previous piece
+/// (CrossingEvent).
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -31,7 +32,8 @@ void outside(Recording* recording, Context& ctx, Body body) {
   });
 }
 
-/// An event between a piece and work outside, or between two pieces. Recorded at one point of a step only.
+/// An event that connects a piece with work outside the recording, or two pieces. A step records the event at one point
+/// only.
 class CrossingEvent {
  public:
   explicit CrossingEvent(Device);
@@ -40,8 +42,8 @@ class CrossingEvent {
       : device_(other.device_), crosses_(other.crosses_), handle_(std::exchange(other.handle_, nullptr)) {}
   CrossingEvent& operator=(CrossingEvent&&) = delete;
 
-  /// Declares that the event is recorded and waited for within one piece, or outside pieces. A normal event then
-  /// suffices.
+  /// Declares that one piece both records the event and waits for it, or that both happen outside the pieces. A normal
+  /// event is then enough.
   void stay_inside() { crosses_ = false; }
   void record(StreamRef stream);
   void make_wait(StreamRef stream) const;

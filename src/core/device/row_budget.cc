@@ -34,7 +34,7 @@ RowMemory::RowMemory(Device device, RowMemoryLimits limits, RowMemory& of_run, T
 
 int64_t RowMemory::device_room() const {
   if (limits_.device) return std::max<int64_t>(0, *limits_.device - device_bytes());
-  // no limit here, because an allocation fails when the device is full
+  // Rows have no limit here if they cannot use host memory: an allocation fails when the device is full.
   if (!has_host()) return std::numeric_limits<int64_t>::max();
   return std::max<int64_t>(0, free_memory(device_) - limits_.reserve);
 }

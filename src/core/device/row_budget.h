@@ -42,13 +42,13 @@ class RowDiskUser {
   /// Releases the bytes that a snapshot of the table used or reserved, if the snapshot has ended. `wait`: waits for the
   /// end of the snapshot first. Returns whether a snapshot has ended.
   virtual bool end_snapshot(bool wait) = 0;
-  /// Frees `bytes` bytes of disk space, or all bytes that the table's rows do not need if those are fewer. Returns the
-  /// freed bytes, possibly more than `bytes`.
+  /// Frees `bytes` bytes of disk space, or fewer if the table's rows need the space. Returns the freed bytes, which may
+  /// exceed `bytes`.
   virtual int64_t give_disk(int64_t bytes) = 0;
 };
 
-/// The budget that the tables of a rank share. Memory is granted in the order of requests; training results do not
-/// depend on it. Used by the rank's thread only.
+/// The budget that the tables of a rank share. The budget grants memory in the order of requests. Training results do
+/// not depend on that order. Only the rank's thread uses this object.
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
@@ -91,16 +91,16 @@ class RowMemory {
   /// Register and deregister tables with rows on disk. A table must deregister before its destruction.
   void join(RowDiskUser* user);
   void leave(RowDiskUser* user);
-  /// Release the ended snapshots of all tables except `but`: those that use host memory (on_host), or those that use
-  /// disk space (on_disk). Return whether a snapshot has ended.
+  /// Release the ended snapshots of all tables except `but`. end_snapshots_on_host() releases those that use host
+  /// memory, end_snapshots_on_disk() those that use disk space. Both return whether a snapshot has ended.
   bool end_snapshots_on_host(const RowDiskUser* but, bool wait) const;
   bool end_snapshots_on_disk(const RowDiskUser* but, bool wait) const;
   /// Makes all tables except `but` free `bytes` bytes of disk space. Returns the freed bytes, possibly fewer or more
   /// than `bytes`.
   int64_t others_give_disk(const RowDiskUser* but, int64_t bytes);
 
-  // Promised bytes are reserved for one table, and other tables cannot take them. The table counts promised bytes as
-  // available. When it takes such bytes, it reduces the promise by passing a negative number.
+  // Reserve bytes for one table, so that other tables cannot take these bytes. The table itself counts promised bytes
+  // as available. When the table takes promised bytes, it passes a negative number to reduce the promise.
   void promise_host(int64_t bytes) { of(shared_.host).host_promised_ += bytes; }
   void promise_disk(int64_t bytes) { of(shared_.disk).disk_promised_ += bytes; }
 
@@ -120,7 +120,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  // tables with rows on disk; host_users_: those that use this object's host budget; disk_users_: its disk budget
+  // Tables with rows on disk. host_users_ use the host budget of this object, disk_users_ use its disk budget.
   std::vector<RowDiskUser*> host_users_, disk_users_;
 };
 

@@ -1,4 +1,4 @@
-// Tells operators that a forward pass scores: its weights do not change, and its caller reads predictions only.
+// Tells operators that a forward pass is for scoring: the weights stay constant, and the caller reads only predictions.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@ class PackedWeights;
 }
 
 struct ScoringRules {
-  /// The largest batch for which linear() runs as ops/gemm/few_rows.h on a GPU, in f32 and in two-byte types. 0: never.
+  /// The largest batches for which linear() uses the kernel of ops/gemm/few_rows.h on a GPU: few_rows_f32 for f32,
+  /// few_rows_half for two-byte types. 0: never.
   int64_t few_rows_f32 = 16, few_rows_half = 4;
   /// Packed copies of weights for the CPU; null: none.
   const ops::PackedWeights* packed = nullptr;
-  bool losses = false;  ///< whether the values of losses are computed too; otherwise they may be undefined
+  bool losses = false;  ///< whether to compute the values of losses; if false, the values may be undefined
 };
 
 /// While this object exists, operators that this thread calls follow the rules. On a GPU, kernels may read weights

@@ -9,14 +9,15 @@ namespace hctr {
 struct StreamRef {
   Device device;
   void* handle = nullptr;
-  /// Blocks the host until all work queued so far is complete. Errors: Error(device) of that work.
+  /// Blocks the host until all work queued so far is complete. Errors: Error(device) if that work failed.
   void synchronize() const;
   /// Whether the stream is being captured into a graph.
   bool is_capturing() const;
 };
 
-/// The priority of a stream, which recorded work keeps. Ready kernels of higher priority get multiprocessors first. On
-/// a device with fewer priorities, the highest values of this enum mean the same priority.
+/// Stream priorities, lowest first. Recorded work keeps the priority of its stream. Among ready kernels, those of
+/// higher priority get multiprocessors first. If a device has fewer priorities, the highest values of this enum become
+/// one priority.
 enum class StreamPriority { lowest, step, sums, exchange };
 
 class Stream {
@@ -41,7 +42,7 @@ class Event {
 
   /// Captures the work queued on `stream` so far.
   void record(StreamRef stream);
-  /// Work queued on `stream` later starts after the captured work is complete. Does nothing if the event was never
+  /// Makes later work on `stream` wait until the captured work is complete. Does nothing if the event was never
   /// recorded.
   void make_wait(StreamRef stream) const;
   /// Blocks the host until the captured work is complete. Errors: Error(device).

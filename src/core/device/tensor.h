@@ -1,5 +1,5 @@
-// Tensor types: TensorSpec has dtype and shape, for planning; Tensor adds data, for operators; View is passed to
-// kernels by value.
+// Tensor types. TensorSpec has dtype and shape and is used for planning. Tensor also has data and is used by operators.
+// View is passed to kernels by value.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ struct TensorSpec {
   int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
   int64_t row_elements() const { return rows() == 0 ? 0 : shape.elements() / rows(); }
   bool dense() const { return row_stride == row_elements() || rows() <= 1; }
-  size_t bytes() const;  ///< from the first element to the end of the last row's stride, including zero_rows
+  size_t bytes() const;  ///< bytes from the first element to the end of the last row's stride, including zero_rows
   bool operator==(const TensorSpec&) const = default;
 };
 

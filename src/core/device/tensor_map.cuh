@@ -7,8 +7,8 @@
 
 namespace hctr::cuda {
 
-/// Layout of a box's rows in shared memory. none: rows are contiguous. bytes_128: rows of 128 bytes, with their 16-byte
-/// units permuted so that units of adjacent rows are in different banks.
+/// Layout of a box's rows in shared memory. none: rows are contiguous. bytes_128: rows have 128 bytes, and their
+/// 16-byte units are permuted, so that the units of a column are in different banks in adjacent rows.
 enum class Swizzle { none, bytes_128 };
 
 /// Describes a matrix for TMA copies to and from shared memory. A copied box has `box_rows` rows (at most 256) of

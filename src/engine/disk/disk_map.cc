@@ -73,7 +73,8 @@ uint32_t DiskMap::erase(int64_t key, int32_t slot) {
   size_t hole = position(key, slot);
   const uint32_t place = entries_[hole].place;
   HCTR_EXPECT(place != kNoPlace, "key ", key, " is not on the disk");
-  // Backward-shift deletion: move each following entry into the hole unless its home position is after the hole.
+  // Backward-shift deletion: move each following entry into the hole, unless that entry's home position is after the
+  // hole.
   for (size_t at = (hole + 1) & mask; entries_[at].place != kNoPlace; at = (at + 1) & mask) {
     const size_t from_home = (at - home(entries_[at].key, entries_[at].slot)) & mask;
     if (from_home < ((at - hole) & mask)) continue;

@@ -20,7 +20,7 @@ struct DiskRow {
   int32_t slot = 0;  ///< 0 if the table's rows do not depend on slots
   uint32_t place = 0, crc = 0;
   uint32_t last_seen = 0, occurrences = 0;  ///< access statistics
-  uint32_t base : 30 = 0;                   ///< record number in the last full checkpoint; 0: not in it
+  uint32_t base : 30 = 0;                   ///< record number in the last full checkpoint; 0: none
   uint32_t marks : 2 = 0;                   ///< flags kChangedSince... of ops/embedding/access_stats.h
 };
 
@@ -39,8 +39,8 @@ class DiskMap {
   /// Returns the number of entries that the map needs to insert `more_rows` more rows. The result is the current number
   /// of entries times a power of two.
   size_t entries_for(int64_t more_rows) const;
-  /// Rehashes to `entries` entries, a power of two. The new table is a file in `folder`, or in memory if `folder` is
-  /// empty. Errors: those of ScratchMemory; std::bad_alloc. After an error the map is unchanged.
+  /// Rehashes to `entries` entries, a power of two. Stores the new table in a file in `folder`, or in memory if
+  /// `folder` is empty. Errors: those of ScratchMemory; std::bad_alloc. After an error the map is unchanged.
   void resize(size_t entries, const fs::path& folder);
 
   /// Returns null if the row is not on disk.
@@ -69,7 +69,7 @@ class DiskMap {
   size_t home(int64_t key, int32_t slot) const {  // where the probe sequence of the row begins
     return ops::HashIndex::hash(key, slot) & (entries_.size() - 1);
   }
-  size_t position(int64_t key, int32_t slot) const;  // the row's entry, or the free entry for it
+  size_t position(int64_t key, int32_t slot) const;  // the row's entry, or the free entry where insert() would put it
 
   std::vector<DiskRow> memory_;
   std::unique_ptr<ScratchMemory> file_;

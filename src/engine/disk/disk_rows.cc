@@ -166,7 +166,7 @@ void DiskRows::enter(std::span<const Row> rows) {
 
 void DiskRows::add(std::span<Row> rows, const std::byte* records) {
   const Stopwatch stopwatch(traffic_.seconds);
-  settle_all();  // wait for pending writes, because their places may have been freed meanwhile
+  settle_all();  // otherwise a pending write could hit a place that was freed and is reused here
   prepare_to_add(rows, records);
   const auto count = static_cast<int64_t>(rows.size());
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
@@ -182,7 +182,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                } catch (const Error&) {
                  undo(places);
                  if ((!in_order || places_.free() < count) && !end_snapshot(true)) throw;
-                 places = take_places(count, false);  // the disk is full, so reuse free places of the file
+                 places = take_places(count, false);  // the disk is full, so reuse free places
                  try {
                    write_to(places);
                  } catch (const Error&) {

@@ -57,13 +57,13 @@ class DiskRows : private RowDiskUser {
   [[gnu::always_inline]] void prefetch(int64_t key, int32_t slot) const { map_.prefetch(key, slot); }
   static constexpr size_t kAhead = 16;
 
-  /// Adds new rows and sets their place and crc. The rows get contiguous places while at most half of the file is free
-  /// and more than a quarter of the disk budget is left. Errors: Error(io) if the budget is exceeded or the file cannot
-  /// be written; the rows are then not added.
+  /// Adds new rows and sets their place and crc. Rows get contiguous places while at most half of the file is free and
+  /// more than a quarter of the disk budget is left. Errors: Error(io) if the budget is exceeded or the file cannot be
+  /// written; no row is added in this case.
   void add(std::span<Row> rows, const std::byte* records);
   /// Like add(), but a writer thread writes the records. `rows` and `records` must not change until
-  /// wait_written(records). Errors: those of the budget, and the write errors of earlier records. Records that failed
-  /// to be written stay in memory and are read from there.
+  /// wait_written(records). Errors: those of the budget, and the write errors of earlier records. If the write of a
+  /// record fails, the record stays in memory, and read() takes it from there.
   void add_behind(std::span<Row> rows, const std::byte* records);
   /// Waits until `records`, which were passed to add_behind(), are written. Errors: Error(io) if a record could not be
   /// written.
@@ -81,8 +81,9 @@ class DiskRows : private RowDiskUser {
     return records * (record_bytes_ + FetchedRecords::bytes_beside_record());
   }
   /// Thread-safe, also concurrently with other members. Asks the system to cache the records of rows that are on disk.
-  /// Then reads and checks as many records as the buffer can hold. A repeated row is requested once. Does not change
-  /// the results of read(), which copies buffered records that have not changed, and reads and checks all others.
+  /// Then reads and checks as many of these records as the buffer can hold. A repeated row is requested once. The
+  /// results of read() stay the same: read() copies a buffered record if it has not changed, and reads and checks every
+  /// other record.
   void read_ahead(std::span<const ops::RowOwner> rows) const;
   void remove(std::span<const Row> rows);
   /// Removes rows last seen before `step`, and returns how many were removed.
@@ -115,7 +116,7 @@ class DiskRows : private RowDiskUser {
   const Traffic& traffic() const { return traffic_; }
   /// Number of rows that read_ahead() has found on disk. Thread-safe.
   int64_t rows_ahead() const { return rows_ahead_; }
-  /// Bytes read from the disk device because of page cache misses; 0 if the system does not count them.
+  /// Bytes read from the disk device because the page cache lacked them; 0 if the system does not count them.
   struct Fetched {
     int64_t ahead = 0;  ///< bytes read by read_ahead()
     int64_t again = 0;  ///< read a second time by read(), because the system had dropped the pages after read_ahead()
@@ -132,9 +133,8 @@ class DiskRows : private RowDiskUser {
       change(rows[i]);
     }
   }
-  /// The growth of the map that `more_rows` more rows require: additional bytes on the host or, if the host budget is
-  /// exhausted, on disk. `entries` is 0 if the map need not grow. While the map grows, the old and the new map both
-  /// exist.
+  /// How the map must grow for `more_rows` more rows: the additional bytes on the host or, if the host budget is
+  /// exhausted, on disk. `entries` is 0 if the map need not grow. During the growth the old and the new map both exist.
   struct MapGrowth {
     size_t entries = 0;
     int64_t on_host = 0, on_disk = 0;
@@ -150,22 +150,23 @@ class DiskRows : private RowDiskUser {
   int64_t disk_growth(int64_t more_rows) const {
     return (more_rows - std::min(more_rows, places_.free())) * record_bytes_;
   }
-  /// Whether `count` more rows fit in the budget.
+  /// Whether the budget suffices for `count` more rows.
   bool has_room(int64_t count) const;
-  /// Frees budget for `count` more rows as far as possible: first releases ended snapshots, then takes free places of
+  /// Frees as much budget as possible for `count` more rows. First releases ended snapshots, then takes free places of
   /// other tables, and last waits for snapshots to end.
   void find_room(int64_t count);
-  /// Reports the change of the file size to the budget. `before`: the previous number of places.
+  /// Adjusts the bytes counted in the budget to the new file size. `before`: the previous number of places.
   void count_places(int64_t before);
-  /// Updates the budget's promise to this table: the remaining growth that is possible during the snapshot.
+  /// Updates the bytes that the budget promises to this table: the growth that is still possible during the snapshot.
   void count_promises();
-  /// Allocates up to `count` places, limited by the budget. in_order: contiguous places first; otherwise free places
-  /// first.
+  /// Allocates up to `count` places, limited by the budget. `in_order`: whether to prefer contiguous places. If false,
+  /// prefers free places anywhere in the file.
   std::vector<uint32_t> take_places(int64_t count, bool in_order);
   void give_back(std::span<const uint32_t> places);
   /// Frees places that could not be written, and drops free places at the end of the file.
   void undo(std::span<const uint32_t> places);
-  /// Reads the records of rows sorted by place. Also reads the gaps between rows of one segment.
+  /// Reads the records of `rows`, which are sorted by place. Within a segment, also reads the gaps between these
+  /// records.
   void read_segments(std::span<const Row> rows, std::byte* records) const;
   /// Moves rows sorted by place to the places `to`. `records`: scratch. Returns whether reading and writing succeeded.
   /// If not, the rows are unchanged, and the next read or write reports the error.
@@ -177,10 +178,10 @@ class DiskRows : private RowDiskUser {
   void prepare_to_add(std::span<Row> rows, const std::byte* records);
   /// Whether new rows now get contiguous places.
   bool adds_in_order() const;
-  /// Inserts rows into the map. Their places must be set.
+  /// Inserts rows into the map. The place of each row must be set.
   void enter(std::span<const Row> rows);
-  /// Writes the records of failed writes again, to other free places. Errors: the error of the first failed write if
-  /// there are not enough places; then nothing has changed.
+  /// Repeats failed writes at other free places. If there are too few free places, throws the error of the first failed
+  /// write and changes nothing.
   void settle();
   /// Waits until no write of add_behind() is pending, then calls settle().
   void settle_all();
@@ -200,11 +201,11 @@ class DiskRows : private RowDiskUser {
 
   /// Reads the records of `rows` into fetched_, in groups. Skips rows that are no longer on disk.
   void fetch(std::span<const Row> rows) const;
-  /// Copies records that are in memory, and removes their rows from `order`.
+  /// Copies to `records` the records that are still in memory, and removes their rows from `order`.
   void read_from_memory(std::span<const Row> rows, std::vector<uint32_t>& order, std::byte* records) const;
   /// Notes that read_ahead() has requested these places.
   void note_asked(std::span<const uint32_t> places) const;
-  /// Returns for each row whether read_ahead() has requested it since its last read, and clears that flag.
+  /// Returns for each row whether read_ahead() has requested the row since it was last read. Clears these flags.
   std::vector<bool> take_asked(std::span<const Row> rows) const;
 
   RowMemory& budget_;

@@ -10,8 +10,8 @@ namespace hctr {
 namespace {
 
 constexpr int kMostFetchThreads = 8;
-constexpr size_t kFoundAtATime = 256;    // keys searched per lock of the map
-constexpr size_t kFetchedAtATime = 512;  // small, so that the first records are usable before all are read
+constexpr size_t kFoundAtATime = 256;    // the map is locked once for this many keys
+constexpr size_t kFetchedAtATime = 512;  // rows read per group; a small group makes the first records usable early
 constexpr int64_t kFetchedByAThread = 16;
 constexpr int64_t kCopiedAtATime = 32;
 

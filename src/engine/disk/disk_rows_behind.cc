@@ -41,8 +41,8 @@ void DiskRows::settle() {
 }
 
 void DiskRows::write_elsewhere() {
-  // Wait for all blocks, which may write to the same places. Handle all failed blocks together, because the places of
-  // one failed block must not be given to another.
+  // Several blocks may write to the same place, so wait for all blocks. Handle all failed blocks together, because the
+  // places of one failed block must not be given to another.
   writes_.wait_for_all();
   const std::vector<DiskWrites::Failed> failed = writes_.failed();
   std::vector<Row> rows;  // rows that are still on disk according to the map
@@ -67,7 +67,7 @@ void DiskRows::write_elsewhere() {
                if (places_.free() < count) std::rethrow_exception(failed.front().error);
                std::vector<uint32_t> before;
                for (const Row& row : rows) before.push_back(row.place);
-               // the disk is full, so reuse free places of the file
+               // the disk is full, so reuse free places instead of extending the file
                const std::vector<uint32_t> places = take_places(count, false);
                try {
                  for (size_t i = 0; i < rows.size(); ++i) rows[i].place = places[i];

@@ -89,7 +89,7 @@ int64_t DiskRows::give_disk(int64_t bytes) {
   if (snapshot_ || places_.free() == 0) return 0;
   try {
     settle_all();
-  } catch (const Error&) {  // the next eviction reports the error
+  } catch (const Error&) {  // ignore the error, because the next eviction reports it
     return 0;
   }
   const int64_t before = places_.total(),

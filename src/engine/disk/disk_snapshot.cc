@@ -70,7 +70,7 @@ void DiskSnapshot::read(std::span<const DiskRows::Row> rows, std::byte* records)
   };
   in_context([&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
              [&] {
-               // Submit all requests first; one thread then waits for each in turn.
+               // Submit all requests before this thread waits for the first of them.
                for (size_t request = 0; request + 1 < begins.size(); ++request)
                  file_->read_ahead(place(begins[request]) * record_bytes_, length(request));
                std::vector<std::byte> together;

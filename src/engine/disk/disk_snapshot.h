@@ -31,8 +31,8 @@ class SnapshotUse {
   double waited_ = 0;
 };
 
-/// The rows on disk at the time of DiskRows::snapshot(). DiskRows does not overwrite their records while this object
-/// exists.
+/// The rows that were on disk at the time of DiskRows::snapshot(). While this object exists, DiskRows does not
+/// overwrite their records.
 class DiskSnapshot {
  public:
   DiskSnapshot(std::vector<DiskRows::Row> rows, std::shared_ptr<const ScratchFile> file, std::string label,

@@ -48,8 +48,8 @@ void DiskWrites::wait_for_all() {
 }
 
 bool DiskWrites::any_left() {
-  // Drop blocks in order. If the write of an older block has failed, later blocks must stay, because find() must return
-  // the latest record of a place.
+  // Drop blocks in order, and stop at a failed block. Blocks after it must stay, because find() must return the latest
+  // record of a place.
   const std::lock_guard lock(mutex_);
   while (!blocks_.empty() && blocks_.front()->state == State::written) blocks_.pop_front();
   return !blocks_.empty();
@@ -61,7 +61,7 @@ bool DiskWrites::has_unwritten() const {
 
 const std::byte* DiskWrites::find(uint32_t place) const {
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    // The block may have been written by now; its memory stays valid until wait().
+    // The block may already be written, but its memory stays valid until wait().
     if (const auto* const at = (*block)->find(place)) return (*block)->records + at->second * record_bytes_;
   }
   return nullptr;

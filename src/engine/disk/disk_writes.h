@@ -18,9 +18,9 @@
 
 namespace hctr {
 
-/// Blocks of records are written in order, so the later of two records with the same place wins. Until a block is
-/// written, its records are read from the block's memory; records whose write failed stay in that memory. Not
-/// thread-safe, except is_unwritten(). Threads may call find() under the conditions stated there.
+/// Writes blocks of records in order, so of two records with the same place the later one stays. Until a block is
+/// written, find() returns its records from the block's memory. A block whose write failed stays in memory. Not
+/// thread-safe, except is_unwritten(); find() states when threads may call it.
 class DiskWrites {
  public:
   /// `most_run_bytes`: maximum bytes of a write. `file` must outlive this object.
@@ -39,7 +39,7 @@ class DiskWrites {
   /// Waits until the block with these records is written or has failed. Returns immediately if there is no such block.
   void wait(const std::byte* records);
   void wait_for_all();
-  /// Drops written blocks, except those after a failed block. Returns whether any block is left.
+  /// Drops written blocks, but none after a failed block. Returns whether any block is left.
   bool any_left();
   bool has_unwritten() const;
   /// Whether the record of this place may be only in memory. Thread-safe.

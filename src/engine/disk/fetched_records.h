@@ -9,9 +9,10 @@
 
 namespace hctr {
 
-/// Maps a record's place in the file to a buffer slot. A reader reserves a slot, reads the record into its memory and
-/// publishes the slot. If the record changes or its place gets another record, the buffered record is dropped, even
-/// during the read. Not thread-safe, but threads may access the memory of reserved and taken slots without a lock.
+/// Maps a record's place in the file to a buffer slot. A reader reserves a slot, reads the record into the slot's
+/// memory, and publishes the slot. If the record changes, or another record gets its place, the buffered record is
+/// dropped, even while it is being read. Not thread-safe, but threads may access the memory of reserved and taken slots
+/// without a lock.
 class FetchedRecords {
  public:
   explicit FetchedRecords(int64_t record_bytes) : record_bytes_(static_cast<size_t>(record_bytes)) {}

@@ -14,7 +14,7 @@ namespace hctr {
 class MissingKeys {
  public:
   /// Looks up the batch and queues the list of keys without a row. Call on the stream that inserts keys, or while no
-  /// stream inserts keys. `rows` [key_capacity]: receives the row of each key; 0: none.
+  /// stream inserts keys. Writes the row of each key to `rows` [key_capacity], and 0 for a key without a row.
   void start(Context&, const ops::HashIndex&, const ops::KeyBatch&, int32_t* rows);
   /// Returns the distinct keys of the list, sorted by slot and key, each with its first occurrence. The stream of
   /// start() must have been synchronized. Sorts in place, so call this only once. Valid until the next start().

@@ -6,7 +6,8 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kDiskBlockBytes = int64_t{16} << 20;  // maximum bytes of records per block
-// The blocks together hold about 1/kShareOnItsWay of the rows in memory. One eviction moves more rows than that.
+// The blocks for evicted rows together hold about 1/kShareOnItsWay of the rows in memory. An eviction moves more rows
+// than the blocks hold.
 constexpr int64_t kShareOnItsWay = 32;
 constexpr int64_t kLeastBlocks = 2, kMostBlocks = 16;  // limits on the number of blocks for evicted rows
 constexpr int64_t kBatchesAhead = 2;
@@ -20,7 +21,7 @@ RecordBlocks::RecordBlocks(Device device, int64_t record_bytes, int64_t most_row
     : device_(device),
       record_bytes_(record_bytes),
       rows_at_a_time_(most_rows_at_a_time),
-      // Blocks take memory from rows, so limit a block to a quarter of the rows of a batch.
+      // A block uses memory that rows could use, so a block has at most a quarter of the rows of a batch.
       block_rows_(std::max<int64_t>(1, std::min(most_rows_at_a_time / 4, kDiskBlockBytes / record_bytes))) {}
 
 int64_t RecordBlocks::blocks(int64_t rows_in_memory) const {

@@ -1,4 +1,4 @@
-// checksum_by_instruction() for processors other than x86, which have no such function.
+// checksum_by_instruction() for processors other than x86 returns null.
 #include "engine/disk/record_checksum.h"
 
 namespace hctr {

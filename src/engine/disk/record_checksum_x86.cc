@@ -1,5 +1,5 @@
-// The checksum by the CRC-32C instruction. CMake compiles this file for x86 processors, and record_checksum_portable.cc
-// for others.
+// Computes the checksum by the CRC-32C instruction. CMake compiles this file for x86 processors, and
+// record_checksum_portable.cc for all others.
 #include <nmmintrin.h>
 
 #include <cstring>

@@ -1,13 +1,13 @@
 // Evicts rows to disk. Incoming rows reuse the row numbers of evicted rows, so no other row moves.
 //
-// A row number is free as soon as its row is evicted. No queued step uses the row, because either the rows of all
-// queued steps stay in memory, or the host has waited for all steps. No key maps to the row, because index_remove() has
-// replaced its index entry by a tombstone.
+// A row number is free as soon as its row is evicted. No queued step uses the row: either the rows of all queued steps
+// stay in memory, or the host has waited for all steps. No key maps to the row: index_remove() has replaced the row's
+// index entry by a tombstone.
 //
 // Rows are evicted on the prepare stream, concurrently with queued steps: the step of the previous batch, and earlier
 // steps within the ring of buffers. Rows of older batches have their final values, because the prepare stream has
-// waited for the step that last used the buffer. Running steps do not access these rows. Running steps do not access
-// the index, access statistics and change marks either, which only prepare() writes.
+// waited for the step that last used the buffer. Running steps do not access these rows. Only prepare() writes the
+// index, the access statistics and the change marks; running steps do not access these either.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -22,10 +22,10 @@ namespace {
 
 constexpr int64_t kShareThatLeaves = 16;  // an eviction evicts at least 1/kShareThatLeaves of the rows in memory
 
-/// The row score is: last step + steps_per_doubling * log2(1 + uses). Rows with the lowest score are evicted. Each
-/// doubling of a row's uses keeps the row for steps_per_doubling more steps. steps_per_doubling is the replacement
-/// period: the number of steps in which all rows in memory would be replaced. With a smaller value, rows used once
-/// displace frequent rows. With a larger value, formerly frequent rows stay too long.
+/// The row score is: last step + steps_per_doubling * log2(1 + uses). Rows with the lowest score are evicted. Whenever
+/// a row's uses double, the row stays for steps_per_doubling more steps. steps_per_doubling is the replacement period:
+/// the number of steps in which all rows in memory would be replaced. With a smaller value, rows used once would
+/// displace frequent rows. With a larger value, formerly frequent rows would stay too long.
 uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
 
 }  // namespace
@@ -66,7 +66,7 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   size_t left = 0;
   try {
     put_out(numbers, left);
-  } catch (const Error&) {  // on an error all rows stay in memory
+  } catch (const Error&) {  // undo the eviction, so that all rows stay in memory
     arrays_.for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t several) {
       ops::set_fates(own, some, several, ops::Fate::open, arrays_.left());
     });

@@ -20,8 +20,8 @@ void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
 /// Stores with each evicted row its record number in the base checkpoint and its change marks. `rows` is sorted.
 void keep_changes(const RowArrays& arrays, std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
   if (!arrays.base_places() || rows.empty()) return;
-  // Copies the whole range of rows at once, including rows that stay in memory. The range is at most about sixteen
-  // times as long as `rows`, because an eviction removes at least a sixteenth of all rows in memory.
+  // Copy the whole range of rows at once, including rows between them that stay in memory. The range is at most about
+  // sixteen times as long as `rows`, because an eviction removes at least a sixteenth of all rows in memory.
   const int64_t first = rows.front(), count = rows.back() - first + 1;
   std::vector<int32_t> places(static_cast<size_t>(count));
   std::vector<uint8_t> marks(static_cast<size_t>(count));
@@ -124,8 +124,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
                 before.rows, " rows and ", rows.size(), " rows from disk exceed the capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
-  // Rows can be written while steps are running, because these steps use neither free row numbers nor numbers above
-  // those of their own rows.
+  // Steps may be running meanwhile. They use neither free row numbers nor numbers above those of their own rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     const auto some = static_cast<int64_t>(count);

@@ -55,32 +55,33 @@ class RowDiskTier {
   /// Sets the step number of the next batch. Call forget_steps() if step numbers restart.
   void begin_step(uint32_t step);
   void forget_steps() { recent_steps_.clear(); }
-  /// Queues the search for keys of the batch without a row in memory, if there may be any; does not wait. Returns
-  /// whether work was queued. If the stream is synchronized afterwards, find_arrivals() for the same batch does not
-  /// wait. `rows`: scratch [batch.size()].
+  /// If keys of the batch may have no row in memory, queues the search for such keys. Does not wait. Returns whether
+  /// work was queued. If the stream is synchronized afterwards, find_arrivals() for the same batch does not wait.
+  /// `rows`: scratch [batch.size()].
   bool list_missing(Context&, const ops::KeyBatch&, int32_t* rows);
   /// The keys of a batch whose rows are not in memory.
   struct Arrivals {
     std::span<const ops::MissingKey> missing;
-    std::vector<DiskRows::Row> from_disk, fresh;  // from_disk: rows to promote; fresh: new keys
+    std::vector<DiskRows::Row> from_disk, fresh;  // from_disk: rows on disk to promote; fresh: keys without a row
     NewKeys new_keys;
     int64_t count() const { return static_cast<int64_t>(from_disk.size() + fresh.size()); }
   };
-  /// Returns nullopt if no row can be missing. Otherwise waits for the stream, unless list_missing() was called.
+  /// Returns nullopt if no row can be missing. If rows can be missing, waits for the stream, unless list_missing() was
+  /// called.
   std::optional<Arrivals> find_arrivals(Context&, const ops::KeyBatch&, int32_t* rows, NewKeys);
   /// Searches the disk map again, because rows on disk may have moved.
   void find_again(Arrivals&) const;
-  /// The number of arrivals for which no row number is free. They get new row numbers after the last row.
+  /// The number of arrivals for which no row number is free. These arrivals get new row numbers after the last row.
   int64_t rows_at_end(const Arrivals&) const;
-  /// Whether bring() has work. True if some arrivals are on disk, or are new and get a free row number.
+  /// Whether bring() has work: whether some arrivals are on disk, or are new and get a free row number.
   bool has_work(const Arrivals&) const;
   /// Whether evaluations have queued lookups since the last call that returned true.
   bool consume_lookups() { return std::exchange(lookups_queued_, false); }
   /// Promotes the rows on disk and assigns free row numbers to new keys. index_insert() later appends the remaining new
   /// keys. Memory and index must have capacity. Waits for the stream.
   void bring(Context&, const Arrivals&);
-  /// keep_new_rows(): the new rows of the last batch stay. drop_refused_rows(): removes the new rows that were not
-  /// kept; no work may be queued.
+  /// keep_new_rows(): declares that the new rows of the last batch stay. drop_refused_rows(): removes the new rows that
+  /// were not kept; no work may be queued.
   void keep_new_rows() { entered_.clear(); }
   void drop_refused_rows();
 
@@ -89,10 +90,10 @@ class RowDiskTier {
   /// The rows that an eviction must not choose. of_batch: rows of this batch; no work may be queued. recent: rows of
   /// all batches that may be queued.
   enum class Stay { of_batch, recent };
-  /// Evicts at least `least` rows to free memory for `needed` more rows. Waits for the prepare stream. Returns false
-  /// and evicts nothing if too many rows must stay. `rows` [count]: the rows of the batch.
+  /// Evicts at least `least` rows, to free memory for `needed` more rows. Waits for the prepare stream. If too many
+  /// rows must stay, evicts nothing and returns false. `rows` [count]: the rows of the batch.
   bool leave(int64_t least, int64_t needed, const int32_t* rows, int64_t count, Stay);
-  /// Writes rows to disk; the rows also stay in memory. `left`: set to the number of written rows, also on an error.
+  /// Writes rows to disk; the rows also stay in memory. Sets `left` to the number of written rows, also on an error.
   void put_out(std::span<const int32_t> rows, size_t& left);
   /// Chooses the `count` lowest-ranked rows among the rows on disk and rows 1 to `rows` with fate "open". Removes the
   /// chosen rows on disk, and returns the number of the chosen rows in memory.
@@ -102,8 +103,8 @@ class RowDiskTier {
   /// gaps.
   void note_closed(int64_t moved) { moved_up_ += moved; }
 
-  /// Asks the system to read the records of these keys, if they are on disk, into its cache. Does not wait. Thread-safe
-  /// at any time. `slot` is used only if the table's rows depend on slots.
+  /// If records of these keys are on disk, asks the system to read the records into its cache. Does not wait.
+  /// Thread-safe at any time. `slot` is used only if the table's rows depend on slots.
   void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // Column values of rows on disk.
@@ -133,9 +134,10 @@ class RowDiskTier {
   StridedBytes values_of(const RowColumn&, DiskRows::Row* rows, std::byte* records) const;
   /// Whether rows of the batch's keys may be on disk, or the batch may have more new keys than fit in memory.
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
-  /// Adds the count copied by count_batch_rows(). Its stream must have been synchronized.
+  /// Adds the count that count_batch_rows() copied. The stream of that copy must have been synchronized.
   void add_batch_count();
-  /// The rows from 1 to `rows` with fate "leaves" in RowArrays::left() that are not in free_ yet. Sorted.
+  /// Returns, sorted, those rows from 1 to `rows` that have the fate "leaves" in RowArrays::left() and are not in free_
+  /// yet.
   std::vector<int32_t> rows_that_leave(int64_t rows) const;
   /// Removes rows from disk that are also in memory.
   void take_from_disk(std::span<const int32_t> rows);
@@ -146,7 +148,7 @@ class RowDiskTier {
   enum class From { disk, new_keys };
   enum class To { places, end };
   ops::RecordParts record_parts(const RecordBlocks::Block&, bool with_records) const;
-  /// Like record_parts(), for incoming rows. Adds their record numbers in the last full checkpoint and their change
+  /// Like record_parts(), for incoming rows. Adds each row's record number in the last full checkpoint, and its change
   /// marks.
   ops::RecordParts parts_that_come(const RecordBlocks::Block&, From) const;
   /// Calls body(first, count, piece) for each piece of a block that fits in device memory. On a CPU the only piece is
@@ -156,8 +158,8 @@ class RowDiskTier {
   /// Queues the packing of these rows into the next block, on the prepare stream. Errors: write errors of earlier
   /// records.
   RecordBlocks::Block start_records(std::span<const int32_t> rows);
-  /// Moves at most block_rows() rows to memory on the context's stream and waits for it. To::places: to free row
-  /// numbers; To::end: after all other rows.
+  /// Moves at most block_rows() rows to memory on the context's stream, and waits for the stream. To::places: the rows
+  /// get free row numbers. To::end: the rows follow all other rows.
   void take_in(Context&, std::span<const DiskRows::Row>, From, To);
 
   RowMemory& budget_;
@@ -175,7 +177,7 @@ class RowDiskTier {
   MissingKeys missing_;
   bool listed_ = false;  // missing_ already has the keys of the next batch
   std::optional<HostBuffer> batch_counts_;
-  bool counted_ = false;  // batch_counts_ has a count that was not added yet
+  bool counted_ = false;  // batch_counts_ has a count that add_batch_count() has not added yet
   int64_t batch_rows_ = 0, brought_ = 0, into_places_ = 0, moved_up_ = 0, waits_to_leave_ = 0;  // see DiskUse
 };
 

@@ -33,7 +33,7 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
 }
 
 /// Assigns columns to owners. A column is one vector of a sample: one per slot, or one per key of a bag if keys are not
-/// pooled. If vectors are split, each piece of a vector is a column at its owner.
+/// pooled. If vectors are split, each piece of a vector is a separate column at the owner of the piece.
 void Exchange::place_columns(const Placement& placement) {
   SlotVectorColumns columns = slot_vector_columns(std::ssize(shape_.slot_keys), shape_.pooled(), shape_.slot_keys);
   first_of_slot_ = std::move(columns.of_slot);
@@ -145,7 +145,7 @@ std::byte* Exchange::vectors_from(int owner) const {
 
 void Exchange::make_key_exchange(Runtime& runtime) {
   const Tensor received = arena_.get(received_);
-  zero(runtime.compute_stream(), received);  // so that the buffer has no keys if the first round is aborted
+  zero(runtime.compute_stream(), received);  // if the first round is aborted, the buffer must contain no keys
   runtime.compute_stream().synchronize();
   const RankRanges of_ranks = RankRanges::equal(comm_.size(), received.elements() / comm_.size());
   to_merge_ = comm_.make_peer_exchange({received, of_ranks});
@@ -178,7 +178,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
     const std::string stride =
-        // the strides must be equal, because owners use their own stride to compute addresses in y
+        // owners use their own stride to compute addresses in y, so the strides must be equal
         std::to_string(shape_.y->row_stride());
     HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "the stride of vectors is ", stride,
                 " elements, and differs from that of rank 0");
@@ -196,8 +196,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    // begin is 0 for every owner, because all owners, including this rank, get one common message at the start of the
-    // buffer
+    // all owners, including this rank, get one common message at the start of the buffer, so `begin` is 0 for every
+    // owner
     of_owners.begin.assign(of_owners.begin.size(), 0);
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);

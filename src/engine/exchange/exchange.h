@@ -28,8 +28,8 @@ namespace hctr {
 /// any slot.
 enum class ReplicatedPart { nothing, slots, keys };
 
-/// Exchanges batches of one size for one embedding. On one host messages have a fixed size, which suffices for the
-/// largest possible batch. Between hosts messages have the batch's size (UniqueExchange).
+/// Exchanges batches of one size for one embedding. On one host all messages have the same size, which suffices for the
+/// largest possible batch. Between hosts the size of messages depends on the batch (UniqueExchange).
 class Exchange {
  public:
   struct Shape {
@@ -49,17 +49,17 @@ class Exchange {
   /// `ring`: the number of batch buffers.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
 
-  /// owned_slots(): the slot of each column that this rank owns, numbered as in the placement. owned_samples() and
-  /// owned_key_capacity(): the sizes of the batches that this rank receives.
+  /// owned_slots(): the slot of each column that this rank owns, with the slot numbers of the placement.
+  /// owned_samples() and owned_key_capacity(): the sizes of the batches that this rank receives.
   const std::vector<int32_t>& owned_slots() const { return owned_slots_; }
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
 
-  // Send keys to the owners of their rows in three calls. Between hosts (UniqueExchange) these calls cannot be recorded
-  // and begin a new piece of a recording.
+  // These three calls send keys to the owners of their rows. Between hosts (UniqueExchange) they cannot be recorded,
+  // and each call begins a new piece of the recording.
 
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys with a
-  /// nonzero local row are not sent, but are counted in the number of keys by which a bag's mean is divided.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: a key with a
+  /// nonzero local row is not sent, but a bag's mean counts it as a key of the bag.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   void gather_keys(Context&, Recording*, int buffer);
   void receive_keys(Context&, Recording*, int buffer);
@@ -68,7 +68,7 @@ class Exchange {
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
 
-  /// Whether all calls only queue copies and kernels (core/device/launch.cuh), because ranks write to each other's
+  /// Whether all calls only queue copies and kernels (core/device/launch.cuh). True if ranks can write to each other's
   /// memory.
   bool exchanges_by_kernels() const {
     const auto direct = [](const auto& exchange) { return exchange && exchange->direct(); };
@@ -86,12 +86,12 @@ class Exchange {
   /// Zeros the vectors of `y` that no owner sends, if nothing is replicated. Call before receive_vectors(). May run
   /// concurrently with send_vectors().
   void clear_unowned(Context&, int buffer, Tensor y);
-  /// receive_vectors() joins the received vectors into y; add_received_vectors() adds them to y
+  /// receive_vectors() joins the received vectors into y. add_received_vectors() adds the received vectors to y
   /// (ops::add_joined_vectors). Shape: y [samples, columns, dim].
   void receive_vectors(Context&, int buffer, Tensor y);
   void add_received_vectors(Context&, int buffer, Tensor y);
-  /// Describes the vectors that owners write directly to y. Null if owners do not write to y; add_received_vectors()
-  /// then adds the received vectors.
+  /// Describes the vectors that owners write directly to y. If owners do not write to y, returns null, and
+  /// add_received_vectors() adds the received vectors.
   const ops::OwnerVectors* writers(int buffer) const {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
@@ -101,10 +101,10 @@ class Exchange {
   bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
   /// Call before send_gradients(). Signals that owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
-  /// receive_gradients() waits for the gradients of this rank's rows. owned_gradients() returns the gradients, in the
-  /// exchange dtype. If key_gradients() is null, each bag has a gradient, and the shape is [owned_samples, owned_slots,
-  /// dim / pieces]. Otherwise key_gradients() maps each key to its gradient, and the shape is [number of gradients, 1,
-  /// dim / pieces].
+  /// receive_gradients() waits for the gradients of this rank's rows. owned_gradients() returns these gradients, in the
+  /// exchange dtype. If key_gradients() is null, there is one gradient per bag, and the shape is [owned_samples,
+  /// owned_slots, dim / pieces]. If key_gradients() is not null, it maps each key to its gradient, and the shape is
+  /// [number of gradients, 1, dim / pieces].
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context&, int buffer);
   Tensor owned_gradients() const;
@@ -114,9 +114,9 @@ class Exchange {
   struct Batch {
     size_t offsets, keys, present;  // tickets
     ops::OwnerVectors joined{}, split{};
-    ops::KeyBatch mine{};  // set by send_keys(); the addresses are equal in each call
+    ops::KeyBatch mine{};  // set by send_keys(); every call sets the same addresses
   };
-  /// A column at one of its owners: the owner's rank, and the column's index there.
+  /// A column at an owner: the owner's rank, and the column's index among the columns of that owner.
   struct AtOwner {
     int32_t owner;
     int64_t column;
@@ -135,8 +135,8 @@ class Exchange {
   /// The messages of all owners. columns_of(v) returns the remote columns of vector v of a sample.
   ops::OwnerVectors owner_vectors(Runtime&, const ops::RankMemory&,
                                   const std::function<std::vector<ops::RemoteColumn>(size_t)>& columns_of);
-  /// The remote columns of vector v of a sample. message_of(owner) returns the start of the message from or to an
-  /// owner; null if the owner's vectors have no address on this rank.
+  /// The remote columns of vector v of a sample. message_of(owner) returns the start of the message from or to this
+  /// owner, or null if the owner's vectors have no address on this rank.
   std::vector<ops::RemoteColumn> remote_columns(size_t v, const std::function<std::byte*(int32_t)>& message_of) const;
   void make_unique_exchange(Runtime&, int ring);
   UniqueExchange::Memory unique_memory() const { return {of_samples_->data(), of_owned_->data()}; }
@@ -147,8 +147,8 @@ class Exchange {
   int64_t owned() const { return static_cast<int64_t>(owned_slots_.size()); }
   Tensor samples_memory() const;
   Tensor owners_memory() const;
-  /// vectors_of(rank): the vectors for a rank's samples in owners_memory(). vectors_from(owner): the vectors from an
-  /// owner in samples_memory().
+  /// vectors_of(rank): where owners_memory() has the vectors for the samples of `rank`. vectors_from(owner): where
+  /// samples_memory() has the vectors that come from `owner`.
   std::byte* vectors_of(int rank) const;
   std::byte* vectors_from(int owner) const;
   std::byte* own_vectors() const { return vectors_of(comm_.rank()); }
@@ -172,12 +172,12 @@ class Exchange {
   ops::OutputColumns columns_of_slots_;
   ops::SampleShards shards_;
   // of_samples_: the vectors of this rank's samples, from all owners. of_owned_: the vectors of this rank's rows, for
-  // the samples of all ranks. Each is allocated only if needed. One is the receive buffer of an exchange; the other is
-  // the send buffer if ranks cannot write directly.
+  // the samples of all ranks. A buffer is allocated only if needed. In each exchange one of the two is the receive
+  // buffer. The other is the send buffer if ranks cannot write to each other's memory.
   std::optional<Buffer> of_samples_, of_owned_;
   std::optional<Buffer> sent_keys_;  // only if ranks cannot write to each other's memory
-  std::unique_ptr<PeerExchange> to_merge_, to_samples_,
-      to_owners_;                           // exchanges of keys, vectors and gradients; null on several hosts
+  // Null on several hosts. to_merge_ exchanges keys, to_samples_ exchanges vectors, to_owners_ exchanges gradients.
+  std::unique_ptr<PeerExchange> to_merge_, to_samples_, to_owners_;
   std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send all gradients
   std::unique_ptr<UniqueExchange> unique_;  // set on several hosts
   bool straight_ = false;                   // whether owners write directly to y

@@ -35,7 +35,7 @@ std::vector<ops::RemoteColumn> Exchange::remote_columns(size_t v,
 
 void Exchange::list_received_vectors(Runtime& runtime) {
   const auto message_from = [&](int32_t owner) -> std::byte* {
-    // owners write directly to `y`, so the vectors have no address here; only `present` is read
+    // Owners write directly to `y`, so this rank reads only `present`, and the vectors have no address here.
     if (straight_) return nullptr;
     return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
@@ -83,7 +83,7 @@ void Exchange::list_sent_gradients(Runtime& runtime) {
   });
   for (Batch& batch : batches_) {
     batch.split = split;
-    // `present` stays null if one message goes to all owners, because that message has every vector
+    // If all owners get one common message, `present` stays null, because that message contains every vector.
     if (!one_message) batch.split.present = batch.joined.present;
   }
 }

@@ -6,8 +6,9 @@
 
 namespace hctr {
 
-/// Copy engines are used if all gradients of a slot go unchanged to one owner. For sharded slots and replicated keys,
-/// kernels send only the gradients that an owner needs. For vectors shorter than kLong, kernels are faster.
+/// Copy engines are used if each slot has one owner, to which all its gradients go unchanged. For sharded slots and
+/// replicated keys, kernels send only the gradients that an owner needs. For vectors shorter than kLong, kernels are
+/// faster.
 void Exchange::make_gradient_blocks(Runtime& runtime) {
   constexpr size_t kLong = 128;  // bytes
   const bool as_they_are =

@@ -16,8 +16,8 @@ bool GradientBlocks::takes(const Tensor& dy) const {
   return dy.row_stride() * static_cast<int64_t>(size_of(dy.dtype())) == layout_.columns * layout_.vector_bytes;
 }
 
-/// Adds one block if the columns are evenly spaced, also from the last column of a sample to the first column of the
-/// next sample. Otherwise adds one block per run of adjacent columns.
+/// Adds one block if all columns have equal distances, including the distance from the last column of a sample to the
+/// first column of the next sample. If not, adds one block per run of adjacent columns.
 void GradientBlocks::add_blocks(const OwnerColumns& owner, const std::byte* dy,
                                 std::vector<ops::VectorBlock>& to) const {
   const int64_t bytes = layout_.vector_bytes, count = static_cast<int64_t>(owner.columns.size());

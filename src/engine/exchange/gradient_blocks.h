@@ -9,14 +9,14 @@
 
 namespace hctr {
 
-/// The columns of one owner, as column indices of a sample, and the address of the message to that owner.
+/// The columns of one owner, as indices among the columns of a sample, and the address of the message to that owner.
 struct OwnerColumns {
   std::vector<int64_t> columns;
   std::byte* message = nullptr;
 };
 
-/// The gradient transport of an Exchange in which each rank copies every gradient, unchanged, directly to the memory of
-/// its owner.
+/// The gradient transport of an Exchange in which each rank copies gradients unchanged. Each gradient goes directly to
+/// the memory of its owner.
 class GradientBlocks {
  public:
   struct Layout {

@@ -52,7 +52,7 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, ShardedRo
       have_owners_(rows.spec.replication.keys_file.empty() || !rows.spec.direct.empty()) {
   if (named.keys.empty()) return;
   const TableSpec& spec = rows.spec;
-  // Keys of a file are treated as having occurred if they are direct keys, because all rows of direct keys exist from
+  // If the keys of a file are direct keys, treat them as having occurred, because all rows of direct keys exist from
   // the start.
   const bool seen = !spec.direct.empty();
   for (size_t i = 0; seen && i < named.keys.size(); ++i)
@@ -160,8 +160,8 @@ void HybridEmbedding::load_exactly(const StateReader& from) {
 }
 
 void HybridEmbedding::load_by_key(const StateReader& from) {
-  // Frequent keys of the checkpoint stay frequent. `steps_left` continues the search for frequent keys. In a checkpoint
-  // without `steps_left`, no search was made, so this run searches from the start.
+  // Frequent keys of the checkpoint stay frequent. A search for frequent keys continues with the remaining
+  // `steps_left`. If the checkpoint has no `steps_left`, its run made no search, so this run searches from the start.
   if (from.has("steps_left") && spec().replication.keys_file.empty()) {
     from.number("steps_left", steps_left_);
     if (const ReplicatedRows::Keys keys = replicated_.saved_keys(from.in(kReplicatedState)); !keys.keys.empty())

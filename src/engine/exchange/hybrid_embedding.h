@@ -12,10 +12,10 @@
 
 namespace hctr {
 
-/// Frequent keys are read from a file, or found by counting: the owners count the occurrences of keys in the first
-/// steps. Then, between two steps, the most frequent rows for which replication pays are copied with their states to
-/// every rank. From then on the replicated row is the valid copy and replaces the owner's copy in files. Files and row
-/// counts equal those of a table without frequent rows.
+/// Frequent keys are read from a file, or found by counting. To count, the owners count the occurrences of keys in the
+/// first steps. Then, between two steps, the most frequent rows are copied with their states to every rank, as far as
+/// replication pays. From then on the replicated row is the valid copy and replaces the owner's copy in files. Files
+/// and row counts equal those of a table without frequent rows.
 class HybridEmbedding : public PartlyReplicated {
  public:
   /// Errors: those of read_frequent_keys(); Error(data) if a key of the file cannot exist in the table.
@@ -30,7 +30,7 @@ class HybridEmbedding : public PartlyReplicated {
   void import_rows(const RowBlock&) override;
   void save_state(StateWriter) override;
 
-  /// Passes the replicated rows of this rank whose keys have occurred to `sink`, sorted by (slot, key).
+  /// Passes to `sink` those replicated rows of this rank whose keys have occurred, sorted by (slot, key).
   void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.export_rows(sink); }
 
  protected:
@@ -39,10 +39,10 @@ class HybridEmbedding : public PartlyReplicated {
 
  private:
   HybridEmbedding(Runtime&, Communicator&, ShardedRows, int ring_size, const EmbeddingOutputs&, FrequentKeys);
-  /// Replicates the most frequent rows of all ranks for which replication pays.
+  /// Replicates the most frequent rows of all ranks, as far as replication pays.
   void find_frequent();
-  /// The smallest number of occurrences in a batch of all ranks for which a replicated row needs less communication
-  /// than an exchanged row.
+  /// If a row occurs at least this often in a batch of all ranks, replicating the row needs less communication than
+  /// exchanging it.
   int64_t least_occurrences() const;
   /// On rank 0: the replicated rows whose keys have occurred, sorted by (slot, key). Empty on other ranks.
   RowCopies frequent_rows(RowsToExport wanted);

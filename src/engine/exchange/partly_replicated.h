@@ -11,9 +11,9 @@
 
 namespace hctr {
 
-/// Runs a step of both tables: replicated rows are pooled, and their gradients summed, concurrently with the exchange
-/// of the other rows. Derived classes decide which keys are replicated, look up these keys in send_keys(), and define
-/// how both tables are saved.
+/// Runs a step of both tables. Replicated rows are pooled, and their gradients are summed, while the other rows are
+/// exchanged. Derived classes decide which keys are replicated, look up these keys in send_keys(), and define how both
+/// tables are saved.
 class PartlyReplicated : public Embedding {
  public:
   void gather_keys(Context& ctx, Recording* recording, int buffer) override {

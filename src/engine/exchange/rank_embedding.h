@@ -28,10 +28,11 @@ class Embedding {
   /// collective. Returns whether a table has grown.
   virtual bool reserve_memory() { return table().reserve_memory(); }
   virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
-  /// Whether reserve_rows() has changed the work of a step, so that the step must be recorded again. Resets the flag.
+  /// Whether reserve_rows() has changed the work of a step, so that the step must be recorded again. The call resets
+  /// this state.
   virtual bool consume_rerecord_flag() { return false; }
-  /// Whether only prepare() must be recorded again. Used if exchanges_by_kernels(), so that each rank may record
-  /// prepare() again independently. Resets the flag.
+  /// Whether only prepare() must be recorded again. Used with exchanges_by_kernels(), where each rank can record
+  /// prepare() again without the other ranks. Resets the flag.
   virtual bool consume_look_up_flag() { return false; }
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
@@ -39,21 +40,22 @@ class Embedding {
   /// Prefetches from disk the rows that this rank owns among `keys`: (key, slot) pairs of an upcoming batch, from
   /// samples of any rank. Does not change results. Thread-safe at any time; not collective.
   void look_ahead(std::span<const ops::RowOwner> keys);
-  // Send the keys of a batch to the owners of their rows. Make each call for all tables before the next call, because
-  // ranks wait for each other in send_keys() and gather_keys(). Between hosts, the host waits for counts in
-  // gather_keys() and receive_keys(). None of the three calls can then be recorded, and each call begins a new piece of
-  // the recording. `recording`: the recording in progress, or null.
+  // These three calls send the keys of a batch to the owners of their rows. Make each call for all tables before the
+  // next call, because ranks wait for each other in send_keys() and gather_keys(). Between hosts, the host waits for
+  // counts in gather_keys() and receive_keys(). In this case none of the three calls can be recorded, and each call
+  // begins a new piece of the recording. `recording`: the recording in progress, or null.
   virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
   virtual void gather_keys(Context&, Recording*, int /*buffer*/) {}
   virtual void receive_keys(Context&, Recording*, int /*buffer*/) {}
   /// Whether all calls of a step, beginning with send_keys(), only queue copies and kernels (core/device/launch.cuh).
   /// False if rows can be on disk. The same on every rank.
   virtual bool exchanges_by_kernels() const { return false; }
-  /// Queues the search for keys without a row in memory, if rows may be on disk. Call before prepare(), on its stream.
-  /// Returns whether work was queued. The caller then synchronizes the stream, so that bring_rows() does not wait.
+  /// If rows may be on disk, queues the search for keys that have no row in memory. Call before prepare(), on the
+  /// stream of prepare(). Returns whether work was queued. If so, synchronize the stream, so that bring_rows() does not
+  /// wait.
   virtual bool list_missing(Context&, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) { return false; }
-  /// Calls EmbeddingTable::bring_rows(). Call before prepare(), on its stream. Neither list_missing() nor bring_rows()
-  /// can be recorded, because both need the host.
+  /// Calls EmbeddingTable::bring_rows(). Call before prepare(), on the stream of prepare(). Neither list_missing() nor
+  /// bring_rows() can be recorded, because both need the host.
   virtual void bring_rows(Context&, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
   /// Looks up, inserts and sorts the keys that this rank has received. Call after receive_keys() and bring_rows() of
   /// the same batch.
@@ -65,13 +67,13 @@ class Embedding {
   /// of this rank, so all readers of the previous batch's vectors must be complete.
   virtual void send_vectors(Context&, int buffer) = 0;
   /// Writes the vectors of `y` that no other rank sends: pooled vectors of replicated rows, and zeros. forward() may
-  /// add other vectors to these.
+  /// add further vectors to the same elements.
   virtual void fill_local_vectors(Context&, int buffer, Tensor y) = 0;
   virtual void forward(Context&, int buffer, Tensor y) = 0;
-  /// Signals other ranks that they may write gradients of this batch to this rank, because this rank has read the
-  /// gradients of the previous batch. Call on a side stream, between the previous update() and send_gradients().
+  /// Tells other ranks that they may write gradients of this batch to this rank, because this rank has read the
+  /// gradients of the previous batch. Call on a side stream, after the previous update() and before send_gradients().
   virtual void expect_gradients(Context&) {}
-  /// Whether rows are replicated. sum_gradients() then has work to do.
+  /// Whether some rows are replicated, so that sum_gradients() has work to do.
   virtual bool has_replicated_rows() const { return false; }
   // Once `dy` is complete, the following calls may run on a side stream, in this order.
 
@@ -80,10 +82,10 @@ class Embedding {
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
   /// Starts to send the gradients to the owners of rows. Checks all of `dy` for overflow if search.found is set.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
-  /// Whether copy engines of a GPU, rather than multiprocessors, send gradients if `dy` permits it and there is no
-  /// overflow check.
+  /// Whether copy engines of a GPU send the gradients instead of multiprocessors. They do so only if `dy` permits it
+  /// and there is no overflow check.
   virtual bool sends_gradients_by_engines() const { return false; }
-  /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Also runs if the step is
+  /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Required even if the step is
   /// skipped.
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
@@ -95,8 +97,8 @@ class Embedding {
     return table().reader(runtime, samples, key_capacity);
   }
 
-  /// Whether all calls above can be recorded. Between hosts, message sizes depend on the batch; only prepare(),
-  /// fill_local_vectors(), forward() and sum_gradients() can then be recorded.
+  /// Whether all calls above can be recorded. False between hosts, where message sizes depend on the batch. In that
+  /// case only prepare(), fill_local_vectors(), forward() and sum_gradients() can be recorded.
   virtual bool fixed_sizes() const { return true; }
   /// The bytes of keys, vectors and gradients that this rank has sent to other hosts so far.
   virtual BytesBetweenHosts bytes_between_hosts() const { return {}; }
@@ -148,7 +150,7 @@ class Embedding {
 
   /// Saves the state of this rank. Not collective.
   virtual void save_state(StateWriter to) { table().save_state(to.in(kOwnState)); }
-  /// Restores the state, exactly or by key, as from.exact() states. Errors: those of StateReader and of import_rows().
+  /// Restores the state, exactly if from.exact(), otherwise by key. Errors: those of StateReader and of import_rows().
   void load_state(const StateReader& from) { from.exact() ? load_exactly(from) : load_by_key(from); }
   /// Whether this rank owns the row of a key. True if every rank has all rows.
   virtual bool owns(int64_t /*key*/, int32_t /*slot*/) const { return true; }
@@ -156,7 +158,8 @@ class Embedding {
  protected:
   /// This rank's rows.
   virtual EmbeddingTable& table() = 0;
-  /// Names in checkpoints: kOwnState for rows with one owner; kReplicatedState for replicated rows, which rank 0 saves.
+  /// Names in checkpoints. kOwnState: the rows that have one owner. kReplicatedState: the replicated rows, which rank 0
+  /// saves.
   static constexpr const char *kOwnState = "own", *kReplicatedState = "replicated";
   virtual void load_exactly(const StateReader& from) { table().load_state(from.in(kOwnState)); }
   /// Loads the state of an embedding with the same rows and any placement.

@@ -8,7 +8,7 @@ namespace hctr {
 
 class ReplicatedEmbedding : public Embedding {
  public:
-  /// `spec` must have direct keys for all ranks.
+  /// `spec` must have direct keys, and these must include the keys of all ranks.
   ReplicatedEmbedding(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_size)
       : comm_(comm), rows_(runtime, comm, spec, ring_size) {}
 

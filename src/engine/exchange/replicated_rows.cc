@@ -95,8 +95,8 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
   const Step& step = steps_.at(static_cast<size_t>(buffer));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
-  // Each touched row now has one summed gradient. update_rows() gets a batch with one sample per row, in which each
-  // touched row has one key.
+  // Each touched row now has one summed gradient. Give update_rows() a batch with one sample per row, in which each
+  // touched row occurs once.
   ops::KeyBatch by_row;
   by_row.slots = by_row.columns = 1;
   by_row.samples = rows_now() + 1;

@@ -16,19 +16,20 @@
 
 namespace hctr {
 
-/// The replicated rows are one of three sets: all rows of a table with direct keys; the rows of some of its slots; or
-/// the rows of keys that are assigned between steps (TableSpec::fixed_keys), initially none and at most row_limit. The
-/// calls of a step are collective.
+/// The replicated rows are one of three sets. 1: all rows of a table with direct keys. 2: the rows of some slots of
+/// such a table. 3: the rows of keys that are assigned between steps (TableSpec::fixed_keys), initially none and at
+/// most row_limit. The calls of a step are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);
 
-  /// The calls of EmbeddingTable for the samples of this rank. Keys without a replicated row are skipped.
+  /// These calls have the meaning of EmbeddingTable's calls, for the samples of this rank. They skip keys without a
+  /// replicated row.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets);
   void forward(Context& ctx, int buffer, Tensor y, const ops::OwnerVectors* owners = nullptr) {
     table_.pool(ctx, table_.prepared(buffer), owners, y);
   }
-  /// Sums the gradients of each row over the samples of this rank, then over the ranks. update() must follow. Any
+  /// Sums the gradients of each row over the samples of this rank, then over the ranks. Call update() afterwards. Any
   /// stream is allowed.
   void sum_gradients(Context&, int buffer, Tensor dy);
   void update(Context&, int buffer);
@@ -38,7 +39,7 @@ class ReplicatedRows {
   // vectors of these keys come from the owners. With `owners`, the owners write some vectors of y directly, and pool()
   // does not write these vectors.
 
-  /// The replicated row of each key of the prepared batch; 0 for a key without one.
+  /// The replicated row of each key of the prepared batch; 0 if the key has no replicated row.
   const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }
   /// Lookup for evaluation. Keys that no step has seen are unknown, as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
@@ -55,10 +56,10 @@ class ReplicatedRows {
   std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
   /// The number of rows whose key has occurred. Waits for queued steps.
   int64_t rows_seen();
-  /// Overwrites the replicated rows that `block` contains; `block` must be the same on every rank. The keys of these
-  /// rows are then treated as having occurred.
+  /// Overwrites the replicated rows that `block` contains; `block` must be the same on every rank. From then on the
+  /// keys of these rows count as having occurred.
   void import_rows(const RowBlock&);
-  /// Passes the rows whose key has occurred, with their states, to `sink`. Waits for queued steps.
+  /// Passes to `sink` every row whose key has occurred, with its states. Waits for queued steps.
   void export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed = false);
   // For checkpoints. No work may be queued.
   void save_state(StateWriter);
@@ -79,7 +80,7 @@ class ReplicatedRows {
  private:
   /// The index of a key in the order of assign_rows(); nullopt if the key has no row.
   std::optional<size_t> index_of(int64_t key, int32_t slot) const;
-  /// Errors: Error(data) if the table in the checkpoint has other rows than `Keys`, or if this run has other keys.
+  /// Errors: Error(data) if the checkpoint's table does not have the rows of `Keys`, or if the keys of this run differ.
   void expect_rows_of(const Keys&, const StateReader&) const;
   std::vector<int32_t> seen();
   /// The current number of rows, at least 1. All-reduces skip unassigned rows.

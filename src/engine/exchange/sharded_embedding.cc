@@ -117,7 +117,7 @@ std::map<std::string, int64_t> ShardedEmbedding::counts() {
 }
 
 void ShardedEmbedding::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
-  or_abort(comm_, [&] {  // an error must abort the other ranks, which wait for the next block
+  or_abort(comm_, [&] {  // the other ranks wait for the next block, so an error must abort them
     PieceJoining joining(table_.spec(), sink);
     const std::function<void(const RowBlock&)> join = [&](const RowBlock& block) { joining.add(block); };
     RowGathering gathering(comm_, table_.spec(), placement_.pieces > 1 ? join : sink);
@@ -128,7 +128,7 @@ void ShardedEmbedding::export_rows(RowsToExport wanted, const std::function<void
 
 std::vector<SlotKey> ShardedEmbedding::removed_keys() {
   std::vector<SlotKey> all;
-  if (!spec_.policy.removes_rows()) return all;  // the policy is equal on all ranks, so all of them return here
+  if (!spec_.policy.removes_rows()) return all;  // every rank returns here, because the policy is equal on all ranks
   Json mine(Json::Array{});
   for (const auto& [slot, key] : table_.removed_keys()) mine.add(int64_t{slot}).add(key);
   for (const std::string& text : comm_.gather(mine.text(), 0)) {
@@ -137,7 +137,7 @@ std::vector<SlotKey> ShardedEmbedding::removed_keys() {
       all.emplace_back(static_cast<int32_t>(*keys[i].integer()), *keys[i + 1].integer());
   }
   std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());  // the list has the key of a split row once per piece
+  all.erase(std::unique(all.begin(), all.end()), all.end());  // `all` lists the key of a split row once per piece
   return all;
 }
 

@@ -15,7 +15,7 @@ struct ShardedRows {
 
 class ShardedEmbedding : public Embedding {
  public:
-  /// If a part is replicated, use add_forward() and add_lookup().
+  /// If a part is replicated, call add_forward() and add_lookup() instead of forward() and lookup().
   ShardedEmbedding(Runtime&, Communicator&, ShardedRows, int ring_size, const EmbeddingOutputs&);
 
   void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets) override {
@@ -43,8 +43,8 @@ class ShardedEmbedding : public Embedding {
   void receive_gradients(Context&, int buffer, Tensor dy) override;
   void update(Context& ctx, int buffer, Tensor) override { table_.update(ctx, buffer, train_.owned_gradients()); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
-  // For an embedding with replicated rows, these calls skip keys with a row in `local_rows` (see Exchange::send_keys),
-  // and add the vectors of the other keys to `y`, which already contains the replicated vectors.
+  // These calls are for an embedding with replicated rows. They skip keys that have a row in `local_rows` (see
+  // Exchange::send_keys). They add the vectors of the other keys to `y`, which already contains the replicated vectors.
   void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets,
                  const int32_t* local_rows) {
     train_.send_keys(ctx, recording, buffer, keys, offsets, local_rows);

@@ -72,7 +72,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   count_full_size();
 }
 
-/// Adds the arrays of the batches of the ring to the arena. A batch uses its arrays until its step ends.
+/// Adds to the arena the arrays of every batch of the ring. A batch uses its arrays until its step ends.
 void UniqueExchange::add_batches(int ring) {
   const auto add = [&](int64_t count) { return arena_.add(array_of(DType::i32, count)); };
   for (int s = 0; s < ring; ++s) {
@@ -126,7 +126,7 @@ ops::HostColumn UniqueExchange::column_of(int32_t c, size_t message, int64_t ran
           .answered = answered};
 }
 
-/// `first`: the first column of each message, then the end of the last message.
+/// `first`: the first column of each message. The last element of `first` is the end of the last message.
 UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const std::vector<ops::HostColumn>& columns,
                                                        const std::vector<int32_t>& first, int64_t bags, int64_t keys,
                                                        bool sends) {
@@ -154,8 +154,8 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
 }
 
 /// Plans the messages in which this rank sends keys, one message for each owner. The first message is for this rank
-/// itself and has the columns that this rank owns. The further messages are for the owners on other hosts for which
-/// this rank gathers keys; each has the columns of its owner.
+/// itself and has the columns that this rank owns. Each further message is for an owner on another host for which this
+/// rank gathers keys, and has the columns of that owner.
 void UniqueExchange::plan_asked(Runtime& runtime) {
   const std::vector<int>& owners = groups_.owners_through(comm_.rank());
   std::vector<ops::HostColumn> columns;
@@ -170,7 +170,7 @@ void UniqueExchange::plan_asked(Runtime& runtime) {
   asked_.ranks = owners;
 }
 
-/// Plans the messages that this rank answers as owner: one for each host, with this rank's columns.
+/// Plans the messages that this rank answers as owner. There is one message per host, with the columns of this rank.
 void UniqueExchange::plan_answered(Runtime& runtime) {
   const ops::OwnerKeys& own = layout_.owners[static_cast<size_t>(comm_.rank())];
   std::vector<ops::HostColumn> columns;

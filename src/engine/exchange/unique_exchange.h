@@ -39,8 +39,8 @@ struct OwnedRows {
 /// The transport of an Exchange between hosts. For each owner on another host, one rank of this host gathers the keys
 /// of all local ranks, deduplicates them, and distributes the vectors that the owner returns. Owners get the same
 /// batches as from a direct exchange. Without `sums_in_hosts`, vectors and gradients are bitwise equal to those of a
-/// direct exchange. The host waits for the counts of keys, so no call can be recorded. Calls are collective, in the
-/// order send_keys, gather_keys, receive_keys, then for the same batch send_vectors, send_gradients, receive_gradients.
+/// direct exchange. The host waits for the counts of keys, so no call can be recorded. Calls are collective. For each
+/// batch the order is: send_keys, gather_keys, receive_keys, send_vectors, send_gradients, receive_gradients.
 class UniqueExchange {
  public:
   struct Layout {
@@ -56,9 +56,9 @@ class UniqueExchange {
     DType dtype = DType::f32;            ///< dtype of exchanged vectors and gradients
     DType storage = DType::f32;          ///< dtype of rows
     bool gradients = true;               ///< whether send_gradients() is ever called
-    /// Whether a host adds up the gradients of each key, and the rounded vectors of each bag, before it sends them.
-    /// These sums can change the last bits of results. If false, owners receive the gradients of all bags, and the
-    /// order of additions does not change.
+    /// Whether a host sums before it sends: the gradients of each key, and the rounded vectors of each bag. These sums
+    /// can change the last bits of results. If false, owners receive the gradients of all bags, and the order of
+    /// additions does not change.
     bool sums_in_hosts = false;
 
     int64_t vector_bytes() const { return dim * static_cast<int64_t>(size_of(dtype)); }
@@ -66,9 +66,10 @@ class UniqueExchange {
     /// Whether the sum of a bag's vectors, each rounded to `dtype`, equals the rounded sum of the bag's rows.
     bool exact() const { return dtype == DType::f32 || dtype == storage; }
   };
-  /// The memory of vectors. `of_samples`: ordered by owner, as `present`. `of_owned`: [gradients()] vectors. The first
-  /// vectors of `of_owned` are for this host's samples, [ranks of this host * samples, owned_columns]. The last vector
-  /// of `of_owned` is zero. This rank's own vectors for its own samples stay in `of_owned` and are not sent.
+  /// The memory of vectors. `of_samples` has the order of owners, like `present`. `of_owned` has gradients() vectors.
+  /// The first vectors of `of_owned` are for this host's samples, [ranks of this host * samples, owned_columns]. The
+  /// last vector of `of_owned` is zero. This rank's own vectors for its own samples stay in `of_owned` and are not
+  /// sent.
   struct Memory {
     std::byte *of_samples = nullptr, *of_owned = nullptr;
   };
@@ -85,8 +86,8 @@ class UniqueExchange {
   void gather_keys(Context&, int buffer);
   /// Waits for the sizes, sends the messages, and joins the received messages. Shapes: see ops::join_host_keys.
   void receive_keys(Context&, int buffer, Tensor owned_offsets, Tensor owned_keys);
-  /// Whether send_vectors() reads the pooled vectors for samples of `rank` from Memory::of_owned. True for ranks of
-  /// this host. Vectors for other hosts are pooled from their rows.
+  /// Whether send_vectors() reads the pooled vectors for samples of `rank` from Memory::of_owned. This is the case for
+  /// ranks of this host. For other hosts, send_vectors() pools the vectors from their rows.
   bool sends_pooled(int rank) const { return comm_.host_of(rank) == groups_.host(); }
   int64_t index_here(int rank) const { return groups_.index_here(rank); }
   /// gradients(): the number of vectors in Memory::of_owned, which contains the gradients after receive_gradients().
@@ -113,16 +114,17 @@ class UniqueExchange {
   };
   /// The sizes of a batch's messages, counted in vectors, by rank. `bags`, range r: this rank's bags whose rows are
   /// owned by rank r of this host, or by an owner for which rank r gathers. `items`, range r: the bags of rank r of
-  /// this host whose rows are owned by this rank, or by an owner for which this rank gathers. `own`: the bags of
-  /// `items` whose rows this rank owns; they come first and are not sent to another host. The other ranges count the
+  /// this host whose rows are owned by this rank, or by an owner for which this rank gathers. `own`: those bags of
+  /// `items` whose rows this rank owns. They come first and are not sent to another host. All other ranges count the
   /// vectors and gradients of sent and received messages.
   struct Sizes {
     RankRanges bags, items;
-    std::vector<int64_t> own;  // [rank of this host]: bags of its `items` that this rank owns
+    std::vector<int64_t> own;  // [rank of this host]: how many bags of `items` this rank owns
     int64_t own_bags = 0;
     RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
     int64_t listed = 0;  // keys whose rows are sent
-    int64_t summed = 0;  // summands of all gradient sums; a bag's gradient is one summand for each key of the bag
+    // number of summands in all gradient sums; the gradient of a bag is a summand once for each key of the bag
+    int64_t summed = 0;
   };
   /// Arena tickets of ops::RowGroups.
   struct Groups {
@@ -178,8 +180,8 @@ class UniqueExchange {
   Tensor words_of(size_t ticket) const;
   /// An all_to_all() of vectors; ranges count vectors.
   void send(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive);
-  /// Copies the vectors or gradients of the bags that this rank requests from other ranks: from `of_samples` to bags_
-  /// if `pack`, otherwise from bags_ to `of_samples`.
+  /// Copies the vectors or gradients of the bags that this rank requests from other ranks. If `pack`, copies from
+  /// `of_samples` to bags_; if not, from bags_ to `of_samples`.
   void copy_bags(Context&, const Batch&, std::byte* of_samples, bool pack);
   /// Removes the first `own` elements of this rank's range: the bags that are not sent to another rank.
   RankRanges without_own(RankRanges, int64_t own) const;
@@ -204,7 +206,8 @@ class UniqueExchange {
   // most_answered_: maximum vectors that this rank sends to other hosts as owner. first_received_: the index of the
   // first received gradient in Memory::of_owned. most_received_: the maximum number of received gradients.
   int64_t most_answered_ = 0, first_received_ = 0, most_received_ = 0;
-  // Arena tickets used on the prepare stream: packed keys sent and received within the host, and their counts.
+  // Arena tickets used on the prepare stream: packed keys, sent and received within the host, and the counts of these
+  // keys.
   size_t sent_keys_, sent_bags_, keys_here_, bags_here_, counts_, counts_here_, first_, items_, first_keys_, scratch_;
   size_t group_scratch_ = 0;
   Event on_host_;  // recorded after the counts or sizes of the current batch were copied to the host

@@ -136,8 +136,8 @@ UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   return keys;
 }
 
-/// Within the host, sends keys and their bags to the rank that owns the keys, or to the rank that gathers keys for the
-/// owner. The receiving rank merges the keys.
+/// Sends keys and their bags within the host. Each key goes to the rank that owns it, or to the rank that gathers keys
+/// for its owner. The receiving rank merges the keys.
 void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
   all_to_all(ctx, arena_.get(sent_keys_), keys.to, arena_.get(keys_here_), keys.from);
   all_to_all(ctx, arena_.get(sent_bags_), keys.to, arena_.get(bags_here_), keys.from);
@@ -228,7 +228,7 @@ void UniqueExchange::exchange_messages(Context& ctx) {
              ranges(answered_, sizes + ranks));
 }
 
-/// Groups the bags of this host by the index of the gradient sum to which they contribute.
+/// Groups the bags of this host. A group has the bags that contribute to the same gradient sum.
 void UniqueExchange::group_gradients(Context& ctx, const Batch& at) {
   if (at.sizes.summed == 0) return;
   ops::group_by_row(ctx, summed_bags(at), list(at.bag_vectors),

@@ -96,8 +96,9 @@ void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memor
        without_own(at.sizes.bags, at.sizes.own_bags));
 }
 
-/// Sends gradients in two stages. Within the host, the gathering ranks receive the gradients, and sum them if
-/// layout_.sums_gradients(). Then the gathering ranks send the results to owners on other hosts.
+/// Sends gradients in two stages. Within the host, the gathering ranks receive the gradients. If
+/// layout_.sums_gradients(), they sum these gradients. Between hosts, the gathering ranks send the results to the
+/// owners.
 void UniqueExchange::send_gradients(Context& ctx, int buffer, const Memory& memory, const ops::OverflowSearch& search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   copy_bags(ctx, at, memory.of_samples, true);
@@ -125,7 +126,7 @@ void UniqueExchange::copy_gradients(Context& ctx, const Batch& at) {
 }
 
 /// Sums the gradients of each index in f32, in the order of ranks and samples, as a table sums the gradients of a row.
-/// Then rounds the sums. Index 0 is not sent.
+/// Rounds the sums afterwards. Index 0 is not sent.
 void UniqueExchange::sum_gradients(Context& ctx, const Batch& at, const ops::OverflowSearch& search) {
   if (at.sizes.summed == 0) return;
   const int64_t gradients = end_of(at.sizes.gradients_sent);

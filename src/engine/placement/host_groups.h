@@ -1,4 +1,5 @@
-// The ranks of each host. For each owner on another host, one rank of a host gathers the keys that the host requests.
+// The ranks of each host. For each owner on another host, one rank of a host gathers the keys that its host requests
+// from that owner.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +30,14 @@ class HostGroups {
   const std::vector<int>& here() const { return hosts_[static_cast<size_t>(host_)]; }
   /// The index of `rank`, which must be on this host, among the ranks of this host.
   int64_t index_here(int rank) const { return std::find(here().begin(), here().end(), rank) - here().begin(); }
-  /// The rank of `host` that gathers the host's keys for an owner on another host. Different owners have different
-  /// gathering ranks; otherwise a single rank would carry the traffic of the whole host.
+  /// The rank of `host` that gathers the host's keys for an owner on another host. Owners are distributed over the
+  /// ranks of the host, so that no single rank carries the traffic of the whole host.
   int gathering_rank(size_t host, int owner) const {
     const std::vector<int>& ranks = hosts_[host];
     return ranks[static_cast<size_t>(owner) % ranks.size()];
   }
-  /// The owners whose keys the other ranks of this host send to `rank`: first `rank` itself, then the owners for which
-  /// `rank` gathers. Empty for ranks of other hosts.
+  /// The owners for which `rank` receives keys from the other ranks of this host. The first owner is `rank` itself. The
+  /// others are those for which `rank` is the gathering rank. Empty for ranks of other hosts.
   const std::vector<int>& owners_through(int rank) const { return owners_through_[static_cast<size_t>(rank)]; }
   /// All owners, ordered so that messages through the same gathering rank are contiguous.
   std::vector<int> owner_order() const {

@@ -31,8 +31,8 @@ Sizes sizes_for(Device device, int64_t ranks = 1) {
   return sizes;
 }
 
-/// Measures the seconds per call of `in_a_row` sequential calls: the minimum of a few repetitions. The calls are
-/// recorded, as in training; recording excludes the host's overhead per call.
+/// Returns the seconds of one call: times `in_a_row` sequential calls a few times and uses the minimum. The calls are
+/// recorded, as in training, so the result excludes the host's overhead per call.
 template <class Body>
 double time_of(Context& ctx, int in_a_row, const Body& body) {
   Program program(ctx.stream(), ctx.device().is_cuda(), [&] {
@@ -49,8 +49,8 @@ double time_of(Context& ctx, int in_a_row, const Body& body) {
   return best / in_a_row;
 }
 
-/// The bandwidth of a transfer that took `whole` seconds, of which `start` seconds are latency. Divides by at least
-/// half of `whole`, so that noise cannot yield an infinite bandwidth.
+/// The bandwidth of a transfer that took `whole` seconds in total, of which `start` seconds are latency. Divides by at
+/// least half of `whole`, so that noise cannot yield an infinite bandwidth.
 double bytes_a_second(double bytes, double whole, double start) { return bytes / std::max(whole - start, whole / 2); }
 double to_power_of_two(double value) { return std::exp2(std::round(std::log2(value))); }
 

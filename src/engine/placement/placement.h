@@ -20,7 +20,7 @@ enum class PlacementRule {
 };
 
 /// The owners of one table's rows. The rows of a slot are all on one rank, sharded over all ranks by key, or replicated
-/// on every rank. Vectors may be split into pieces of equal size. Each piece of a slot is then placed separately, and
+/// on every rank. Vectors may be split into pieces of equal size. If so, each piece of a slot is placed separately, and
 /// `slot` below means slot * pieces + piece.
 struct Placement {
   static constexpr int32_t kSpread = -1, kReplicated = -2;
@@ -28,9 +28,9 @@ struct Placement {
   std::vector<int32_t> owners{};  ///< [slots]: a rank, kSpread or kReplicated; empty: every slot is kSpread
   int64_t pieces = 1;
 
-  /// The placement without a plan: slot s is on rank s mod ranks. Every slot is sharded by key if the rule requires
-  /// that, or if slots share rows. For a replicated table `ranks` is 1, because each rank is the only owner of its
-  /// copy.
+  /// The placement if there is no plan: slot s is on rank s mod ranks. If the rule requires it, or if slots share rows,
+  /// every slot is sharded by key instead. For a replicated table `ranks` is 1, because each rank is the only owner of
+  /// its copy.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
     if (rule == PlacementRule::data_parallel) return {};
     Placement placement{ranks, {}};
@@ -41,8 +41,8 @@ struct Placement {
 
   /// Whether all rows are replicated on each of `of_ranks` ranks; false if `of_ranks` is 1.
   bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
-  /// Whether the rows of the slot (replicated) or of any slot (some_replicated) are replicated. Replicated rows have no
-  /// owner and are not exchanged.
+  /// replicated(): whether the rows of this slot are replicated. some_replicated(): whether those of any slot are.
+  /// Replicated rows have no owner and are not exchanged.
   bool replicated(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kReplicated; }
   bool some_replicated() const { return std::find(owners.begin(), owners.end(), kReplicated) != owners.end(); }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }

@@ -11,9 +11,9 @@ namespace {
 using namespace plan;
 
 constexpr double kGain = 0.9;         // a change must reduce the cost to at most this fraction
-constexpr double kKeptMemory = 0.85;  // fraction of memory for rows; the rest is for activations and batches
+constexpr double kKeptMemory = 0.85;  // fraction of memory for rows; activations and batches use the remaining memory
 
-/// The decisions about a table that are made before its slots are placed.
+/// What is decided about a table before its slots are placed.
 struct Layout {
   bool everywhere = false;            // whether the whole table is replicated
   std::vector<bool> on_every_rank{};  // [slots]: which slots are replicated; empty: none
@@ -25,7 +25,7 @@ struct Layout {
 /// Slots, or pieces of slots, that are placed together.
 struct Unit {
   size_t table = 0, first = 0, count = 1;
-  Load whole, spread;  // whole: load of a single owner; spread: load of every rank if sharded by key
+  Load whole, spread;  // whole: load of a rank that owns the unit alone; spread: load of every rank if sharded by key
 };
 
 class Planner {
@@ -47,7 +47,7 @@ class Planner {
   const std::vector<Placement>& placements() const { return placements_; }
   /// The average seconds per rank that a table costs.
   double seconds_of(size_t table) const { return seconds_of_tables_[table] / static_cast<double>(loads_.size()); }
-  /// The objective: first the bytes that exceed the memory of a rank, then the seconds of the busiest rank.
+  /// The value to minimize: first the bytes that exceed the memory of a rank, then the seconds of the busiest rank.
   std::pair<double, double> badness() const {
     double seconds = 0, beyond = 0;
     for (const Load& load : loads_) {
@@ -166,8 +166,8 @@ bool may_choose(const PlanProblem& problem, const PlanTable& table) {
   return table.rule == PlacementRule::automatic && !table.as_without_plan && problem.ranks > 1;
 }
 
-/// Returns the layout that replicates the whole table, or only the slots for which replication saves a tenth of the
-/// work of all ranks. Returns the default layout if replication does not pay.
+/// Returns the layout that replicates the whole table, or the layout that replicates only the slots for which this
+/// saves a tenth of the work of all ranks. Returns the default layout if replication does not pay.
 Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table) {
   if (!may_choose(problem, table) || !table.may_be_replicated) return {};
   const auto ranks = static_cast<double>(problem.ranks);
@@ -200,8 +200,8 @@ class Search {
   }
   std::vector<Placement> placements() const { return placements_; }
 
-  /// Replicates all tables and slots for which replication is cheaper, in a single change. Replicating one small table
-  /// or slot alone may not lower the load of the busiest rank, and would then be rejected.
+  /// Replicates all tables and slots for which replication is cheaper, in a single change. A separate change for one
+  /// small table or slot might not lower the load of the busiest rank, and would be rejected.
   void put_on_every_rank() {
     const std::vector<Layout> before = layouts_;
     for (size_t t = 0; t < layouts_.size(); ++t)
@@ -223,16 +223,16 @@ class Search {
       if (table.dim % (4 * pieces) != 0) continue;
       cut.push_back({.on_every_rank = now, .pieces = pieces});
       if (cheaper != now)
-        // Also try to replicate the slots of `cheaper`. This may pay only once the other slots are split, which
-        // balances the ranks.
+        // Also try to replicate the slots of `cheaper`. That may pay only after the other slots are split, because the
+        // split balances the ranks.
         cut.push_back({.on_every_rank = cheaper, .pieces = pieces});
     }
     try_all(t, cut);
   }
 
  private:
-  /// Tries layouts of table t. If some of them improve the plan, adopts the first layout that is as good as the best
-  /// one. Differences below a tenth of the table's own seconds are ignored.
+  /// Tries layouts of table t, and adopts one if it improves the plan. Layouts count as equally good if they differ by
+  /// less than a tenth of the table's own seconds. Among those as good as the best one, adopts the first.
   bool try_all(size_t t, const std::vector<Layout>& layouts) {
     const Layout before = layouts_[t];
     std::vector<Planner> tried;

@@ -11,7 +11,7 @@ namespace hctr {
 
 /// The properties of a slot that the plan depends on.
 struct PlanSlot {
-  int64_t rows = 0;     ///< from the config, or seen so far; 0: unknown
+  int64_t rows = 0;     ///< from the config, or the number seen so far; 0: unknown
   double keys = 1;      ///< keys per sample
   double distinct = 0;  ///< distinct keys per batch; 0: unknown
   int64_t vectors = 1;  ///< vectors per sample; 1 if keys are pooled
@@ -23,7 +23,7 @@ struct PlanTable {
   bool as_without_plan = false;  ///< forces Placement::without_plan(), because a row limit assumes that placement
   bool identity_by_slot = true;  ///< false: all slots share rows and have one owner
   bool may_be_cut = false;       ///< see TableSpec::may_be_cut
-  /// whether all keys are known; single slots can be replicated too if identity_by_slot
+  /// whether all keys are known; with identity_by_slot, single slots can be replicated too
   bool may_be_replicated = false;
   int64_t dim = 0;
   int64_t number_bytes = 4;  ///< bytes per element of exchanged vectors
@@ -56,18 +56,18 @@ struct PlanProblem {
 ///  - vectors are cut into pieces (multiples of four elements): the smallest number of pieces with the best result.
 /// The last two apply only if they reduce the load of the busiest rank and save a tenth of the seconds of the table.
 ///
-/// The cost of a slot in a step: sending its vectors, forward and backward; sending its keys; and the memory accesses
-/// of lookups, gradient sums and updates. A replicated slot costs each rank the all-reduce of its gradients
-/// instead. A table also costs the latency of its all-to-alls and all-reduces.
+/// The cost of a slot in a step has three parts: sending its vectors forward and their gradients backward; sending its
+/// keys; and the memory accesses of lookups, gradient sums and updates. A replicated slot instead costs each rank the
+/// all-reduce of its gradients. In addition, a table costs the latency of its all-to-alls and all-reduces.
 std::vector<Placement> make_plan(const PlanProblem&);
 
 /// The rows of one table on one rank.
 struct RankPlan {
   int32_t rank = 0;
   std::string table;
-  std::vector<int32_t> slots;   ///< slots that the rank owns completely
-  int64_t cut_slots = 0;        ///< number of slots whose vectors are split, and of which this rank owns some pieces
-  int64_t spread_slots = 0;     ///< number of slots of which the rank owns the rows of some keys
+  std::vector<int32_t> slots;  ///< slots that the rank owns completely
+  int64_t cut_slots = 0;       ///< number of slots whose vectors are split, and of which this rank owns some pieces
+  int64_t spread_slots = 0;  ///< number of slots that are sharded by key, so that this rank owns the rows of some keys
   int64_t rows = 0, bytes = 0;  ///< the rows and bytes that are known
   double seconds = 0;           ///< expected seconds per step
 };

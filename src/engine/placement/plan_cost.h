@@ -15,11 +15,12 @@ struct Load {
   }
 };
 
-/// The cost of a slot, or of a piece of a slot, to its owner. With `spread`, the cost to each rank if the slot is
-/// sharded by key. `slot_number` counts pieces.
+/// The cost of a slot, or of a piece of a slot, to its owner. If `spread`, the slot is sharded by key, and the result
+/// is the cost to each rank. `slot_number` counts pieces.
 Load cost(const PlanProblem&, const PlanTable&, size_t slot_number, bool spread, int64_t pieces);
 
-/// The cost of a replicated slot to each rank: an all-reduce of its gradients instead of an exchange of vectors.
+/// The cost of a replicated slot to each rank. The slot needs an all-reduce of its gradients, but no exchange of
+/// vectors.
 Load cost_replicated(const PlanProblem&, const PlanTable&, size_t slot_number);
 
 /// The latency of a step, independent of sizes: three all-to-alls (keys, vectors, gradients) if rows are exchanged; two

@@ -13,7 +13,7 @@ struct Replication {
     all,       ///< every row; the table has the direct keys of all ranks
   };
   Of of = Of::none;
-  std::string keys_file;  ///< file that lists the frequent keys; empty: they are found by counting
+  std::string keys_file;  ///< file that lists the frequent keys; if empty, counting finds them
   int64_t steps = 0;      ///< steps in which keys are counted
   int64_t most_rows = 0;  ///< maximum number of frequent rows to find
 };

@@ -8,9 +8,8 @@
 namespace hctr {
 namespace {
 
-/// The maximum number of rows at any time, including the shared row. With eviction, other rows are evicted only after a
-/// batch has inserted its rows. With a disk, rows in memory and on disk are counted only after a batch has inserted its
-/// rows.
+/// The maximum number of rows at any time, including the shared row. The rows of a batch can exceed `limit`: other rows
+/// are evicted, and rows on disk are counted, only after the batch has inserted its rows.
 int64_t most_rows_of(const TableSpec& spec, int64_t limit, int64_t batch_keys, bool on_disk) {
   if (limit == 0) return kMostRows;
   if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(limit, kMostRows);

@@ -35,13 +35,13 @@ class StorePolicy {
   // Called before each batch:
 
   /// The maximum number of rows after a batch of `batch_keys` keys. `at_most`: the maximum if no row is removed. If a
-  /// full table removes rows, at most the limit plus `batch_keys` rows can exist.
+  /// full table removes rows, the result is at most the limit plus `batch_keys`.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
   /// Records the maximum rows that can exist after the batch.
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }
   /// Rows last seen before the returned step expire at `step`; 0: no row expires at `step`.
   int64_t expired_before(int64_t step) const { return rules_.expired_before(step); }
-  /// Whether a table that was full accepts new keys again, if it now has `rows` rows.
+  /// Whether a table that was full accepts new keys again when it has `rows` rows.
   bool reopens(int64_t rows) const { return rows < limit_; }
 
   // Called after each batch:
@@ -56,8 +56,8 @@ class StorePolicy {
   void check(int64_t rows) const;
   void check_batch(int64_t different_keys) const;
 
-  /// How many rows an eviction removes, so that 15/16 of the limit are left, or `staying` rows (the rows of the batch)
-  /// if these are more. `admitted`: candidates for admission that are removed anyway.
+  /// How many rows an eviction removes. The eviction leaves 15/16 of the limit, or `staying` rows (the rows of the
+  /// batch) if these are more. `admitted`: candidates for admission that are removed anyway.
   int64_t rows_to_evict(const RowCounts&, int64_t admitted, int64_t staying) const;
   /// How many new rows of a batch a full table refuses.
   int64_t rows_to_refuse(const RowCounts& rows) const { return rows.all() - most_kept(); }

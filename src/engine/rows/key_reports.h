@@ -17,7 +17,7 @@ namespace hctr {
 
 class KeyReports {
  public:
-  /// `keys`: empty if rows are found by an index; nothing is reported then. `label`: the table's name in messages. All
+  /// If `keys` is empty, an index finds the rows, and nothing is reported. `label`: the table's name in messages. All
   /// references must outlive this object.
   KeyReports(Runtime&, const DirectKeys& keys, const std::string& label, const SettingWords&);
 
@@ -30,7 +30,7 @@ class KeyReports {
     return {reinterpret_cast<ops::OutOfRangeState*>(state_.data()) + evaluation,
             reinterpret_cast<ops::OutOfRangeKey*>(host_.data()) + evaluation};
   }
-  /// Errors: Error(data) if a batch so far contained a key outside its range. Does not synchronize.
+  /// Errors: Error(data) if an earlier batch contained a key outside its range. Does not synchronize.
   void check() const;
   /// Clears the reports. Waits for queued work.
   void forget();

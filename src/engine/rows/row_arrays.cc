@@ -173,7 +173,7 @@ void RowArrays::copy_out(const RowColumn& column, std::span<const int32_t> rows,
   const auto bytes = static_cast<size_t>(column.bytes_per_row);
   const size_t whole = staging_->bytes(), block = (whole - 16) / (bytes + sizeof(int32_t));
   HCTR_EXPECT(block > 0, label_, ": rows of ", bytes, " bytes");
-  // Staging layout: the rows first, then their row numbers, aligned to 16 bytes.
+  // Layout of the staging buffer: the rows, then their row numbers, which start at a multiple of 16 bytes.
   auto* numbers = reinterpret_cast<int32_t*>(staging_->data() + (block * bytes + 15) / 16 * 16);
   for (size_t first = 0; first < rows.size(); first += block) {
     const std::span<const int32_t> some = rows.subspan(first, std::min(block, rows.size() - first));

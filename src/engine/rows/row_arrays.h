@@ -1,4 +1,4 @@
-// The arrays of a table with one element per row: their memory, and the pointers for kernels.
+// The arrays of a table that have one element per row: their memory, and the pointers for kernels.
 #pragma once
 
 #include <cstddef>
@@ -48,12 +48,12 @@ class RowArrays {
   const ops::AccessStats& access_stats() const { return access_stats_; }
   int64_t* keys() const { return keys_; }    ///< null: rows are found by arithmetic
   int32_t* slots() const { return slots_; }  ///< null: rows do not depend on slots, or are found by arithmetic
-  /// With a disk tier: Fate::leaves for rows evicted to disk. Null without a disk tier.
+  /// Fate::leaves marks a row that is evicted to disk. Null without a disk tier.
   ops::Fate* left() const { return left_; }
   /// Marks of changed rows; null: changes are not marked.
   uint8_t* marks() const { return access_stats_.changed; }
-  /// The record number of each row in the last full checkpoint. Null unless changed rows are marked and the table has a
-  /// disk tier.
+  /// The record number of each row in the last full checkpoint. Null if changed rows are not marked, or if the table
+  /// has no disk tier.
   int32_t* base_places() const { return base_places_; }
   /// Sets how direct keys are mapped to rows, possibly through places().
   void set_direct(const ops::DirectIndex& direct) { data_.identity.direct = direct; }
@@ -69,9 +69,9 @@ class RowArrays {
   /// most_rows(): rows with reserved addresses. capacity(): rows with allocated memory.
   int64_t most_rows() const { return most_rows_; }
   int64_t capacity() const { return capacity_; }
-  /// grow_numbers() allocates vectors and optimizer states, of which the first `on_device` rows are on the device.
-  /// grow_besides_numbers() allocates all other columns. set_capacity() then confirms that all memory is allocated.
-  /// Errors: Error(device).
+  /// Memory grows in three calls. grow_besides_numbers() allocates all columns other than vectors and optimizer states.
+  /// grow_numbers() allocates vectors and optimizer states, with the first `on_device` rows on the device.
+  /// set_capacity() confirms that all memory is allocated. Errors: Error(device).
   void grow_besides_numbers(int64_t rows);
   void grow_numbers(int64_t rows, int64_t on_device);
   void set_capacity(int64_t rows) { capacity_ = rows; }
@@ -92,8 +92,8 @@ class RowArrays {
                   const std::function<void(Context&, const int32_t*, int64_t)>& body) const;
   /// Copies rows of a column to the host. Uses staging().
   void copy_out(const RowColumn&, std::span<const int32_t> rows, std::byte* to) const;
-  /// Copies bytes of a column's array, from byte `first` on. The array is ordered by row number and starts with row 1,
-  /// independent of the positions of rows.
+  /// Copies bytes of a column's array, from byte `first` on, in the order of row numbers, whatever the positions of the
+  /// rows. The first row is row 1.
   void read(StreamRef, const RowColumn&, int64_t first, std::span<std::byte> to) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Every row number is below 2^now(). Without follow_memory() the value of now() never changes, as recorded work needs.
-/// After follow_memory(), a value is valid until consume_change() returns true.
+/// Every row number is below 2^now(). Without follow_memory() the value of now() never changes, so recorded work can
+/// use it. After follow_memory(), a value is valid until consume_change() returns true.
 class RowBits {
  public:
   /// `most_rows`: maximum number of rows that may be assigned. `arrays` must outlive this object.
@@ -16,10 +16,11 @@ class RowBits {
       : arrays_(arrays), most_rows_(most_rows), on_disk_(on_disk) {}
 
   int now() const;
-  /// Like now() after follow_memory(), for work that is queued once, after the rows of its batch are reserved.
+  /// The value that now() has after follow_memory(). For work that is queued only once, after the rows of its batch are
+  /// reserved.
   int of_memory() const;
-  /// Makes now() follow the number of rows with allocated memory, unless rows may be on disk. With fewer rows, a sort
-  /// needs fewer passes. The owner must call consume_change() after each reservation of rows.
+  /// Makes now() follow the number of rows with allocated memory, because a sort of fewer rows needs fewer passes. Does
+  /// nothing if rows may be on disk. The owner must call consume_change() after each reservation of rows.
   void follow_memory();
   /// Whether now() has changed since the last call.
   bool consume_change();

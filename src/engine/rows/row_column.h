@@ -19,7 +19,7 @@ struct RowColumn {
   // vectors or optimizer states, which may be in host memory
   bool numbers;
   bool saved = true;                                                // whether checkpoints contain the column
-  bool fixed() const { return name == "keys" || name == "slots"; }  // constant while the row keeps its number
+  bool fixed() const { return name == "keys" || name == "slots"; }  // constant while a row keeps its number
   std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
   std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
   size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }

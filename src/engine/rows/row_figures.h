@@ -9,7 +9,7 @@ namespace hctr {
 struct DiskUse {
   int64_t rows = 0, bytes = 0;    ///< currently on disk
   int64_t written = 0, read = 0;  ///< rows written and read, including reads for files
-  /// needed: distinct rows in training batches since the first eviction; brought: how many of them were promoted
+  /// needed: distinct rows in training batches since the first eviction; brought: how many of these rows were promoted
   int64_t needed = 0, brought = 0;
   int64_t ahead = 0;           ///< rows that look_ahead() found on disk
   int64_t read_ahead = 0;      ///< rows of `read` that look_ahead() had read in advance
@@ -36,7 +36,8 @@ struct HostRows {
   }
 };
 
-/// Bytes on the device that are charged to the budget. numbers: vectors and optimizer states; besides: everything else.
+/// Bytes on the device that are charged to the budget. numbers: bytes of vectors and optimizer states. besides: all
+/// other bytes.
 struct DeviceBytes {
   int64_t numbers = 0, besides = 0;
   DeviceBytes operator+(const DeviceBytes& other) const { return {numbers + other.numbers, besides + other.besides}; }

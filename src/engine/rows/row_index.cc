@@ -67,7 +67,7 @@ void RowIndex::set_bytes(std::ptrdiff_t offset, const void* value, size_t bytes)
 }
 
 bool RowIndex::has_room(int64_t keys) const {
-  // Conservative: a row added since read_marks() either took an empty entry, or reused a tombstone that marks_ still
+  // This may underestimate the room: a row added since read_marks() may have reused a tombstone that marks_ still
   // counts.
   return keys <= most_keys() && keys + marks_ <= entry_count_ / 8 * 7;
 }

@@ -11,17 +11,17 @@
 
 namespace hctr {
 
-/// Maps keys to rows, and counts rows and batches. The index grows in place, so recorded work stays valid. For a table
-/// that finds rows by arithmetic, the index has no entries but still counts rows.
+/// Maps keys to rows, and counts rows and batches. The index grows in place, so recorded work stays valid. If a table
+/// finds rows by arithmetic, the index has no entries but still counts rows.
 class RowIndex {
  public:
-  /// Indexes the rows of `RowArrays`. Reserves addresses for the entries of `most_keys` keys, and for no less than
+  /// Indexes the rows of `RowArrays`. Reserves addresses for the entries of `most_keys` keys, and for at least
   /// `most_scratch` bytes (see reserve_scratch()).
   RowIndex(const RowArrays&, int64_t most_keys, size_t most_scratch);
 
   /// Pointers for kernels.
   const ops::HashIndex& view() const { return view_; }
-  /// Makes row 1 the shared row, which no key owns, and which all keys without a row use.
+  /// Makes row 1 the shared row: no key owns the row, and all keys without a row use it.
   void share_first_row() { view_.first_row = 2; }
   int64_t shared_rows() const { return view_.first_row - 1; }
 
@@ -40,7 +40,7 @@ class RowIndex {
   ops::IndexState state();
   /// Sets the state on the device and the counts that progress() returns. Waits for the compute stream.
   void set_state(const ops::IndexState&);
-  /// Sets the state on the device only, in order of the compute stream.
+  /// Sets the state on the device only, in stream order on the compute stream.
   void put_state(const ops::IndexState&);
   /// Sets one field of the state on the device. Waits for the compute stream.
   template <class T>
@@ -54,7 +54,7 @@ class RowIndex {
   uint32_t reserved_batches() const { return batches_; }
   void set_reserved_batches(uint32_t batches) { batches_ = batches; }
   void count_batch() { ++batches_; }
-  /// The number of reserved batches that the device had not prepared when it reported `then`.
+  /// How many of the reserved batches the device had not prepared yet when it reported `then`.
   int64_t queued(const Progress& then) const { return static_cast<int64_t>(batches_ - then.batches); }
 
   /// The number of entries for `keys` keys. The load factor is at most 3/4, which keeps probe sequences short.
@@ -62,10 +62,10 @@ class RowIndex {
   int64_t entries() const { return entry_count_; }
   /// The maximum number of keys for the current entries.
   int64_t most_keys() const { return entry_count_ / 4 * 3; }
-  /// Whether the entries suffice for `keys` keys and the tombstones of removed keys.
+  /// Whether the entries suffice for `keys` keys in addition to the tombstones of removed keys.
   bool has_room(int64_t keys) const;
   bool has_marks() const { return marks_ > 0; }
-  /// Ensures entries for `keys` keys. If there are too few, allocates more and rebuilds the index, and waits.
+  /// Ensures entries for `keys` keys. If the index has too few entries, allocates more, rebuilds the index and waits.
   void grow(int64_t keys);
   /// Rebuilds the index from all rows that are not evicted. Waits for the stream.
   void build();

@@ -95,7 +95,7 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
   const int64_t rows = now.rows, free_rows = free_.count();
   Context ctx(runtime_, runtime_.compute_stream());
   HCTR_EXPECT(rows <= arrays_.capacity(), arrays_.label(), ": ", rows, " rows, capacity ", arrays_.capacity());
-  // The index is rebuilt below, so its memory can serve as scratch if it is large enough.
+  // The index is rebuilt below, so its memory can serve as scratch here if it is large enough.
   const size_t bytes = ops::removal_bytes(ctx.device(), rows);
   const Buffer own(ctx.device(), bytes <= index_.bytes() ? 0 : bytes);
   const ops::RemovalMemory memory(own.bytes() == 0 ? index_.scratch() : own.data(), rows);
@@ -105,7 +105,7 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
     copy_bytes(ctx.stream(), memory.fates, arrays_.left(), static_cast<size_t>(rows) + 1);
   try {
     choose(ctx, memory, now);
-  } catch (const Error&) {  // the rows are unchanged; restore the index, whose memory was scratch
+  } catch (const Error&) {  // the rows are unchanged, but the index must be rebuilt, because its memory was scratch
     index_.build();
     throw;
   }
@@ -114,7 +114,7 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
   for (RowColumn& column : arrays_.columns()) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
     // Zero the freed rows, because rows that are assigned later expect zeroed memory. With a disk tier, vectors and
-    // optimizer states are written whenever a row gets a key, and need no zeroing.
+    // optimizer states need no zeros, because they are written whenever a row gets a key.
     if (column.numbers && arrays_.init().all_states) continue;
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));

@@ -1,4 +1,5 @@
-// The rows of a table in memory: arrays with one element per row, the index that finds rows, and the growth of both.
+// The rows of a table in memory: the arrays with one element per row, the index that finds rows, and the growth of
+// arrays and index.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +20,11 @@
 
 namespace hctr {
 
-/// A prepared batch that exists while rows are removed. Its row numbers are updated.
+/// A prepared batch whose row numbers must be updated when rows are removed.
 struct RowsOfBatch {
   int32_t* rows = nullptr;  // [count]
   int64_t count = 0;
-  int32_t instead = 0;           // replaces the row numbers of removed rows
+  int32_t instead = 0;           // row number to write in place of those of removed rows
   uint64_t* replaced = nullptr;  // device counter, incremented for each replaced row number
 };
 
@@ -48,8 +49,8 @@ class RowsInMemory {
     bool on_disk = false;       ///< whether rows may be on disk
     bool removes = false;       ///< whether a policy removes rows or a disk tier evicts them
   };
-  /// `keys`: the direct keys, whose rows are found by arithmetic; empty: the index finds rows. `budget` must outlive
-  /// this object.
+  /// `keys`: the direct keys, whose rows are found by arithmetic. If `keys` is empty, the index finds the rows.
+  /// `budget` must outlive this object.
   RowsInMemory(Runtime&, RowMemory& budget, const TableSpec&, DirectKeys keys, const Sizes&);
   RowsInMemory(const RowsInMemory&) = delete;
   RowsInMemory& operator=(const RowsInMemory&) = delete;
@@ -59,8 +60,8 @@ class RowsInMemory {
   RowIndex& index() { return index_; }
   const RowIndex& index() const { return index_; }
   const DirectKeys& direct_keys() const { return keys_; }
-  /// The arithmetic index of a table in which every row exists from the start. nullopt if rows are added with their
-  /// keys, or may be on disk.
+  /// The arithmetic index of a table in which every row exists from the start. nullopt if batches add rows, or if rows
+  /// may be on disk.
   std::optional<ops::DirectIndex> direct() const {
     return keys_.empty() ? std::nullopt : std::optional(arrays_.data().identity.direct);
   }
@@ -91,7 +92,7 @@ class RowsInMemory {
 
   /// Creates all rows of direct keys with initial values. Waits for queued work.
   void create_all();
-  /// Creates row 1 as the shared row, which all keys without an own row use. `name`: the name of the table.
+  /// Creates row 1 as the shared row, which every key uses that has no row. `name`: the name of the table.
   void add_shared_row(const std::string& name);
   /// Assigns rows 1, 2, ... to these keys in order, with initial values. No other row may exist, and the index must
   /// have entries for the keys. `slots` is empty if rows do not depend on slots. Waits for queued work.
@@ -99,8 +100,8 @@ class RowsInMemory {
 
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   /// Removes the rows that `choose` marks, and renumbers the remaining rows 1 to n without gaps. Waits for queued work.
-  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows, without rows that
-  /// were evicted before.
+  /// No work may be queued except the preparation of `batch`. Returns the number of removed rows. Rows that were
+  /// evicted before this call do not count.
   int64_t remove(const RowsOfBatch& batch, const Choose& choose, RowFollower&);
 
  private:

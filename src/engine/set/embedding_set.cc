@@ -36,7 +36,8 @@ EmbeddingSet::EmbeddingSet(const EmbeddingOptions& options) {
 EmbeddingSet::~EmbeddingSet() {
   if (!state_) return;
   const CurrentDevice keep(state_->options.gpu >= 0);
-  // An exception ends only this rank. Abort the other ranks, which would wait for this rank in a present or later call.
+  // An exception ends only this rank. Abort the other ranks, because they wait for this rank, or would do so in a later
+  // call.
   if (state_->on_several() && !state_->all_threw && std::uncaught_exceptions() > 0)
     state_->comms.device->abort(Error(Kind::comm,
                                       "the rank ended with an error, and its embedding set was "
@@ -44,7 +45,7 @@ EmbeddingSet::~EmbeddingSet() {
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->join_prefetched();
       state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
-      // the work's error does not matter, because the results of the work are discarded
+      // ignore the error, because the results of the work are discarded
     } catch (const Error&) {
     }
   state_.reset();
@@ -152,7 +153,7 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
             "found ",
             samples, " samples and numbers of keys for ", keys_of_features.size(), " features"));
   state_->join_prefetched();
-  // A replay must use the buffer of its recording.
+  // If recorded work may be replayed, use the buffer that the recording uses.
   state_->reserved_buffer = state_->recorded_buffer ? *state_->recorded_buffer : state_->free_buffer();
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
 }

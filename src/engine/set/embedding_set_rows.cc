@@ -121,7 +121,7 @@ void EmbeddingSet::note_exported() {
 
 namespace {
 
-/// Converts TableRows to a RowBlock. Errors: Error(usage) if the lists do not match each other or the table.
+/// Converts TableRows to a RowBlock. Errors: Error(usage) if the lists do not match the table or one another.
 RowBlock block_of(const TableSpec& spec, const TableRows& rows) {
   const auto count = static_cast<int64_t>(rows.keys.size());
   const auto expect = [&](const char* what, size_t have, int64_t dim) {

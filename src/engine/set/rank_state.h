@@ -29,19 +29,19 @@ struct EmbeddingRank::State {
   State& operator=(const State&) = delete;
 };
 
-/// Names the failed action in messages of errors on all ranks.
+/// Names the failed action in messages, on all ranks.
 inline constexpr const char* kUsingEmbeddings = "using embeddings";
 
-/// The communicators of a set on this rank; null for a single rank. `host` exchanges host values, because a GPU
-/// communicator would time out if the caller takes long between two calls.
+/// The communicators of a set on this rank; null for a single rank. `host` exchanges host values. A GPU communicator
+/// would time out if the caller waits long between two calls.
 struct SetCommunicators {
   std::unique_ptr<Communicator> device, host;
 };
 /// Collective on GPUs. Errors: Error(comm); Error(device) if this build has no NCCL for several GPUs.
 SetCommunicators make_communicators(const EmbeddingRank&, Device);
 
-/// Collective. Runs body() without a time limit; body() must not make collective calls. If any rank fails, every rank
-/// throws.
+/// Collective. Runs body() without a time limit. body() must not make collective calls. If body() fails on any rank,
+/// every rank throws.
 template <class Body>
 void agree_without_limit(Communicator& host, const Body& body) {
   const std::optional<Error> own = error_of(body);

@@ -1,4 +1,4 @@
-// Checks the options and arrays of the library's caller, as far as the host can.
+// Checks the options and arrays of the library's caller. Arrays on a GPU cannot be checked completely.
 #pragma once
 
 #include <span>
@@ -21,12 +21,12 @@ std::vector<size_t> tables_of_features(const EmbeddingOptions&);
 /// Error(data) for a row number that does not exist.
 std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                                            std::span<const FeatureKeys>);
-/// Errors: Error(usage) for vectors whose pointer is null, or whose stride is below `dim`. `counts`: number of keys of
-/// each feature.
+/// Errors: Error(usage) if the pointer to the vectors is null, or their stride is below `dim`. `counts`: number of keys
+/// of each feature.
 void check_vectors(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                    std::span<const int64_t> counts, std::span<const PlacedVectors>);
 
-/// Converts the vectors of each feature; a stride of 0 stays 0.
+/// Converts the vectors of each feature. A stride of 0 is passed on as 0.
 template <class T>
 std::vector<PlacedVectors> placed(std::span<const FeatureVectors<T>> vectors) {
   std::vector<PlacedVectors> all;

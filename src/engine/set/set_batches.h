@@ -101,7 +101,7 @@ struct EmbeddingSet::State {
     copy_bytes(runtime.compute_stream(), step.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
   }
-  /// Sets the scalars of an update on the device, unless the update before it had the same scalars.
+  /// Sets the scalars of an update on the device, unless the previous update had the same scalars.
   void set_scalars(Context& ctx, const UpdateStep& with) {
     const std::pair wanted(with.learning_rate, with.loss_scale);
     scalars_recorded = scalars_recorded || ctx.stream().is_capturing();
@@ -117,8 +117,8 @@ struct EmbeddingSet::State {
     runtime.compute_stream().synchronize();
     return state;
   }
-  /// Calls body(context, table) for each table. On a GPU the kernels of all tables are merged, unless the host takes
-  /// part (disk tier).
+  /// Calls body(context, table) for each table. On a GPU the kernels of all tables are merged, except with a disk tier,
+  /// where the host takes part.
   template <class Body>
   void each_table(const Body& body) {
     each_table(runtime.compute_stream(), body);
@@ -193,16 +193,16 @@ struct EmbeddingSet::State {
         refuse_call(cat("reserve_lookup() must precede the recording of a look-up with ", samples, " samples and ",
                         keys[t], " keys of table '", options.tables[t].name, "'"));
   }
-  /// Whether a prefetched batch is prepared on its own stream, concurrently with the step before it.
+  /// Whether a prefetched batch is prepared on its own stream, concurrently with the step of the previous batch.
   bool prepares_concurrently() const {
     return options.gpu >= 0 && !shared && !one_at_a_time && !runtime.compute_stream().is_capturing();
   }
-  /// Later work on the compute stream starts after the preparation of prefetched batches.
+  /// Makes later work on the compute stream wait for the preparation of prefetched batches.
   void join_prefetched() {
     if (std::exchange(prefetching, false)) prefetched.make_wait(runtime.compute_stream());
   }
   /// Keeps the host at most two batches ahead of the GPU. Growing tables have memory for the new rows of two batches.
-  /// With more batches, reserving their rows would wait until the GPU has no work left.
+  /// If the host were further ahead, reserving rows would wait until the GPU has no work left.
   void limit_queue() {
     if (std::all_of(options.tables.begin(), options.tables.end(), [](const auto& table) { return table.rows > 0; }))
       return;
@@ -222,7 +222,8 @@ struct EmbeddingSet::State {
     ++host_step;
   }
 
-  /// Checks that a batch may begin now, and returns its keys. Errors: Error(usage); those of checked_bags().
+  /// Checks that a batch may begin now, and returns its keys as FeatureBags. Errors: Error(usage); those of
+  /// checked_bags().
   std::vector<ops::FeatureBags> checked_batch(int64_t samples, std::span<const FeatureKeys> keys) const {
     std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
     const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
@@ -237,8 +238,8 @@ struct EmbeddingSet::State {
     return bags;
   }
 
-  /// `early`: no vectors are needed before a later call. `rows`: the row numbers of each feature's keys; empty: looks
-  /// up the keys.
+  /// `early`: whether the vectors are needed only in a later call. `rows`: the row numbers of each feature's keys. If
+  /// `rows` is empty, begin() looks up the keys.
   Batch begin(int64_t samples, std::span<const ops::FeatureBags> bags, bool early = false,
               std::span<const int32_t* const> rows = {}) {
     join_prefetched();
@@ -300,7 +301,7 @@ struct EmbeddingSet::State {
       for (const auto& table : tables) table->confirm(one.buffer);
     each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
   }
-  /// Ends a batch whose forward() has failed, even if later batches exist. The batch's rows stay.
+  /// Ends a batch whose forward() has failed, even if later batches exist. Rows that the batch added stay in the table.
   void abandon(Batch batch) {
     const auto one =
         std::find_if(under_way.begin(), under_way.end(), [&](const Under& o) { return o.number == batch; });
@@ -317,7 +318,7 @@ struct EmbeddingSet::State {
     }
     each_table([&](Context& ctx, SetTable& table) { table.release(ctx, one.buffer); });
   }
-  /// Refuses a call that needs row numbers to stay as they are, and checks its arguments by feature.
+  /// Checks the arguments of a call that takes row numbers, and refuses the call if row numbers can change in this set.
   void check_row_numbers(const char* call, std::span<const int64_t> counts,
                          std::span<const int32_t* const> numbers) const {
     if (on_several() || one_at_a_time)
@@ -355,7 +356,8 @@ struct EmbeddingSet::State {
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
-  int64_t removals = 0;  // calls of remove_rows(); row numbers read before such a call may now belong to other keys
+  // number of remove_rows() calls; after such a call, row numbers that were read earlier may belong to other keys
+  int64_t removals = 0;
   // reserved_buffer: the buffer that reserve() chose; recorded_buffer: the buffer of work that may be replayed
   std::optional<int> reserved_buffer, recorded_buffer;
 };

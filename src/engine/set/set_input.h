@@ -1,4 +1,4 @@
-// The keys of a batch of one table as passed by the caller, and the lists derived from the keys.
+// The keys of a batch of one table, as the caller passed them, and the lists that are derived from these keys.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct SetInput {
   int32_t* offsets = nullptr;  // [features * samples + 1]
   float* weights = nullptr;    // [keys]; only for a table with weighted features
   int32_t* numbers = nullptr;  // [keys]: 0, 1, 2, ...; only for a table that is not plain
-  float* gradients = nullptr;  // [samples, features, dim] for a plain table, otherwise [keys, dim]
+  float* gradients = nullptr;  // plain table: [samples, features, dim]; other tables: [keys, dim]
   int32_t* chosen = nullptr;   // [samples, dim] for each feature with max pooling
   // The next members describe the current batch.
   int64_t batch_samples = 0, batch_keys = 0;

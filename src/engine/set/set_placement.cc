@@ -10,7 +10,8 @@ namespace {
 
 using Where = EmbeddingPlacement::Where;
 
-/// Bytes of the table's rows, or of its maximum number of rows, whichever is larger; 0 if both numbers are unknown.
+/// The known bytes of the table: those of its rows, or those of its maximum number of rows, whichever is larger. 0 if
+/// both numbers of rows are unknown.
 double bytes_known(const EmbeddingTableOptions& table) {
   const int64_t bytes = table.format == EmbeddingTableOptions::Format::f32 ? 4 : 2;
   return static_cast<double>(std::max(table.rows, table.most_rows)) * static_cast<double>(table.dim * bytes);
@@ -58,7 +59,7 @@ std::vector<TablePlace> places_of(const EmbeddingOptions& options, int ranks) {
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](size_t a, size_t b) { return bytes_known(options.tables[a]) > bytes_known(options.tables[b]); });
   std::vector<double> load(static_cast<size_t>(ranks), 0);
-  // Place tables with an assigned rank first, so that the other tables balance the remaining load.
+  // First place the tables with an assigned rank, so that the tables placed later balance the load.
   for (const size_t t : largest_first) {
     const EmbeddingTableOptions& table = options.tables[t];
     places[t].where = where_of(table, all / ranks);
@@ -71,7 +72,7 @@ std::vector<TablePlace> places_of(const EmbeddingOptions& options, int ranks) {
     if (places[t].where != Where::whole || table.placement.rank >= 0) continue;
     const auto least = std::min_element(load.begin(), load.end());
     places[t].owner = static_cast<int>(least - load.begin());
-    *least += std::max(bytes_known(table), 1.0);  // at least 1, so that tables of unknown size are spread round-robin
+    *least += std::max(bytes_known(table), 1.0);  // at least 1, so that tables of unknown size go to the ranks in turn
   }
   return places;
 }

@@ -269,7 +269,7 @@ RuntimeOptions runtime_options(const EmbeddingOptions& options) {
   of.row_memory.host = options.host_bytes;
   of.row_memory.device_setting = "device_bytes";
   of.row_memory.of_options = true;
-  // A disk tier needs host memory for its map.
+  // A disk tier needs host memory for its map, so it needs the name of the host budget too.
   if (options.host_bytes > 0 || !options.disk.empty()) of.row_memory.host_setting = "host_bytes";
   if (!options.disk.empty()) of.row_memory.disk_folder = options.disk.string();
   of.row_memory.disk = options.disk_bytes;

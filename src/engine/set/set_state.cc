@@ -88,7 +88,7 @@ void expect_alike(const std::filesystem::path& folder, const Json& saved, const 
     throw Error(Kind::data, cat("'", folder.string(), "' belongs to another embedding set: ", *differs));
 }
 
-/// The path where the complete older set is kept while a newer set replaces it.
+/// The path to which the complete old set is moved while a new set replaces it.
 std::filesystem::path beside(const std::filesystem::path& folder, const char* end) {
   std::filesystem::path path = folder;
   if (!path.has_filename()) path = path.parent_path();
@@ -127,7 +127,7 @@ StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions&
   return index;
 }
 
-/// Loads the rows that this rank owns from a set of the same tables with any number of ranks.
+/// Loads the rows that this rank owns, from a saved set with the same tables and any number of ranks.
 void load_by_key(const StateReader& from, const TableOnRank& to, const std::string& name, int ranks) {
   std::vector<StateReader> owners;
   for (int r = 0; r < from.ranks(); ++r)
@@ -138,8 +138,8 @@ void load_by_key(const StateReader& from, const TableOnRank& to, const std::stri
   });
   for (const StateReader& table : owners) rows.read(table);
   rows.finish();
-  // Unless the rows are sharded, this rank, like rank 0, also loads the other parts of the table's state: the counts,
-  // and the shared row of the first file.
+  // Also load the rest of the table's state: the counts and the shared row. If the rows are sharded, load it as this
+  // rank. Otherwise load it as rank 0: the summed counts, and the shared row of the first file.
   to.table->load_state_by_key(owners, to.place.spread() ? from.rank() : 0, [&](int64_t key, int32_t) {
     return to.place.replicated() || placement.owner(0, key) == from.rank();
   });

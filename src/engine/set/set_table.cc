@@ -114,8 +114,8 @@ void SetTable::weight_gradients(Context& ctx, int buffer, std::span<const Placed
   const SetInput& input = inputs_.at(static_cast<size_t>(buffer));
   for (size_t f = 0; f < features_.all.size(); ++f) {
     if (!features_.all[f].weighted || !dw[f]) continue;
-    // dw[f][i] is the gradient of the weight of the feature's i-th key, because the operator numbers keys from the
-    // first offset of the feature.
+    // The operator numbers keys from the feature's first offset, so dw[f][i] is the gradient of the weight of the
+    // feature's i-th key.
     const ops::BagList bags = input.bags_of(features_, f, table_.prepared(buffer).rows);
     ops::weight_gradients(ctx, bags, table_.data().vectors, features_.all[f].pooling,
                           input.vectors_of(runtime_.device(), features_, f, gradients[f]), dw[f]);

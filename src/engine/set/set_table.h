@@ -16,8 +16,8 @@
 namespace hctr {
 
 /// A table is "plain" if all its features are pooled alike without weights. The features of a plain table are the slots
-/// of one batch; the table accesses their vectors and gradients in place if they are contiguous. In other tables
-/// features are pooled one by one, and every key has its own gradient in a list.
+/// of one batch. If their vectors and gradients are contiguous, the table accesses them in place. Any other table pools
+/// its features one by one, and has a list with a gradient for every key.
 class SetTable {
  public:
   /// Errors: Error(device).
@@ -31,7 +31,7 @@ class SetTable {
   void reserve(int buffer, int64_t samples, int64_t keys);
   /// Copies the keys of each feature to this buffer, whose memory must be reserved, and looks up their rows. Only
   /// queues work, unless rows may be on disk, which needs the host. `rows`: the row numbers of each feature's keys, as
-  /// read_rows() writes them; empty: looks up the keys.
+  /// read_rows() writes them. If `rows` is empty, prepare() looks up the keys.
   void prepare(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>,
                std::span<const int32_t* const> rows = {});
   /// Writes the row numbers of each feature's keys.
@@ -41,8 +41,8 @@ class SetTable {
   void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
   void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
-  /// Takes the arguments of update(), but writes the gradient of each row to `RowGradients`. update() or release() must
-  /// end the step.
+  /// Takes the arguments of update(), but writes the gradient of each row to `RowGradients`. A step that calls this
+  /// function must end with update() or release().
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
   /// Writes the number of distinct rows of the batch to page-locked host memory.
   void report_rows_of_batch(Context&, int buffer, int32_t* host);
@@ -51,8 +51,8 @@ class SetTable {
   /// lookup().
   void reserve_lookup(int64_t samples, int64_t keys);
   bool lookup_reserved(int64_t samples, int64_t keys) const;
-  /// Keeps memory that is replaced from now on, because recorded work uses its addresses. Runs on the host during
-  /// recording.
+  /// From now on keeps memory that reserve() replaces, because recorded work uses its addresses. Runs on the host
+  /// during recording.
   void keep_replaced_memory();
   void lookup(Context&, int64_t samples, std::span<const ops::FeatureBags>, std::span<const PlacedVectors> outputs);
 
@@ -61,9 +61,10 @@ class SetTable {
   Tensor keys_of(const SetInput&) const;
   Tensor offsets_of(const SetInput&) const;
   void pool(Context&, const EmbeddingTable::Batch&, const SetInput&, std::span<const PlacedVectors>);
-  /// The vectors of all features as one tensor [samples, features, dim], if they are contiguous; otherwise nullopt.
+  /// If the vectors of all features are contiguous, returns them as one tensor [samples, features, dim]; otherwise
+  /// returns nullopt.
   std::optional<Tensor> side_by_side(const SetInput&, std::span<const PlacedVectors>) const;
-  /// The gradients as the table needs them: [samples, features, dim] for a plain table, otherwise a list of key
+  /// The gradients as the table needs them. Plain table: [samples, features, dim]. Other tables: a list of key
   /// gradients.
   Tensor gradients_of(Context&, int buffer, std::span<const PlacedVectors>);
 

@@ -46,8 +46,8 @@ std::vector<KeysFromRank> SharedSet::counts_at(const std::vector<int32_t>& all, 
   return of_ranks;
 }
 
-/// Each rank sends to each other rank its number of samples, and for each feature of each table the number of keys that
-/// the other rank owns.
+/// Each rank sends two kinds of counts to each other rank: its number of samples, and for each feature of each table
+/// the number of its keys that the receiving rank owns.
 void SharedSet::exchange_counts(Context& ctx, int buffer, int64_t samples) {
   const int64_t numbers = comm_.size() * width_;
   auto* const sent = reinterpret_cast<int32_t*>(counts_.data());

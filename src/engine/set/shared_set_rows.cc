@@ -37,7 +37,7 @@ std::map<std::string, int64_t> SharedSet::counts(size_t t) {
   std::map<std::string, int64_t> own;
   if (EmbeddingTable* const table = tables_[t]->table()) own = table->counts();
   if (tables_[t]->place().replicated()) return own;
-  // The names of the counts are equal on all ranks that have rows of the table. The other ranks have no counts.
+  // The counts have equal names on all ranks that have rows of the table. All other ranks have no counts.
   std::string names;
   for (const auto& [name, count] : own) names += name + "\n";
   for (const std::string& all : host_.gather(names, 0))
@@ -55,7 +55,7 @@ std::map<std::string, int64_t> SharedSet::counts(size_t t) {
 
 void SharedSet::export_rows(size_t t, RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   EmbeddingTable* const own = tables_[t]->table();
-  // Throw an error of the sink on all ranks only after all rows have been received.
+  // If the sink throws, first receive all remaining rows, then throw the error on all ranks.
   std::optional<Error> of_sink;
   const std::function<void(const RowBlock&)> pass = [&](const RowBlock& block) {
     if (!of_sink) of_sink = error_of([&] { sink(block); });

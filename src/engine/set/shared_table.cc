@@ -103,7 +103,7 @@ void SharedTable::reserve_arrays(Received& arrays, int64_t bags, int64_t keys) {
   if (bags <= arrays.bags && keys <= arrays.keys) return;
   runtime_.compute_stream().synchronize();
   Received to{.bags = ample(bags, arrays.bags), .keys = ample(keys, arrays.keys)};
-  // with one feature, the order by rank equals the order of the batch, so no arrays by rank are needed
+  // with one feature, the received keys are already in the order of the batch, so arrays by rank are not needed
   const int64_t several = features_.count() > 1 ? 1 : 0, lengths = to.bags + 1;
   const auto scratch_words = static_cast<int64_t>(ops::split_scratch_bytes(runtime_.device(), lengths) + 3) / 4;
   const auto add = [&](DType type, int64_t elements) { return to.arena.add(TensorSpec(type, {elements})); };

@@ -1,5 +1,5 @@
-// One table of an EmbeddingSet on several ranks. The keys of each rank's samples are sent to the owner ranks of their
-// rows, the vectors come back, and the gradients are sent to the owner ranks.
+// One table of an EmbeddingSet on several ranks. Each rank sends the keys of its samples to the owner ranks of their
+// rows. The owners return the vectors. Each rank then sends the gradients to the owners.
 //
 //   rank of the samples                          rank of the rows
 //   keys, lengths of bags ── all-to-all ──────>  keys of all samples, as one batch of the table
@@ -21,7 +21,7 @@
 
 namespace hctr {
 
-/// The part of a batch that one rank sends to this rank: the number of samples, and the key range of each feature.
+/// The part of a batch that one rank sends to this rank: its number of samples, and the key range of each feature.
 struct KeysFromRank {
   int64_t samples = 0;
   std::vector<int64_t> begins;  // [features + 1]
@@ -65,16 +65,17 @@ class SharedTable {
   void prepare(Context&, int buffer);
   /// Calls EmbeddingTable::confirm_capacity() and enforce_limit(). Runs on the host.
   void confirm(int buffer);
-  /// Copies the vectors of the received keys for sending. In the buffer for lookups, first finds their rows.
+  /// Copies the vectors of the received keys to the send buffer. For the lookup buffer, first finds the rows of these
+  /// keys.
   void read_vectors(Context&, int buffer);
   void add_vector_exchanges(int buffer, std::vector<AllToAll>&);
   void write_vectors(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
-  /// Writes the gradients of this rank's keys for sending.
+  /// Writes the gradients of this rank's keys to the send buffer.
   void write_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients);
   void add_gradient_exchange(int buffer, std::vector<AllToAll>&);
   void update(Context&, int buffer);
-  /// Like SetTable::list_row_gradients(). update() or release() must end the step.
+  /// Like SetTable::list_row_gradients(). A step that calls this function must end with update() or release().
   void list_row_gradients(Context&, int buffer, const RowGradients&);
   /// The number of distinct rows of the batch on this rank. Runs on the host and waits.
   int64_t rows_of_batch(int buffer);
@@ -91,7 +92,7 @@ class SharedTable {
     int32_t* rows = nullptr;     // [keys]: row of each sent key at its owner; only if a feature has max pooling
     int32_t* found = nullptr;    // [keys]: the index of each key's vector in `vectors`; 0: no vector
   };
-  /// The received keys, once ordered by sending rank, and once as a batch: ordered by feature, then by rank.
+  /// The received keys in two orders: by sending rank; and as a batch, which is ordered by feature, then by rank.
   struct Received {
     int64_t bags = 0, keys = 0;
     Arena arena{};
@@ -100,7 +101,7 @@ class SharedTable {
     int32_t* in_order = nullptr;                                                 // [keys]: 0, 1, 2, ...
     int32_t* numbers = nullptr;       // [keys]: for each key of the batch, its index in the order by rank
     int32_t* rows_by_rank = nullptr;  // [keys]
-    float* vectors = nullptr;         // [keys, dim], ordered by rank: vectors, then gradients
+    float* vectors = nullptr;         // [keys, dim], ordered by rank: first vectors, later gradients
     std::byte* scratch = nullptr;
   };
   struct Batch {
@@ -116,8 +117,8 @@ class SharedTable {
   bool sends_to(int rank) const { return place_.on(rank); }
   int64_t bags(const Batch& of) const { return features_.count() * of.input.batch_samples; }
   int64_t received_bags(const Batch& of) const { return features_.count() * of.received_samples; }
-  /// The keys and bags of one feature from one rank: how many there are, and the index of the first key and of the
-  /// first bag, in the order by rank and in the batch.
+  /// The keys and bags of one feature from one rank: their numbers, and the indices of the first key and of the first
+  /// bag. Each index is given in the order by rank and in the batch.
   struct Piece {
     int64_t by_rank, in_batch, keys, bag_by_rank, bag_in_batch, bags;
   };

@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Returns the received vectors. For a replicated table returns the table's rows, because this rank's keys are part of
-/// the batch of all ranks.
+/// Returns the vectors that this rank has received. For a replicated table, returns the rows of the table itself,
+/// because this rank's keys are part of the batch of all ranks.
 SharedTable::OwnRows SharedTable::own_rows(const Batch& of, size_t feature, const int32_t* rows) const {
   if (!place_.replicated()) return {{of.own.vectors, DType::f32}, of.own.found};
   int64_t before = 0;
@@ -54,7 +54,7 @@ void SharedTable::add_vector_exchanges(int buffer, std::vector<AllToAll>& all) {
   all.push_back({list(DType::f32, from.vectors, from.keys * dim), received_ranges(of, dim),
                  list(DType::f32, of.own.vectors, (of.own.keys + 1) * dim), sent_ranges(of, dim, 1)});
   if (features_.with_max() == 0) return;
-  // Max pooling considers only keys with a row, so the rows are sent too.
+  // Max pooling considers only keys with a row, so owners also send the row numbers.
   const int32_t* const rows = of.received_keys == 0   ? from.in_order
                               : features_.count() > 1 ? from.rows_by_rank
                                                       : of.rows;
@@ -73,7 +73,7 @@ void SharedTable::pool(Context& ctx, Batch& of, std::span<const PlacedVectors> o
       ops::pool_bags(ctx, bags, own.memory, features_.all[f].pooling, y, of.input.chosen_of(features_, f));
       continue;
     }
-    // Pool as a table on one rank does.
+    // Pool in the same way as a table on a single rank.
     const ops::KeyBatch keys{.keys = of.input.of_keys,
                              .offsets = bags.offsets,
                              .slots = 1,

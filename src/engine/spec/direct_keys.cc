@@ -23,7 +23,7 @@ DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, con
   }
   int64_t base = 0;
   for (size_t s = 0; s < keys.first.size(); ++s) {
-    // If a span is sharded over the ranks, this rank owns every step-th key, starting with its first own key.
+    // If a span is sharded over the ranks, this rank owns one of every `step` keys, starting with its first own key.
     const int64_t step = placement.spread(static_cast<int64_t>(s)) ? placement.ranks : 1;
     const int64_t before = ((rank - keys.first[s]) % step + step) % step;
     int64_t count = std::max<int64_t>(0, (keys.size[s] - before + step - 1) / step);

@@ -11,17 +11,17 @@
 
 namespace hctr {
 
-/// Keys are numbered consecutively through all slots: slot 0 starts at `first_key`, and slot s has slot_sizes[s] keys
-/// after the keys of slot s - 1. If by_slot, a key must occur in its own slot; otherwise a key may occur in any slot.
+/// Keys are numbered consecutively through all slots. Slot 0 starts at `first_key`. Slot s has slot_sizes[s] keys,
+/// which follow the keys of slot s - 1. If by_slot, a key may occur only in its own slot; if not, in any slot.
 struct DirectKeys {
   std::vector<ops::KeySpan>
       spans;  ///< this rank's spans: one per slot, or one for all slots; empty: the table has a hash index
   std::vector<int64_t> first, size;  ///< [span]: first key and number of keys on all ranks; for messages
   bool by_slot = false;
-  int64_t pieces = 1;       ///< pieces per row, as in Placement; each piece has its own span
+  int64_t pieces = 1;       ///< pieces per row, as in Placement; every piece has a span
   bool of_options = false;  ///< whether messages name an option of an EmbeddingSet instead of a config field
 
-  /// Returns a copy with of_options set, so that its messages name options of an EmbeddingSet.
+  /// Returns a copy with of_options set. Messages of the copy name options of an EmbeddingSet.
   DirectKeys named_rows() && {
     of_options = true;
     return std::move(*this);
@@ -32,8 +32,8 @@ struct DirectKeys {
   ops::DirectIndex index() const { return {spans.data(), static_cast<int64_t>(spans.size()), by_slot}; }
   /// Whether the key has a row on any rank.
   bool has(int64_t key, int64_t slot) const;
-  /// Describes a key outside its range: "key 70 of slot 2 is outside the 30 keys from 40 to 69 that "slot_size_array"
-  /// gives the slot".
+  /// Describes a key outside its range, such as: "key 70 of slot 2 is outside the 30 keys from 40 to 69 that
+  /// "slot_size_array" gives the slot".
   std::string outside(int64_t key, int64_t slot) const;
 };
 

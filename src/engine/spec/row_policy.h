@@ -28,10 +28,10 @@ struct RowPolicy {
   int64_t expire_after = 0;             ///< rows whose key did not occur for this many steps are removed; 0: never
   int64_t min_count = 1;                ///< number of occurrences at which a key gets a row
   double admit_probability = 1;         ///< probability, per bag with an unknown key, that the key gets a row
-  int64_t max_candidates = 10'000'000;  ///< maximum number of keys that are counted without a row
-  bool of_candidates = false;           ///< the table stores candidates: counted keys without a row in the main table
-  bool finds_frequent = false;          ///< counts occurrences to find the most frequent keys; removes no rows
-  bool counts_keys = false;             ///< counts occurrences for the saved table
+  int64_t max_candidates = 10'000'000;  ///< maximum number of candidates: keys that are counted but have no row
+  bool of_candidates = false;   ///< the table stores candidates, which are counted but have no row in the main table
+  bool finds_frequent = false;  ///< counts occurrences to find the most frequent keys; removes no rows
+  bool counts_keys = false;     ///< counts occurrences only to save them with the table
 
   bool tracks_last_step() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
   bool counts_occurrences() const {
@@ -42,7 +42,7 @@ struct RowPolicy {
   bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }
   bool removes_rows() const { return when_full != WhenFull::error || expire_after > 0; }
   bool shares_row() const { return when_full == WhenFull::ignore; }
-  /// Whether keys are first looked up, and inserted only if admitted.
+  /// Whether a key is looked up first, and inserted only if it is admitted.
   bool guards_entry() const { return min_count > 1 || admit_probability < 1 || shares_row(); }
   bool any() const { return removes_rows() || guards_entry(); }
 

@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// One column per slot, or one per key of a bag if keys are not pooled. On the host; an ops::OutputColumns has the
-/// arrays on the device.
+/// A slot has one column, or one per key of a bag if keys are not pooled. These arrays are in host memory;
+/// ops::OutputColumns has their copies on the device.
 struct SlotVectorColumns {
   std::vector<int32_t> of_slot{};  ///< [slots] first column of each slot
   std::vector<int32_t> slots{};    ///< [columns] slot of each column

@@ -33,21 +33,22 @@ struct TableSpec {
   int64_t batch = 0;        ///< samples of all ranks together, if there are several ranks
   int64_t dim = 0;
   int64_t slots = 0;  ///< number of slots of the layer
-  int64_t pieces =
-      1;  ///< pieces per row: slot s contains piece s % pieces (`dim` elements) of the rows of slot s / pieces
+  /// Pieces per row, each with `dim` elements. Slot s of this table has piece s % pieces of the rows of the whole
+  /// table's slot s / pieces.
+  int64_t pieces = 1;
   int64_t samples = 0, key_capacity = 0;            ///< sizes of a training batch
   int64_t eval_samples = 0, eval_key_capacity = 0;  ///< sizes of an evaluation batch; 0: no evaluation
-  /// Maximum keys to which batches may grow; addresses are reserved for them. 0: batches do not grow. Must be 0 if rows
-  /// may be on disk.
+  /// Maximum keys to which the batches may grow. Addresses are reserved for this number. 0: batches do not grow. Must
+  /// be 0 if rows may be on disk.
   int64_t most_key_capacity = 0;
   /// Whether a row belongs to (slot, key). If false, a row belongs to the key alone, in any slot.
   bool identity_by_slot = false;
-  /// The existing keys, each with a row from the start. Empty: rows are added with their keys and found by a hash
-  /// index.
+  /// The existing keys, which all have a row from the start. If empty, rows are added with their keys, and a hash index
+  /// finds the rows.
   DirectKeys direct;
   ops::Combiner combiner = ops::Combiner::sum;
-  /// [slot of a batch]: its index in the table, from 0 to `slots` - 1, if batches have only the slots of this rank.
-  /// nullopt: a batch has all slots, in order.
+  /// If batches have only the slots of this rank, [slot of a batch]: the slot's index in the table, from 0 to `slots` -
+  /// 1. nullopt: a batch has all slots, in order.
   std::optional<std::vector<int32_t>> batch_slots{};
   /// [slots]: maximum keys per bag of each slot. Required with Combiner::none, and for tables on several ranks.
   std::vector<int64_t> slot_keys;
@@ -60,24 +61,25 @@ struct TableSpec {
   DType storage = DType::f32;        ///< dtype of vectors: f32 f16 bf16
   DType state_storage = DType::f32;  ///< dtype of optimizer states; f32 if a row has one element
   DType exchange = DType::f32;       ///< dtype of vectors and gradients in exchanges between ranks: f32 f16 bf16
-  /// Whether each host sums gradients for rows on other hosts, and vectors of bags, before sending them
-  /// (UniqueExchange::Layout). Default: true on GPUs. False on a CPU, where such sums would change the order of
-  /// additions, so results would differ from those of a single rank.
+  /// Whether each host sums before it sends to other hosts: the gradients of each row, and the vectors of each bag
+  /// (UniqueExchange::Layout). Default: true on GPUs, false on a CPU. On a CPU, results should equal those of a single
+  /// rank, but the sums would change the order of additions.
   std::optional<bool> sums_in_hosts{};
   int64_t row_hint = 0;   ///< initial capacity in rows, if memory is sufficient
   int64_t row_limit = 0;  ///< maximum number of rows; 0: only memory limits the rows
   /// name of the setting that defines row_limit, for messages
   std::string limit_setting = "max_vocabulary_size_per_gpu";
-  /// whether rows are only loaded from files; memory is then reserved for loaded rows, not for rows that batches add
+  /// whether rows are only loaded from files; if so, memory is reserved for loaded rows, but not for rows that batches
+  /// add
   bool loads_only = false;
   /// keys are assigned to rows between steps (RowStore::assign_rows), and batches add no rows
   bool fixed_keys = false;
-  Replication replication;  ///< for the embedding on several ranks; the table itself does not use it
+  Replication replication;  ///< used by the embedding on several ranks, not by the table itself
   RowPolicy policy;         ///< which keys get rows, and which rows are removed
   /// whether rows may move between device and host; false if row numbers must be equal on every rank
   bool rows_move = true;
-  /// A separate budget for this table; null: the run's budget, shared with other tables. The table's stores and the
-  /// specs derived from this spec share the pointer.
+  /// A separate budget for this table. Null: the table uses the run's budget, which it shares with other tables. The
+  /// table's stores and the specs derived from this spec share the pointer.
   std::shared_ptr<RowMemory> memory{};
   bool marks_changes = false;  ///< whether changed rows are marked, for incremental checkpoints
 
@@ -88,13 +90,14 @@ struct TableSpec {
     return combiner == ops::Combiner::none ? std::accumulate(slot_keys.begin(), slot_keys.end(), int64_t{0})
                                            : slots_of_batch();
   }
-  /// Whether rows can be split into pieces without changing results. True if no computation uses a whole row, and
+  /// Whether splitting rows into pieces leaves the results unchanged. True if no computation needs a whole row, and
   /// nothing is rounded stochastically.
   bool may_be_cut() const {
     return identity_by_slot && !optimizer.row_wise && !policy.any() && storage == DType::f32 &&
            stored_states() == DType::f32;
   }
-  /// Whether every row changes in every step. If a zero gradient changes nothing, global updates equal local updates.
+  /// Whether every row changes in every step. False for global updates if a zero gradient changes nothing, because they
+  /// equal local updates then.
   bool changes_every_row() const { return update == UpdateType::global && !optimizer.zero_gradient_is_noop(); }
   /// The maximum keys of any batch.
   int64_t most_batch_keys() const { return std::max<int64_t>({key_capacity, most_key_capacity, 1}); }
@@ -110,12 +113,13 @@ RowMemory& budget_of(Runtime&, const TableSpec&);
 /// all bytes of a row, including key, marks, access statistics and index entries.
 int64_t number_bytes_of_row(const TableSpec&);
 int64_t bytes_of_row(const TableSpec&);
-/// The row capacity of a growing table with an index when it has `rows` rows, if memory is sufficient. The capacity
-/// starts with `hint` rows, or with the keys of `most_queued` queued batches, and grows by half. The time of growth
-/// depends on the number of queued batches. This function assumes two, so the result may be one growth step off.
+/// The row capacity of a growing table with an index when the table has `rows` rows, if memory is sufficient. The
+/// capacity starts with `hint` rows, or with the keys of `most_queued` queued batches, and grows by half. When it grows
+/// depends on the number of queued batches. This function assumes two queued batches, so the result may be one growth
+/// step too high or too low.
 int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t most_queued);
-/// Extra device bytes per row once some rows of the table are in host memory and rows move: an access count, and with
-/// direct keys also the entries of places() and numbers().
+/// Extra device bytes per row of a table that has rows in host memory and moves rows. These are an access count and,
+/// with direct keys, the entries of places() and numbers().
 constexpr int64_t bytes_of_moving_row(bool direct) { return direct ? 1 + 4 + 4 : 1; }
 
 }  // namespace hctr

@@ -97,7 +97,7 @@ void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::Ke
   ops::select_keys(ctx, unknown, wanted_, admitted_, scratch_);
   ops::index_insert(ctx, table, admitted, found_);
 
-  // All occurrences of an admitted key use its row, including those that the random draw did not admit.
+  // All occurrences of an admitted key use its row, even those for which the random draw did not admit the key.
   ops::see_all_rows(ctx, table, all.state);
   ops::index_find(ctx, all, unknown, found_);
   ops::hand_out_rows(ctx, unknown, unknown_.positions, found_, device_gate(), rows);

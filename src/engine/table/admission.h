@@ -1,4 +1,4 @@
-// Admission: decides which unknown keys of a training batch get a row, and what the other unknown keys use.
+// Admission decides which unknown keys of a training batch get a row, and which row all other unknown keys use, if any.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace hctr {
 
-/// Keys that have not reached `min_count` are candidates, which are rows without elements in a separate store. If there
-/// are more than `max_candidates`, the least recently used candidates are dropped. With `expire_after`, candidates that
-/// have not occurred for that many steps are dropped too.
+/// A key that has not reached `min_count` is a candidate. Candidates are rows without elements in a separate store. If
+/// there are more than `max_candidates`, the least recently used candidates are dropped. With `expire_after`,
+/// candidates that have not occurred for that many steps are dropped too.
 class Admission {
  public:
   Admission(Runtime&, const TableSpec&, int batches_ahead);
@@ -30,20 +30,21 @@ class Admission {
   void keep_replaced_memory() { keeps_ = true; }
   /// Like EmbeddingTable::reserve_memory(), for the candidates.
   bool reserve_memory();
-  /// rows[p] = the row of key p of the batch in `table`: an existing row, a new row, the shared row, or 0. Runs on the
-  /// prepare stream and can be recorded. Requires ctx.state().
+  /// Sets rows[p] to the row that key p of the batch has in `table`: an existing row, a new row, the shared row, or 0.
+  /// Runs on the prepare stream and can be recorded. Requires ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
   /// For lookups, sets the rows of unknown keys to the shared row, if training has used the shared row.
   void share_row(Context&, ops::KeyBatch, int32_t* rows) const;
 
-  /// While closed, no new key gets a row, and keys without a row share row 1. Runs on the host; no work may be queued.
+  /// While admission is closed, no new key gets a row, and all keys without a row share row 1. Runs on the host; no
+  /// work may be queued.
   void close(bool closed);
   bool closed() const { return gate_.closed != 0; }
   bool used_shared_row() const { return gate_.shared_row != 0; }
   /// Device counter of the occurrences that used the shared row.
   uint64_t* on_shared_row() const { return &device_gate()->on_shared_row; }
 
-  /// Counts of occurrences in training batches so far. Waits for queued steps.
+  /// Counts of occurrences in all training batches so far. Waits for queued steps.
   struct Counts {
     int64_t on_shared_row, without_row, candidates_dropped;
   };
@@ -69,7 +70,7 @@ class Admission {
   std::unique_ptr<RowStore> candidates_;  // null without min_count
   int64_t candidates_dropped_ = 0;
   Buffer device_gate_, all_rows_;
-  ops::GateState gate_;  // the values that the host wrote last; the device updates the counts
+  ops::GateState gate_;  // the values that the host wrote last; counts on the device may be newer
   Arena arena_;
   int64_t keys_ = 0;  // capacity of a batch in keys
   bool keeps_ = false;

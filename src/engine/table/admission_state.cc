@@ -32,7 +32,8 @@ struct Candidates {
   std::vector<int32_t> slots;
   std::vector<uint32_t> last_seen, occurrences;
 
-  /// Adds those candidates of a saved store that `owns` accepts. `by_slot`: whether candidates belong to (slot, key).
+  /// Adds the candidates of a saved store for which `owns` returns true. `by_slot`: whether a candidate belongs to
+  /// (slot, key) instead of a key.
   void add(const StateReader& store, bool by_slot, const std::function<bool(int64_t, int32_t)>& owns) {
     const int64_t count = store.at("keys").elements();
     const auto column = [&]<class T>(const char* name) { return read_rows<T>(store, store.at(name), 0, count, 1); };

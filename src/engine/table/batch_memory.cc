@@ -10,7 +10,8 @@ namespace {
 
 int64_t words_of(size_t bytes) { return static_cast<int64_t>((bytes + sizeof(int32_t) - 1) / sizeof(int32_t)); }
 
-/// Collects tensors for an arena: add() adds `count` elements of T, and build() sets `pointer` to them.
+/// Collects tensors for an arena. add() adds a tensor of `count` elements of T, and build() sets `pointer` to the
+/// tensor's memory.
 class Parts {
  public:
   explicit Parts(Arena& arena) : arena_(arena) {}

@@ -130,7 +130,8 @@ void RowGathering::finish() {
   comm_.broadcast("", 0);
 }
 
-/// Receives rows until rank 0 has rows of every rank that is not finished. The smallest remaining row is then known.
+/// Receives rows until rank 0 has rows of every rank that is not finished. Rank 0 then knows the smallest remaining
+/// row.
 void RowGathering::fill() {
   for (;;) {
     std::string wanted;
@@ -210,7 +211,8 @@ void PieceJoining::add(const RowBlock& rows) {
                   "table '", spec_.name, "': the pieces of key ", joined.keys.back(), " are not together");
     }
   }
-  const auto first = [&](std::span<const float> values, int64_t width) {  // consecutive pieces form a whole row
+  // Adjacent pieces already have the layout of a whole row.
+  const auto first = [&](std::span<const float> values, int64_t width) {
     return values.empty() ? values : values.subspan(0, whole * pieces * static_cast<size_t>(width));
   };
   RowBlock out = joined.block();
@@ -227,7 +229,7 @@ void import_owned_rows(const Placement& placement, int64_t rank, const RowBlock&
   for (size_t i = 0; i < rows.keys.size(); ++i)
     for (int64_t p = 0; p < spec.pieces; ++p) {
       const int64_t slot = rows.slots.empty() ? 0 : rows.slots[i] * spec.pieces + p;
-      const bool exists = slot >= 0 && slot < spec.slots;  // if false, `table` reports the error
+      const bool exists = slot >= 0 && slot < spec.slots;  // `table` reports a slot that does not exist
       if (!exists || placement.owner(slot, rows.keys[i]) == rank)
         owned.add_piece(rows, i, static_cast<size_t>(p), spec);
     }

@@ -1,4 +1,4 @@
-// Gathers the rows of a sharded table in order on rank 0, and imports rows on their owners.
+// Gathers the rows of a sharded table on rank 0 in order, and imports each row on its owner.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct RowCopies {
   bool empty() const { return next >= keys.size(); }
   /// Adds row i of a block. The spec defines the widths of vectors and states.
   void add(const RowBlock&, size_t i, const TableSpec&);
-  /// Adds piece p of row i of a block of whole rows. The spec is that of a table of pieces.
+  /// Adds piece p of row i of a block. The block has whole rows; the spec describes the table of pieces.
   void add_piece(const RowBlock&, size_t i, size_t p, const TableSpec&);
   RowBlock block() const;
 };
@@ -33,13 +33,13 @@ struct RowCopies {
 std::string to_bytes(const RowBlock&);
 RowCopies from_bytes(std::string_view);
 
-/// Merges the rows of all ranks on rank 0. Each rank adds its own rows sorted by (slot, key). Rank 0 holds one block
-/// per rank in memory.
+/// Merges the rows of all ranks on rank 0. Each rank passes its own rows to add(), sorted by (slot, key). Rank 0 holds
+/// one block per rank in memory.
 class RowGathering {
  public:
   /// `sink` is called on rank 0 only.
   RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& sink);
-  /// Returns after rank 0 has received the rows (on other ranks) or merged them (on rank 0).
+  /// On rank 0, returns when the rows are merged. On another rank, returns when rank 0 has received the rows.
   void add(const RowBlock&);
   /// Signals that this rank has no more rows. Returns when all rows are merged.
   void finish();
@@ -62,12 +62,12 @@ class RowGathering {
 };
 
 /// Merges `mine` with the rows that `others` emits, and passes the result to `sink`. Both inputs are sorted by (slot,
-/// key). If both contain a row, the row of `mine` is used.
+/// key). A row that is in both inputs is taken from `mine`.
 void merge_rows(const RowBlock& mine,
                 const std::function<void(const std::function<void(const RowBlock&)>& sink)>& others, const TableSpec&,
                 const std::function<void(const RowBlock&)>& sink);
 
-/// Joins pieces of rows to whole rows. The pieces of a row must be consecutive and in order.
+/// Joins pieces to whole rows. The pieces of a row must be consecutive and in order.
 class PieceJoining {
  public:
   /// `pieces`: the spec of the table of pieces.
@@ -81,7 +81,7 @@ class PieceJoining {
   RowCopies waiting_;  // pieces of an incomplete row
 };
 
-/// Imports into `table` the rows of a block, or pieces of rows, that `rank` owns.
+/// Imports into `table` those rows of a block, or pieces of rows, that `rank` owns.
 void import_owned_rows(const Placement&, int64_t rank, const RowBlock&, EmbeddingTable&);
 
 }  // namespace hctr

@@ -23,7 +23,7 @@ struct RowsForLater {
   std::shared_ptr<DiskSnapshot> snapshot;
   std::vector<int64_t> order;  // row numbers, or -1 - (index in the snapshot); empty: the snapshot in order
   std::vector<Values> columns;
-  size_t from_memory = 0;  // rows in memory that were consumed so far
+  size_t from_memory = 0;  // number of rows in memory that have been consumed
   bool needs_records = false;
 
   void read(int64_t first, int64_t count, std::span<std::byte* const> to);

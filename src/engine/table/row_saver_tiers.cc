@@ -13,13 +13,13 @@ constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
 
 }  // namespace
 
-/// The rows of an incremental checkpoint. Rows of the base keep their places. New rows first fill the gaps of removed
-/// rows, then follow at the end.
+/// The rows of an incremental checkpoint. Rows of the base keep their places. New rows take the places of removed rows.
+/// If no such place is left, new rows follow at the end.
 struct RowSaver::ChangedPlaces {
-  std::vector<int32_t> places;   // places of the base with a changed row, counted from 0
+  std::vector<int32_t> places;   // places (from 0) in the base where a row has changed
   std::vector<int64_t> changed;  // the rows at these places
   std::vector<int64_t> added;    // the rows that follow the rows of the base
-  bool fills_gaps = false;       // whether a changed row is new
+  bool fills_gaps = false;       // whether a new row takes the place of a removed row
 };
 
 RowSaver::ChangedPlaces RowSaver::changed_places() const {

@@ -70,7 +70,7 @@ void RowStore::get_first_memory(const TableSpec& spec) {
   const int64_t hint = tiers_.ranges() ? 0 : spec.row_hint;
   const int64_t plenty = free_memory(runtime_.device()) / 4 / bytes_of_row(spec);
   const int64_t wanted = std::min(std::max(ring_keys, std::min(hint, plenty)), rows_.most_rows());
-  // Host memory is not allocated for row_hint alone.
+  // row_hint alone does not justify host memory: beyond ring_keys, allocate only rows that fit on the device.
   int64_t rows = tiers_.account().most_on_device_alone(std::min(wanted, ring_keys), wanted);
   if (tiers_.disk()) {
     const int64_t least = std::min(rows_at_a_time(spec, rows_.batches().keys), arrays.most_rows());
@@ -114,7 +114,7 @@ RowStore::Growth RowStore::get_memory() {
   RowIndex::Progress now = index.progress();
   const int64_t queued = index.queued(now);
   const int64_t at_most = policy_.most_after(counted(now.rows).all() + (queued + 1) * batch_keys, batch_keys);
-  // With a disk tier, only the current capacity matters here, because bring_rows() allocates memory or evicts rows.
+  // With a disk tier, bring_rows() allocates memory or evicts rows. Only the current capacity matters here.
   const int64_t in_memory = tiers_.disk() ? std::min(now.rows + (queued + 1) * batch_keys, arrays.capacity()) : at_most;
   if (in_memory <= arrays.capacity() && index.has_room(in_memory)) return {at_most, false};
 
@@ -123,13 +123,13 @@ RowStore::Growth RowStore::get_memory() {
   if (!policy_.rows_may_leave() && policy_.beyond(rows)) return {at_most, false};  // reserve_rows() reports the error
   const int64_t needed = std::min(now.rows + batch_keys, policy_.limit() > 0 ? policy_.most_rows() : kMostRows);
   int64_t ample = std::min(std::max(now.rows + ring_keys, half_more(arrays.capacity())), rows_.most_rows());
-  // Allocating host memory is slow, so reserve only a little for rows that may never be added.
+  // Allocating host memory is slow, so if host memory is needed, reserve only a few more rows than the batches may add.
   if (ample > arrays.capacity() && tiers_.account().rows_on_device(ample) < ample)
     ample = std::min(ample, std::max(now.rows + ring_keys, arrays.capacity() + arrays.capacity() / 8));
   bool grew = false;
   if (!tiers_.disk() && now.rows + ring_keys > arrays.capacity())
     grew |= tiers_.grow(needed, ample, arrays.capacity(), [this](int64_t most) { tiers_.get_memory(most); });
-  // Keys that get no row also need index entries, until the exceeded limit is detected.
+  // Until the exceeded limit is detected, keys that get no row also need index entries.
   grew |= tiers_.grow(now.rows + batch_keys, now.rows + ring_keys, index.most_keys(),
                       [&](int64_t keys) { index.grow(keys); });
   if (index.has_marks() && !index.has_room(now.rows + batch_keys)) index.build();
@@ -142,7 +142,7 @@ void RowStore::reserve_import(int64_t rows) {
   const int64_t capacity = rows_.arrays().capacity();
   const int64_t keys = index.wait_for_all().rows + rows + rows_.batches().keys,
                 wanted = std::min(keys, rows_.most_rows());
-  // If memory is not available now, a later reserve_memory() requests it again and reports the error.
+  // If memory is not available now, reserve_memory() will request it again later and report the error.
   tiers_.grow(capacity, wanted, capacity, [this](int64_t most) { tiers_.get_memory(most); });
   tiers_.grow(index.most_keys(), keys, index.most_keys(), [&](int64_t most) { index.grow(most); });
 }

@@ -36,7 +36,7 @@ class RowStore {
 
   /// Reserves capacity for one more batch, which index_close_batch() must close. Synchronizes only if the known free
   /// capacity may be insufficient, or if RowTiers::swap() does. Errors: Error(data) if the row limit is exceeded, or if
-  /// a batch so far contained a key outside its range; Error(device) if memory runs out.
+  /// an earlier batch contained a key outside its range; Error(device) if memory runs out.
   void reserve_rows();
   /// Allocates the memory that reserve_rows() would need. Changes no row and may be called repeatedly. Returns whether
   /// memory for more rows or keys was allocated. Errors: Error(device).
@@ -44,8 +44,8 @@ class RowStore {
   /// Call before batches import `rows` rows. Allocates exactly the memory for these rows, if it is available.
   void reserve_import(int64_t rows);
   /// Checks that the batch of reserve_rows() stays within the row limit. Call after the batch is queued on the prepare
-  /// stream. Waits for the batch only near the limit. Errors: Error(data) if the limit is exceeded and the policy
-  /// removes no rows.
+  /// stream. Waits for the batch only if the limit may be reached. Errors: Error(data) if the limit is exceeded and the
+  /// policy removes no rows.
   void confirm_capacity() const;
   /// Whether the batch exceeds the limit, so that rows must be removed. Call after confirm_capacity().
   bool over_limit() const { return policy_.exceeded(counted_now().all()); }

@@ -36,7 +36,8 @@ void check_rows(const RowStore& store, int64_t rows, int64_t of_direct_keys) {
                                 " rows, but this table has ", of_direct_keys > 0 ? of_direct_keys : most));
 }
 
-/// Reserves memory and index entries for the rows of a checkpoint. `in_memory`: how many of them are loaded to memory.
+/// Reserves memory and index entries for the rows of a checkpoint. `in_memory`: how many of these rows are loaded to
+/// memory.
 void reserve_loaded(RowStore& store, int64_t rows, int64_t in_memory) {
   const RowArrays& arrays = store.rows().arrays();
   in_context([&] { return cat("reserving memory for the ", rows, " rows of ", arrays.label(), " in the checkpoint"); },
@@ -70,7 +71,7 @@ void save_rows(RowStore& store, StateWriter& to) {
   saver.save_all(tiers.ranges() ? tiers.ranges()->order(now.rows, on_disk) : std::vector<int64_t>());
   if (which.base || !changes.are_marked() || (changes.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
   changes.set_base({which.iteration, rows}, disk ? &disk->disk() : nullptr);
-  // rows of direct keys have the same place in all checkpoints, so no places are set
+  // do not set places for direct keys: their rows have the same place in all checkpoints
   if (!changes.go_by_place() || tiers.ranges()) return;
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
   changes.set_base_places(now.rows, on_disk, {}, disk->disk());

@@ -7,13 +7,13 @@
 
 namespace hctr {
 
-/// Saves all assigned rows, ordered by row number. An increment contains only rows that have changed since its base, or
-/// have another row number than in the base; if changes are not marked, an increment contains all rows. A full
-/// checkpoint becomes the next base.
+/// Saves all assigned rows, ordered by row number. An increment contains only the rows that have changed since its
+/// base, or that have another row number than in the base. If changes are not marked, an increment contains all rows. A
+/// full checkpoint becomes the base of later increments.
 void save_rows(RowStore&, StateWriter&);
-/// Loads the rows of a store with the same spec, with their row numbers, and the base of its increments. The store must
-/// not have rows, except rows that exist from the start. Errors: those of StateReader; Error(device) if memory runs
-/// out.
+/// Loads the rows of a saved store with the same spec. Rows keep their row numbers. Also loads the base of the store's
+/// increments. The store must not have rows, except rows that exist from the start. Errors: those of StateReader;
+/// Error(device) if memory runs out.
 void load_rows(RowStore&, const StateReader&);
 /// Loads only the shared row.
 void load_shared_row(RowStore&, const StateReader&);

@@ -62,7 +62,7 @@ RowCopies SavedRows::read_block(const StateReader& table, const TableSpec& of_pi
     }
   }
   rows.vectors = floats(table, table.at("vectors"), at, count, of_pieces.dim);
-  // evaluation needs no states, so `table` may lack them
+  // `table` may lack the states, because evaluation does not need them
   for (size_t s = 0; s < static_cast<size_t>(of_pieces.optimizer.states()); ++s)
     if (const std::string name = cat("state", s); table.has(name))
       rows.states[s] = floats(table, table.at(name), at, count, of_pieces.state_dim());

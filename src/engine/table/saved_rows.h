@@ -34,29 +34,29 @@ std::vector<T> read_rows(const StateReader& table, const StateArray& array, int6
   return values;
 }
 
-/// Passes whole rows to `sink`, from the tables of all ranks in sequence. Pieces of split rows are kept in memory until
-/// the row is complete.
+/// Passes whole rows to `sink`, table by table for all saved ranks. Keeps the pieces of a split row in memory until the
+/// row is complete.
 class SavedRows {
  public:
   using Sink = std::function<void(const RowBlock&)>;
   /// `spec`: the spec of the whole embedding in this run.
   SavedRows(const TableSpec& spec, Sink sink) : spec_(spec), sink_(std::move(sink)) {}
 
-  /// Reads a table saved by EmbeddingTable::save_state(). `seen`: for each row from row 0 on, whether to use the row;
-  /// empty: use all rows. Errors: those of StateReader.
+  /// Reads a table that EmbeddingTable::save_state() saved. `seen`: for each row from row 0 on, whether to use the row.
+  /// If `seen` is empty, uses all rows. Errors: those of StateReader.
   void read(const StateReader& table, std::span<const int32_t> seen = {});
   /// Errors: Error(data) if a piece of a row is missing.
   void finish() const;
 
  private:
-  /// `of_pieces`: the spec of the saved table, whose rows may be pieces of the rows of this table.
+  /// `of_pieces`: the spec of the saved table. Its rows may be pieces of the rows of this run's table.
   static RowCopies read_block(const StateReader&, const TableSpec& of_pieces, const DirectKeys&, int64_t first,
                               int64_t count);
   void join(const RowCopies& cut, const TableSpec& of_pieces);
 
   const TableSpec& spec_;
   Sink sink_;
-  // (slot, key) -> its pieces; pieces not read yet are empty
+  // (slot, key): the pieces of the row; pieces not read yet are empty
   std::map<std::pair<int32_t, int64_t>, std::vector<RowCopies>> waiting_;
 };
 

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kKeysOfImport = 1024;  // keys per import call, if batches add no rows
+constexpr int64_t kKeysOfImport = 1024;  // maximum keys of an import call if batches add no rows
 
 int64_t keys_to_insert(const TableSpec& spec) {
   if (spec.fixed_keys) return 1;
@@ -108,7 +108,7 @@ void EmbeddingTable::reserve_batch(int buffer, int64_t keys) {
   if (keys <= batch.memory->keys() && shared_memory_fits()) return;
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  // Add a quarter, because a larger batch is often followed by a slightly larger one.
+  // Allocate a quarter more, because a slightly larger batch often follows a larger one.
   if (keys > batch.memory->keys()) {
     set_memory(batch, std::min(keys + keys / 4, spec_.most_batch_keys()));
     batch.keys = {};
@@ -163,7 +163,7 @@ void EmbeddingTable::bring_rows(Context& ctx, int buffer, Tensor keys, Tensor of
                               batches_.at(static_cast<size_t>(buffer)).rows, NewKeys::get_rows);
   } catch (const Error& error) {
     not_brought_ = error;
-    // Other ranks wait for this rank in prepare(). Zero the offsets, so that prepare() adds no row.
+    // The other ranks wait for this rank in prepare(), so continue with zeroed offsets, which add no row.
     zero_bytes(ctx.stream(), offsets.bytes(), static_cast<size_t>(offsets.elements()) * sizeof(int32_t));
   }
 }
@@ -199,7 +199,8 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
       ops::index_insert(ctx, hash_index(), batch.keys, batch.rows);
     ops::init_new_rows(ctx, hash_index(), arrays().init(), arrays().data());
   }
-  // Only batches that grow are sometimes queued once and sometimes recorded.
+  // If batches grow, this code sometimes queues work once and sometimes records it. Work that is queued once may use
+  // of_memory().
   const RowBits& bits = store_.rows().bits();
   const bool once = spec_.most_key_capacity > 0 && !ctx.stream().is_capturing();
   ops::group_by_row(ctx, batch.keys, batch.rows, once ? bits.of_memory() : bits.now(), batch.groups, scratch_->group);

@@ -27,15 +27,15 @@ void EmbeddingTable::find_on_host(std::span<const SlotKey> keys, std::span<uint8
   const auto number_of = [&](size_t place) {
     return spec_.batch_slots ? (*spec_.batch_slots)[place] : static_cast<int32_t>(place);
   };
-  // [slot]: index of the slot in a batch. If rows are split, the index of one of the slot's pieces, because all pieces
-  // exist together.
+  // [slot]: index of the slot in a batch. If rows are split, this is the index of any piece of the slot, because all
+  // pieces of a row exist together.
   std::vector<std::optional<size_t>> places(static_cast<size_t>(spec_.slots / spec_.pieces));
   for (size_t place = slots; place-- > 0;) places[static_cast<size_t>(number_of(place) / spec_.pieces)] = place;
   const auto place_of = [&](int32_t slot) {
     if (spec_.identity_by_slot) return places.at(static_cast<size_t>(slot));
     return slots > 0 ? std::optional<size_t>(0) : std::nullopt;  // nullopt if this rank has no rows
   };
-  // Group the keys by slot, so that they form a batch of one sample.
+  // Group the keys by slot. In this order the keys are a batch of one sample.
   std::vector<std::vector<size_t>> by_place(slots);
   for (size_t i = 0; i < keys.size(); ++i)
     if (const auto place = place_of(keys[i].first)) by_place.at(*place).push_back(i);

@@ -40,7 +40,8 @@ class Staging {
   Tensor tensor(int64_t rows) const {
     return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
   }
-  /// Gathers rows to the host. `on_disk`: the rows of the block on disk; `name`: name of the column.
+  /// Gathers values of rows to the host. `on_disk`: those rows of the block that are on disk. `name`: the name of the
+  /// column.
   std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table,
                             const RowsOnDisk& on_disk, std::string_view name) {
     ops::gather_rows(ctx, rows, table, tensor(count));
@@ -88,8 +89,7 @@ std::span<const int32_t> as_signed(std::span<const uint32_t> words) {
   return {reinterpret_cast<const int32_t*>(words.data()), words.size()};
 }
 
-/// The indices 0, 1, ... sorted by (slot, key). The `pieces` pieces of a row, which have separate slots, are
-/// consecutive.
+/// The indices 0, 1, ... sorted by (slot, key). A row's pieces, which have separate slots, are consecutive.
 std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots, int64_t pieces) {
   std::vector<int64_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
@@ -141,8 +141,7 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
   // bytes of key, slot and position in the order
   constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);
-  // the factor is 3, because while a std::vector grows, its old elements exist in addition to a new capacity of up to
-  // twice their size
+  // A growing std::vector holds its old elements and a new capacity of up to twice their size, together a factor of 3.
   constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;
   // Copies of a block exist on the device, on the host, in transit to rank 0, merged on rank 0, in a file, and while
   // vectors grow.
@@ -177,7 +176,8 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot, by_index = !store_.rows().direct();
   const int64_t first_row = hash_index().first_row;
-  std::vector<int64_t> keys, order;  // both stay empty if row numbers follow the keys
+  // For direct keys with unsplit rows both stay empty: row numbers then have the order of (slot, key).
+  std::vector<int64_t> keys, order;
   std::vector<int32_t> slots;
   if (by_index) {
     keys = device_array(stream, hash_index().row_keys + first_row, count);
@@ -190,7 +190,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     }
   }
   const size_t in_memory = keys.size();
-  std::vector<bool> has_changed;  // at first only for rows on disk; rows in memory are inserted below
+  std::vector<bool> has_changed;  // at first only for rows on disk; the code below inserts rows in memory at the front
   if (const DiskRows* const disk = disk_rows())
     for (const DiskRows::Row& row : disk->sorted_rows()) {
       keys.push_back(row.key);
@@ -235,7 +235,7 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx, block, data.state_dim);
   Staging<int32_t> last_steps(ctx, with_states ? block : 0, 1);
   ops::AccessStats stats = spec_.policy.keeps_access_stats() ? arrays().access_stats() : ops::AccessStats{};
-  // Statistics that only the disk tier needs are not exported to models.
+  // Do not export statistics to models if only the disk tier needs them.
   if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;
   if (!spec_.policy.counts_occurrences()) stats.occurrences = nullptr;
   Staging<int32_t> last_seen(ctx, stats.last_seen ? block : 0, 1), occurrences(ctx, stats.occurrences ? block : 0, 1);
@@ -313,7 +313,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   store_.tiers().finished_rows();  // waits, because prepare() must not insert keys concurrently
   store_.reserve_rows();
 
-  // Sorted by slot, the keys form a batch of one sample.
+  // In the order of slots, the keys are a batch of one sample.
   std::vector<int64_t> keys;
   std::vector<int32_t> offsets(static_cast<size_t>(spec_.slots) + 1, 0);
   for (const int64_t i : order) {

@@ -39,7 +39,7 @@ void RangesOnDisk::set_owners(int64_t first, int64_t count) {
 
 void RangesOnDisk::create() {
   const int64_t rows = keys_.rows(), in_memory = std::min(rows, arrays_.capacity());
-  // Rows are evicted before others are promoted, so all rows may be on disk for a moment.
+  // Rows are evicted before other rows are promoted, so for a moment all rows may be on disk.
   if (const int64_t bytes = rows * disk_.disk().record_bytes(); bytes > budget_.disk_room())
     throw Error(Kind::io,
                 cat(arrays_.label(), ": the ", rows, " rows of ", setting_words(budget_.limits()).row_numbers,

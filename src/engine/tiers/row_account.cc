@@ -38,7 +38,7 @@ RowAccount::~RowAccount() {
 
 int64_t RowAccount::whole_granules(int64_t bytes) const {
   const auto granularity = static_cast<int64_t>(index_.granularity());
-  // No rounding on a CPU, where the system allocates only touched pages.
+  // On a CPU do not round, because the system allocates only touched pages.
   return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;
 }
 
@@ -84,7 +84,7 @@ int64_t RowAccount::besides_with_memory() const {
 }
 
 int64_t RowAccount::most_map_bytes() const {
-  // While the map grows, the old and the new map exist together, with 3/2 of the map's maximum size.
+  // While the map grows, the old and the new map exist together. They need 3/2 of the map's maximum size.
   return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
 }
 
@@ -95,8 +95,8 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // With a stated device budget, memory promised to the index already counts as used. Without a stated budget, only
-  // allocated memory counts as used.
+  // With a device budget, the memory promised to the index counts as used. Without a budget, only allocated memory
+  // counts as used.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
 }
@@ -105,7 +105,7 @@ int64_t RowAccount::more_numbers(int64_t rows) const {
   int64_t sum = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers)
-      // Some arrays may already have more memory, if the allocation of a later array failed.
+      // A column may already have more memory than this, if the allocation of a later column failed.
       sum += std::max<int64_t>(
           0, static_cast<int64_t>(column.granules_to(rows)) - static_cast<int64_t>(column.memory.device_bytes()));
   return sum;
@@ -162,7 +162,7 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
                  wanted = column.granules_to(rows);
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  // Vectors and states also need host memory if they move there to make room on the device for keys and index.
+  // Vectors and states move to the host if keys and index need their device memory, so they also need host memory.
   if (budget_.has_host() && !one_memory_)
     more += std::clamp<int64_t>(-room_for_numbers(besides), 0, arrays_.number_bytes_on_device());
   if (more <= 0) return;
@@ -187,7 +187,7 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
     bytes += column.bytes_per_row;
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
   }
-  const bool beyond_device = arrays_.has_numbers_on_host();  // new vectors and states then go to the host
+  const bool beyond_device = arrays_.has_numbers_on_host();  // whether new vectors and states go to the host
   const int64_t host = budget_.host_room() - slack - kept_for_map(), there = arrays_.number_bytes_on_device();
   return most_that_fits(capacity, std::max(capacity, most) + 1, [&](int64_t rows) {
     const Besides besides = besides_numbers(rows, rules_.rows_move);
@@ -200,8 +200,7 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
 }
 
 int64_t RowAccount::most_to_host() const {
-  // With direct keys, rows cannot start to move now, because recorded steps ignore places() until rows are in host
-  // memory.
+  // With direct keys, no row can move to the host now: recorded steps ignore places() until rows are in host memory.
   if (!budget_.has_host() || one_memory_ || (starts_to_move() && rules_.direct)) return 0;
   const int64_t most = std::min(arrays_.number_bytes_on_device(), budget_.host_room() - kept_for_map());
   return std::max<int64_t>(0, most - bytes_to_start(arrays_.capacity()));
@@ -219,7 +218,7 @@ std::optional<int64_t> RowAccount::rows_to_stay(int64_t wanted) const {
   int64_t staying = 0;
   if (moved(0) > wanted + uses)
     staying = most_that_fits(0, arrays_.capacity() + 1, [&](int64_t rows) { return moved(rows) >= wanted + uses; });
-  // If `wanted` is negative, the use counts may take that many free bytes, so fewer rows must move.
+  // A negative `wanted` means that many bytes are free for the use counts, so fewer rows must move.
   if (moved(staying) > room || (wanted > 0 && moved(staying) <= uses)) return std::nullopt;
   return staying;
 }

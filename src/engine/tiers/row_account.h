@@ -13,18 +13,18 @@
 
 namespace hctr {
 
-/// Computes only: moves no row and allocates nothing. Vectors and optimizer states ("numbers") are charged to the
-/// budget when they are allocated. All other memory of a store (keys, index, statistics, marks, swap buffers,
-/// in-transit blocks) is charged here, for all rows with allocated memory. On a CPU without a device budget, device and
-/// host share one memory, and all of this is charged as host memory.
+/// Only computes: moves no row and allocates nothing. Vectors and optimizer states ("numbers") are charged to the
+/// budget when they are allocated. This object charges all other memory of a store (keys, index, statistics, marks,
+/// swap buffers, in-transit blocks), for all rows with allocated memory. On a CPU without a device budget, device and
+/// host share one memory, and all of it is charged as host memory.
 class RowAccount {
  public:
   struct Rules {
     bool counts = true;         ///< whether the budget counts the store's memory; false if rows have no elements
-    bool direct = false;        ///< rows are found by arithmetic instead of an index
+    bool direct = false;        ///< arithmetic instead of an index finds the rows
     bool removes_rows = false;  ///< whether rows are removed; a removal uses the index memory as scratch
     bool rows_move = false;     ///< rows are swapped between device and host by use counts
-    int64_t spare_keys = 0;     ///< the index has entries for this many more keys than there are rows
+    int64_t spare_keys = 0;     ///< for how many keys, in addition to the rows, the index has entries
     int64_t lookup_bytes = 0;   ///< host bytes that a lookup needs
   };
   /// All arguments except the rules must outlive this object.
@@ -46,13 +46,13 @@ class RowAccount {
 
   // `moving`: whether uses are counted, because some rows are in host memory.
 
-  /// Returns how many of `rows` rows can have their vectors and states on the device.
+  /// Returns how many of the first `rows` rows can have their vectors and states on the device.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
-  /// The largest number of rows in [least, most] whose vectors and states all fit on the device. May return `least`
-  /// even if `least` rows do not fit.
+  /// The largest number of rows from `least` to `most` whose vectors and states all fit on the device. If even `least`
+  /// rows do not fit, returns `least`.
   int64_t most_on_device_alone(int64_t least, int64_t most) const;
-  /// Device bytes missing for `rows` rows; 0 or less: none missing.
+  /// Device bytes that are missing for `rows` rows. If the result is 0 or negative, no bytes are missing.
   int64_t missing_on_device(int64_t rows, bool moving) const;
   /// Throws Error(device) with the required budget: `missing` device bytes are missing, and moving rows to the host can
   /// free `movable` bytes.
@@ -67,12 +67,12 @@ class RowAccount {
 
   /// Maximum bytes of vectors and states that can move from the device to the host.
   int64_t most_to_host() const;
-  /// Returns how many rows stay on the device when rows move to the host, so that `wanted` bytes become free after
-  /// bytes_to_start() is allocated. If `wanted` bytes cannot become free, as many bytes as possible become free. A
-  /// negative `wanted` permits using up that many free bytes. nullopt: nothing can move.
+  /// Returns how many rows must stay on the device when rows move to the host. The move frees `wanted` bytes in
+  /// addition to bytes_to_start(). If that is not possible, the move frees as many bytes as possible. If `wanted` is
+  /// negative, bytes_to_start() may use up that many bytes which are free already. nullopt: nothing can move.
   std::optional<int64_t> rows_to_stay(int64_t wanted) const;
-  /// starts_to_move(): whether counting of uses must start once rows move to the host. bytes_to_start(): the device
-  /// bytes for the use counts.
+  /// starts_to_move(): whether counting of uses has yet to start when rows move to the host. bytes_to_start(): the
+  /// device bytes for the use counts.
   bool starts_to_move() const { return rules_.rows_move && !uses_; }
   int64_t bytes_to_start(int64_t rows) const { return starts_to_move() ? bytes_of_uses(rows) : 0; }
 
@@ -86,7 +86,8 @@ class RowAccount {
   Besides besides_numbers(int64_t rows, bool moving) const;
   /// Device bytes allocated so far, without vectors and states.
   int64_t besides_with_memory() const;
-  /// Device bytes left for vectors and states after `Besides` is allocated. Negative: that many bytes are missing.
+  /// Device bytes left for vectors and states after `Besides` is allocated. A negative result is the number of missing
+  /// bytes.
   int64_t room_for_numbers(const Besides&) const;
   /// Additional device bytes needed to have the vectors and states of the first `rows` rows on the device.
   int64_t more_numbers(int64_t rows) const;
@@ -100,7 +101,7 @@ class RowAccount {
   const RowIndex& index_;
   const Device device_;
   const Rules rules_;
-  const bool one_memory_;  // whether device and host share a memory: true on a CPU without a device budget ("gpu")
+  const bool one_memory_;  // whether device and host share one memory: on a CPU without a device budget ("gpu")
   const DiskRows* disk_ = nullptr;
   const RecordBlocks* records_ = nullptr;
   std::optional<int64_t> uses_;

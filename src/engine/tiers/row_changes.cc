@@ -33,7 +33,7 @@ void RowChanges::clear(uint8_t bit, DiskRows* disk) {
   const StreamRef stream = arrays_.runtime().compute_stream();
   const int64_t all = arrays_.capacity() + 1;
   if (disk) disk->clear_marks(bit);
-  // Keep the other bit of the marks if it is in use.
+  // If the other bit of the marks is in use, clear only `bit`.
   const bool others = bit == ops::kChangedSinceModel ? base_.has_value() : delta_known_;
   if (!others) {
     zero_bytes(stream, arrays_.marks(), static_cast<size_t>(all));
@@ -78,8 +78,8 @@ void RowChanges::follow(Context& ctx, const ops::RowMoves& moves, int64_t rows) 
   if (!are_marked()) return;
   ops::move_rows(ctx, moves, arrays_.marks(), 1);
   zero_bytes(ctx.stream(), arrays_.marks() + moves.rows + 1, static_cast<size_t>(rows - moves.rows));
-  // The marks of changes since the last model are correct at this point, because models identify rows by key, and marks
-  // have moved with their rows.
+  // Marks of changes since the last model are correct now: they have moved with their rows, and models identify rows by
+  // key.
   if (go_by_place()) return;
   mark(ctx, moves.to, moves.count, ops::kChangedSinceCheckpoint);
   if (!base_) return;

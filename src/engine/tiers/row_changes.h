@@ -14,10 +14,10 @@
 
 namespace hctr {
 
-/// Batches mark the rows that they may change in RowArrays::marks(). The last full checkpoint is the base of later
-/// increments. Rows of the base are identified by row number, and a row that gets another number is treated as changed.
-/// With a disk tier row numbers change often, so each row stores its place in the base instead. `DiskRows` arguments:
-/// the rows on disk; null without a disk tier.
+/// Each batch marks in RowArrays::marks() the rows that it may change. The last full checkpoint is the base of later
+/// increments. Without a disk tier, a row of the base is identified by its row number, and a row that gets another
+/// number is treated as changed. With a disk tier row numbers change often, so each row stores its place in the base
+/// instead. `DiskRows` arguments: the rows on disk; null without a disk tier.
 class RowChanges {
  public:
   /// The name of the list of changed rows in a checkpoint.
@@ -30,19 +30,19 @@ class RowChanges {
 
   /// The base of increments. nullopt: the next checkpoint must be full.
   const std::optional<BaseCheckpoint>& base() const { return base_; }
-  /// Call when rows have changed other than by batches. All rows are then treated as changed until the next full
-  /// checkpoint, and until the next model.
+  /// Call when rows have changed by anything but batches. All rows are then treated as changed: since the base until
+  /// the next full checkpoint, and since the last model until the next model.
   void forget();
   /// Makes the current rows the base.
   void set_base(const BaseCheckpoint&, DiskRows*);
-  /// Sets the base if rows are identified by place. The rows of the base are rows 1 to `rows` in memory, then the rows
-  /// on disk. `changed`: sorted indices, from 0, of base rows that differ. Errors: Error(data) for rows that do not
-  /// exist.
+  /// Sets the base for rows that are identified by place. The base consists of rows 1 to `rows` in memory, followed by
+  /// the rows on disk. `changed`: sorted indices, from 0, of the base rows that have changed. Errors: Error(data) for
+  /// rows that do not exist.
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, std::span<const int32_t> changed, DiskRows&);
-  /// Call after rows 1 to `rows` and the rows on disk are loaded. Later increments use the same base as the loaded
-  /// checkpoint. Errors: those of StateReader; Error(data) for rows that the base does not have.
+  /// Call after rows 1 to `rows` and the rows on disk are loaded. The base of the loaded checkpoint becomes the base of
+  /// later increments. Errors: those of StateReader; Error(data) for rows that the base does not have.
   void load(const StateReader&, int64_t rows, DiskRows*);
-  /// The row numbers, sorted, of rows of the base that have changed. Only if the base identifies rows by number.
+  /// The row numbers of changed rows of the base, sorted. Call only if the base identifies rows by number.
   std::vector<int32_t> since_base() const { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
 
   /// Starts to track changes since the last model.
@@ -53,7 +53,7 @@ class RowChanges {
 
   /// Applies the moves of a removal. `rows`: number of rows before the removal.
   void follow(Context&, const ops::RowMoves&, int64_t rows);
-  /// Call when rows have been swapped, because some row numbers then belong to other keys.
+  /// Call when rows have been swapped, because a swap gives some row numbers to other keys.
   void note_other_keys() {
     if (base_) base_->keys_moved = true;
   }

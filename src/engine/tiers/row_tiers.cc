@@ -10,12 +10,13 @@
 namespace hctr {
 namespace {
 
-/// Bytes of the list of keys without a row in memory, if all keys of a batch are missing.
+/// Bytes of the list of keys that have no row in memory, for a batch in which every key is missing.
 int64_t lookup_bytes(Device device, int64_t most_keys, bool on_disk) {
   return on_disk && device.is_cuda() ? (most_keys + 1) * static_cast<int64_t>(sizeof(ops::MissingKey)) : 0;
 }
 
-/// Errors: Error(config) or Error(usage) if every step changes every row, because then no row can be on disk.
+/// Refuses a disk tier if every step changes every row, because no row could stay on disk. Errors: Error(config) or
+/// Error(usage).
 void refuse_where_all_rows_change(const RowMemoryLimits& limits, const TableSpec& spec) {
   if (!spec.changes_every_row()) return;
   const SettingWords& words = setting_words(limits);
@@ -125,10 +126,10 @@ void RowTiers::make_device_room(int64_t rows, bool moving) {
     const int64_t own = most_to_host();
     return (own > 0 ? own + counted() : 0) + budget_.others_most_to_host(this);
   };
-  // Move nothing if a move would not free enough; the caller then tries fewer rows.
+  // Move nothing if a move would not free enough bytes; the caller tries fewer rows in that case.
   const bool enough = missing() <= 0 || missing() <= most();
   if (enough && missing() > 0) move_to_host(missing() - counted());
-  // the first move may have been too small, because the use counts of more rows can need another allocation
+  // move more if the first move was too small: use counts of more rows can need another allocation
   if (enough && missing() > 0) move_to_host(missing());
   if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
   if (missing() > 0) account_.throw_missing_on_device(rows, missing(), most());

@@ -29,7 +29,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
     bool removes_rows = false;   ///< whether a policy removes rows
     bool places_for_new = true;  ///< see RowDiskTier::Rules
   };
-  /// `ranges`: direct keys whose rows do not all fit in memory and are found by an index. `budget` and the rows must
+  /// `ranges`: direct keys whose rows do not all fit in memory, so that an index finds them. `budget` and the rows must
   /// outlive this object.
   RowTiers(RowMemory& budget, RowsInMemory&, const TableSpec&, DirectKeys ranges, const Rules&);
   ~RowTiers() override;
@@ -38,39 +38,40 @@ class RowTiers : private RowMemoryUser, public RowFollower {
 
   // Memory.
 
-  /// Allocates memory for `rows` rows. If the device has no capacity, vectors and states of this or other tables move
-  /// to the host. Errors: Error(device) with the required budget.
+  /// Allocates memory for `rows` rows. If the device lacks memory, moves vectors and states of this or other tables to
+  /// the host. Errors: Error(device) with the required budget.
   void get_memory(int64_t rows);
-  /// Calls grow_to(ample), or grow_to(needed) if memory does not suffice for `ample`. Does nothing if `have` is enough.
-  /// Returns whether `have` was too small.
+  /// Does nothing and returns false if `have` is at least `needed` and `ample`. Otherwise calls grow_to(ample) and
+  /// returns true. If memory does not suffice for `ample`, calls grow_to(needed), unless `have` is at least `needed`.
   bool grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   const RowAccount& account() const { return account_; }
 
   // Batches.
 
-  /// Swaps rows between host and device by use counts, every RowMemoryLimits::move_every calls, if some rows are in
-  /// host memory. Call before rows are reserved for a batch. update() of all batches prepared before must be queued.
-  /// Waits for queued work.
+  /// If some rows are in host memory, every RowMemoryLimits::move_every-th call swaps rows between host and device by
+  /// use counts. A swap waits for queued work. Call before rows are reserved for a batch. update() of all batches
+  /// prepared before must be queued.
   void swap();
-  /// The disk tier; null without a disk. Rows on disk are not among the rows in memory until bring_rows() promotes
-  /// them.
+  /// The disk tier; null without a disk. A row on disk does not count as a row in memory until bring_rows() promotes
+  /// it.
   RowDiskTier* disk() { return disk_ ? &*disk_ : nullptr; }
   const RowDiskTier* disk() const { return disk_ ? &*disk_ : nullptr; }
   /// Promotes the rows of a batch's keys from disk, and evicts other rows if memory is full. Call before the batch is
-  /// looked up or inserted. All earlier steps must be queued. Before this call, the context's stream must have waited
-  /// for the step that last used the batch's buffer. This call waits for the stream and cannot be recorded. Waits for
-  /// all queued steps only if memory grows, if an evaluation promotes rows or ran before an eviction, or if only rows
-  /// of queued steps could be evicted. `rows`: scratch [batch.size()]. Errors: Error(device) with the required budget
-  /// if memory cannot hold the batch; Error(io) if the disk is full, or a row on disk differs from what was written.
+  /// looked up or inserted. Before this call, all earlier steps must be queued, and the context's stream must have
+  /// waited for the step that last used the batch's buffer. This call waits for the stream and cannot be recorded. It
+  /// waits for all queued steps only if memory grows, if an evaluation promotes rows or ran before an eviction, or if
+  /// only rows of queued steps could be evicted. `rows`: scratch [batch.size()]. Errors: Error(device) with the
+  /// required budget if memory cannot hold the batch; Error(io) if the disk is full, or a row on disk differs from what
+  /// was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
-  /// Call after the preparation of a training batch is queued. Counts the uses of the batch's rows if some rows are in
-  /// host memory. Counts the batch's rows if some rows are on disk.
+  /// Call after the preparation of a training batch is queued. If some rows of the table are in host memory, counts how
+  /// often the batch uses each of its rows. If the table has a disk tier, counts the rows of the batch.
   void count_batch(const ops::RowGroups&, int64_t key_capacity);
 
   /// Waits for queued work, and returns the number of rows of finished steps in memory.
   int64_t finished_rows();
-  /// Like finished_rows(), but first moves the last rows to free row numbers. The rows are then numbered contiguously
-  /// after the shared row. The step of every prepared batch must be queued.
+  /// Like finished_rows(), but first moves the last rows to free row numbers. After the call, the row numbers are
+  /// contiguous and start after the shared row. The step of every prepared batch must be queued.
   int64_t close_up();
   /// Rows of finished steps in host memory. Waits for queued work.
   HostRows host_rows();
@@ -82,7 +83,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   /// Call before the rows of a checkpoint are loaded. Removes rows of direct keys from disk, and resets places() to the
   /// row numbers.
   void start_over();
-  /// A snapshot of the rows on disk, for a thread that reads them later. Null: the rows must be read now.
+  /// A snapshot from which a thread can read the rows on disk later. Null: the rows must be read now.
   std::shared_ptr<DiskSnapshot> snapshot(const StateWriter&);
 
   void follow(Context&, const ops::RowMoves&, int64_t rows) override;
@@ -110,7 +111,7 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   RowAccount account_;
   RowChanges changes_;
   std::optional<RowDiskTier> disk_;     // nullopt: no rows on disk
-  std::optional<RangesOnDisk> ranges_;  // nullopt: rows are added with their keys, or all rows fit in memory
+  std::optional<RangesOnDisk> ranges_;  // nullopt: keys are not direct, or all rows fit in memory
   std::optional<RowsInUse> uses_;       // nullopt: all rows are on the device, or rows do not move
 };
 

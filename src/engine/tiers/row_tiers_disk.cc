@@ -18,12 +18,12 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   if (fits && !disk_->has_work(*coming)) return;
 
   const ProfiledPart part(runtime_, "wait", "disk");
-  // The batch is reserved but not closed. wait_for_all() drops such a batch from the count of batches, so the count is
-  // restored below.
+  // This batch is reserved but not closed. wait_for_all() does not count such a batch, so the code below restores the
+  // count.
   const uint32_t batches = index_.reserved_batches();
   const bool adds = new_keys == NewKeys::get_rows;
   if (!runtime_.device().is_cuda()) check_finished(*index_.view().state);
-  // Lookups of evaluations belong to no step, so wait for all queued work.
+  // Lookups of evaluations are not part of a step, so wait for all queued work if there may be some.
   if (!adds || (!fits && disk_->consume_lookups())) check_finished(index_.state());
   if (!fits) {
     if (at_most > arrays_.capacity()) {
@@ -54,7 +54,7 @@ void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch&
   const auto leave = [&](RowDiskTier::Stay stay) {
     return disk_->leave(missing, coming.count(), batch.rows, batch.count, stay);
   };
-  // The choice of evicted rows depends only on the batches, not on which steps are still queued.
+  // Which rows are evicted depends only on the batches, not on the steps that are still queued.
   if (missing > 0 && !leave(RowDiskTier::Stay::recent)) {
     check_finished(index_.state());
     leave(RowDiskTier::Stay::of_batch);
@@ -85,7 +85,7 @@ int64_t RowTiers::close_up() {
     rows_.remove(
         {},
         [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
-          // Remove the rows of a refused batch, because they are not rows of finished steps.
+          // Remove the rows that a refused batch has added, because no finished step uses them.
           const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
           ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished,
                                  memory);
@@ -100,7 +100,7 @@ std::shared_ptr<DiskSnapshot> RowTiers::snapshot(const StateWriter& to) {
   budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
-  // On several ranks, training must not wait for the snapshot, because the other ranks would wait for this rank, and
+  // On several ranks, training must not wait for the snapshot: the other ranks would wait for this rank, and
   // --comm-timeout limits their wait.
   std::shared_ptr<DiskSnapshot> snapshot = disk_->disk().snapshot(most, several_ranks_, why_not);
   if (!snapshot) to.later()->refused = why_not;

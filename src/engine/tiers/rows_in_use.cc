@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-// number of swaps after which counts are halved; large enough to separate rarely from frequently used rows
+// swaps after which the use counts are halved; large enough to tell rarely used from frequently used rows
 constexpr int64_t kHalveAfter = 8;
 
 /// Creates a column with one integer of `bytes` bytes per row, with memory for `rows` rows.
@@ -44,7 +44,7 @@ RowsInUse::RowsInUse(RowArrays& arrays, RowIndex& index, RowChanges& changes, in
     numbers_ = reinterpret_cast<int32_t*>(added[1].memory.data());
     places_ = Buffer(device, static_cast<size_t>(rows + 1) * sizeof(int32_t));
   }
-  // Add the columns last, so that nothing has changed if memory runs out before.
+  // Add the columns last. If memory runs out before, the table is unchanged.
   for (RowColumn& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
@@ -53,7 +53,7 @@ void RowsInUse::number_by_key() {
   if (!direct_) return;
   auto* const places = reinterpret_cast<int32_t*>(places_.data());
   constexpr int64_t kBlock = int64_t{1} << 20;
-  const int64_t all = arrays_.most_rows() + 1;  // in a table without an index, all rows exist
+  const int64_t all = arrays_.most_rows() + 1;  // all rows, because in a table without an index every row exists
   const StreamRef stream = arrays_.runtime().compute_stream();
   std::vector<int32_t> numbers(static_cast<size_t>(std::min(kBlock, all)));
   for (int64_t first = 0; first < all; first += kBlock) {
@@ -90,11 +90,11 @@ void RowsInUse::swap(int64_t every, bool always, std::span<const int32_t> left) 
   batches_ = 0;
   const ops::IndexState now = index_.state();  // waits for queued work
   const int64_t rows = now.rows, first_on_host = rows_.first_on_host;
-  // Do not swap while a prepared batch waits for its step, because the batch already contains row numbers.
+  // Do not swap while a prepared batch waits for its step: the batch contains row numbers that a swap would change.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(arrays_.runtime(), arrays_.runtime().compute_stream());
   ops::UseCounts on_device, on_host;
-  // Free row numbers have no uses. Set those on the device to the maximum count, so that they are not swapped.
+  // Free row numbers have no uses. Give free row numbers on the device the maximum count, so that they are not swapped.
   const std::span<const int32_t> left_on_device =
       left.first(static_cast<size_t>(std::lower_bound(left.begin(), left.end(), first_on_host) - left.begin()));
   if (!left_on_device.empty())

@@ -15,17 +15,17 @@
 namespace hctr {
 
 /// The maximum number of swaps per call, for a table with addresses for `rows` rows. A swap reads and writes one row in
-/// host memory. At 30 million reads and writes per second, 2^17 swaps take 9 ms per array of rows. That is a few
-/// percent of the time of the 128 steps between two calls. Fewer rows are swapped once the frequently used rows are on
-/// the device.
+/// host memory. At 30 million such reads and writes per second, 2^17 swaps take 9 ms per array of rows, a few percent
+/// of the time of the 128 steps between two calls. Once the frequently used rows are on the device, fewer rows are
+/// swapped.
 constexpr int64_t most_swaps(int64_t rows) { return std::min(int64_t{1} << 17, rows); }
 
 /// Swaps frequently used rows in host memory with rarely used rows on the device.
 class RowsInUse {
  public:
-  /// Allocates memory for the use counts of `rows` rows, and for swaps. `direct`: rows are found by arithmetic, so
-  /// swapped rows change their place but keep their row number. Without `direct`, swapped rows exchange row numbers.
-  /// Errors: Error(device); nothing has changed then.
+  /// Allocates memory for the use counts of `rows` rows, and for swaps. `direct`: whether arithmetic finds the rows. If
+  /// so, swapped rows change their place but keep their row number; if not, they exchange row numbers. Errors:
+  /// Error(device), which leaves the table unchanged.
   RowsInUse(RowArrays&, RowIndex&, RowChanges&, int64_t rows, bool direct);
 
   /// Bytes allocated in addition to the per-row columns.
@@ -40,8 +40,8 @@ class RowsInUse {
   void number_by_key();
   /// Counts the uses of a batch's rows, on the prepare stream.
   void count(const ops::RowGroups&, int64_t key_capacity);
-  /// In every `every`-th call, swaps rows and waits for queued work. Call before a batch. `always`: swap even without a
-  /// gain. `left`: sorted free row numbers, which are not swapped.
+  /// Swaps rows in every `every`-th call, which waits for queued work. Call before a batch. `always`: swap even if it
+  /// brings no gain. `left`: sorted free row numbers, which are not swapped.
   void swap(int64_t every, bool always, std::span<const int32_t> left);
   /// Sets `moved`, `reads` and `reads_on_device`. Waits for the compute stream.
   void report(HostRows&) const;
@@ -49,7 +49,7 @@ class RowsInUse {
  private:
   /// Selects the rows of the plan among rows 1 to `rows`, and swaps them.
   void swap_chosen(Context&, const ops::SwapPlan&, int64_t rows);
-  /// Swaps rows one[i] and other[i], and updates their places or row numbers.
+  /// Swaps each row one[i] with row other[i], and updates the places or row numbers of both.
   void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
 
   RowArrays& arrays_;

@@ -55,7 +55,7 @@ int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, 
     const int64_t more = rows + budget.host_room() / numbers;
     rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
   }
-  // reserve addresses only for rows that memory can hold, because addresses may be limited too
+  // Addresses may be limited too, so reserve addresses only for rows that fit in memory.
   if (budget.has_disk() && numbers > 0)
     rows = std::min(rows,
                     (budget.limits().device.value_or(free_memory(runtime.device())) + budget.limits().host) / numbers);

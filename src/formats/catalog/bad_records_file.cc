@@ -107,7 +107,7 @@ void BadRecordsFile::find_line(BadRecord& bad) try {
   }
   bad.record = counted_.lines + 1;
 } catch (const Error&) {
-  counted_.file.clear();  // the data reader reports the error
+  counted_.file.clear();  // ignore the error: the data reader reports it
 }
 
 }  // namespace hctr

@@ -23,15 +23,15 @@ struct BadRecordsSection {
 };
 Schema<BadRecordsSection> bad_records_schema();
 
-/// Appends a line per bad record. A line that the file already contains is not appended again, for example in later
-/// epochs, evaluations or runs. Several objects and processes may append to one file: each locks the file and reads its
-/// new lines first. Thread-safe.
+/// Appends a line per bad record. Later epochs, evaluations and runs do not append a line that the file already
+/// contains. Several objects and processes may append to one file: before it appends, each locks the file and reads new
+/// lines of the others. Thread-safe.
 class BadRecordsFile {
  public:
   /// Errors: Error(io) when the file cannot be written.
   explicit BadRecordsFile(const BadRecordsSection&);
 
-  /// Appends the records. Warns once if the file is full or cannot be written; reading of data continues.
+  /// Appends the records. If the file is full or cannot be written, warns once and returns normally.
   void add(std::vector<BadRecord>, const Log&);
 
  private:
@@ -42,14 +42,15 @@ class BadRecordsFile {
 
   BadRecordsSection section_;
   std::mutex mutex_;
-  std::unordered_set<std::string> lines_;  // lines in the first `known_bytes_` bytes of the file, and own lines
+  // lines in the first `known_bytes_` bytes of the file, and lines that this object appended
+  std::unordered_set<std::string> lines_;
   long known_bytes_ = 0;
-  bool ended_ = false;  // true: no further lines are written; a warning gave the reason
+  bool ended_ = false;  // no further lines are written; a warning has given the reason
   struct Counted {
     std::string file;
     std::unique_ptr<ByteStream> stream;
     int64_t offset = 0, lines = 0;
-  } counted_;  // cached count: `file` has `lines` lines before `offset`
+  } counted_;  // cached result: `file` has `lines` lines before `offset`
 };
 
 }  // namespace hctr

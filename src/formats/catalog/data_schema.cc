@@ -10,7 +10,8 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
-constexpr double kMostPerSample = 1 << 30;  // maximum of any count per sample; a product of two fits 64 bits
+// Maximum of any count per sample. The product of two counts fits in 64 bits.
+constexpr double kMostPerSample = 1 << 30;
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
@@ -41,7 +42,7 @@ void check_limits(SparseInput& input, const std::string& pointer, Problems& prob
                                               " instead of ", *input.max_nnz));
     input.max_feature_num_per_sample = limits.max_keys;
   }
-  input.max_nnz = input.limits().max_nnz;  // so that the effective config shows max_nnz, too
+  input.max_nnz = input.limits().max_nnz;  // the effective config shows max_nnz too
 }
 
 /// Appends the sample weight to the labels.
@@ -310,7 +311,7 @@ void add_evaluation_cache_and_async(Schema<DataSection>& schema) {
 
 Schema<DataSection> data_schema() {
   Schema<DataSection> schema("Data");
-  // in the order of the manual
+  // the order of these calls is the order of the manual
   add_sources(schema);
   add_contents(schema);
   add_reading(schema);

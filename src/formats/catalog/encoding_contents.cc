@@ -46,8 +46,8 @@ bool is_csv(const DataSection& section) { return section.format.name == "Csv"; }
 
 bool is_of_vocabulary(const std::string& place) { return place.ends_with("/vocabulary"); }
 
-/// The values by JSON path. Paths of vocabularies omit the first name, "csv" or "parquet", so that both formats compare
-/// equal.
+/// Maps JSON paths to values. Paths of vocabularies omit their first name, "csv" or "parquet", because the same
+/// vocabulary should compare equal in both formats.
 std::map<std::string, const Json*> by_place(const Json& contents) {
   std::map<std::string, const Json*> result;
   for (const auto& [place, value] : *contents.object())
@@ -89,7 +89,7 @@ std::string changed_contents(const Json* saved_data, const DataSection& section)
   for (const auto& [place, was] : contents)
     if (const auto is = new_contents.find(place); is != new_contents.end())
       compare(place, was, is->second);
-    else if (!is_of_vocabulary(place))  // a removed vocabulary is a change of the config, which is compared elsewhere
+    else if (!is_of_vocabulary(place))  // other code reports a removed vocabulary
       compare(place, was, nullptr);
   for (const auto& [place, is] : new_contents)
     if (!contents.contains(place) && !is_of_vocabulary(place)) compare(place, nullptr, is);

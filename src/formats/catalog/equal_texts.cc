@@ -14,17 +14,18 @@ namespace {
 
 constexpr int64_t kRowsForTexts = 5'000;
 constexpr size_t kFewTexts = 10;      // with fewer values, equal texts may be coincidence
-constexpr double kMostlyEqual = 0.5;  // minimum fraction of a slot's values that occur in the other slot's lists
+constexpr double kMostlyEqual = 0.5;  // minimum fraction of a slot's values that occur in the lists of another slot
 
 /// A slot that hashes or numbers its texts independently of other slots.
 struct ApartSlot {
   size_t slot = 0, input = 0;
   std::string column{};
-  bool lists = false;                   // some row has several values
-  std::unordered_set<int64_t> texts{};  // hashes of the texts, comparable between slots
+  bool lists = false;                   // whether some row has several values
+  std::unordered_set<int64_t> texts{};  // hashes of the texts; equal texts of different slots have equal hashes
 };
 
-/// Assigns one key space to all slots with independent keys, so that equal texts get equal keys. Returns these slots.
+/// Assigns one key space to all slots whose keys are independent of other slots. Equal texts then get equal keys in all
+/// these slots. Returns the slots.
 std::vector<ApartSlot> make_comparable(DataSection& section, std::vector<SlotColumns>& groups) {
   std::vector<size_t> inputs;
   for (size_t i = 0; i < section.sparse.size(); ++i)
