@@ -26,7 +26,7 @@ class BagPacking {
 
  private:
   struct Bag {
-    int64_t begin, end;  // the keys of a bag that the batch keeps: [begin, end)
+    int64_t begin, end;  // the batch keeps keys [begin, end) of the caller's keys
   };
   template <class Offset>
   void count_keys(const Offset* offsets);

@@ -38,7 +38,7 @@ std::string snapshot_prefix_of(const SolverSection&, const fs::path& run_folder)
 /// A run that saves models.
 struct OwnRun {
   std::string id{};   ///< id of a resumed run; empty for a new run without an id
-  fs::path folder{};  ///< if known: models of earlier runs in this folder may be overwritten
+  fs::path folder{};  ///< the run folder, whose earlier models may be overwritten; empty: unknown
 };
 
 /// Checks, before a run, whether it would overwrite models of other runs at its snapshot_prefix. Logs a warning for a

@@ -119,15 +119,15 @@ class ScoreSession {
     TensorSpec spec;
     size_t offset;
   };
-  std::vector<Result> results_;  // per loss
+  std::vector<Result> results_;  // one per loss
   std::optional<HostBuffer> host_results_;
-  uint32_t* done_ = nullptr;  // a word after the results; 1 once the kernel has copied the results
+  uint32_t* done_ = nullptr;  // the word after the results; 1 when the kernel has copied the results
   std::vector<Tensor> internals_;
-  std::vector<std::optional<HostBuffer>> host_internals_;  // copies for a model on a GPU, allocated when wanted
+  std::vector<std::optional<HostBuffer>> host_internals_;  // for a model on a GPU: host copies, allocated on first use
   std::unique_ptr<Program> program_;
 };
 
-/// The options of the model's runtime without memory for rows, for runtimes that store no rows.
+/// The runtime options of the model, but with no memory for rows. For runtimes that store no rows.
 RuntimeOptions session_options(LoadedModel&);
 
 /// The dense input, keys and scores of a config.

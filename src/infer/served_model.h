@@ -58,7 +58,8 @@ class ServedModel {
 
  private:
   class Lease;
-  /// The number of samples in each piece of a batch; `samples`: the rules do not divide the batch.
+  /// The number of samples in each piece of a batch of `samples` samples. Returns `samples` if the rules do not divide
+  /// the batch.
   int64_t piece_of(int64_t samples) const;
   /// Scores pieces of a batch with two sessions: one packs and uploads a piece while the other one computes.
   void score_pieces(int64_t samples, int64_t piece, const ScoreRequest&);

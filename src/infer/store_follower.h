@@ -29,7 +29,7 @@ class StoreFollower {
     std::string model;
     StoreStreamStatistics statistics;
   };
-  /// Any thread.
+  /// Thread-safe.
   std::vector<Stream> streams() const;
 
  private:
@@ -46,7 +46,8 @@ class StoreFollower {
     Problem problem{};
   };
   void run();
-  /// Starts to apply updates. With shared memory, this happens when the updating process has ended.
+  /// Starts to apply updates. If the store is in shared memory and another process applies updates, they start in this
+  /// process after the other one has ended.
   void start_updates();
   void look_at_files(Followed&);
   void note(Problem&, const std::string& what, const std::string& now);

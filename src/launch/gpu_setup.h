@@ -17,7 +17,7 @@ struct RankSetup {
   std::vector<std::string> unreachable;  ///< ids of GPUs of this host whose memory this GPU cannot read
   int64_t shared_memory = 0;             ///< bytes free in /dev/shm
   std::vector<std::string> interfaces;   ///< network interfaces that are up
-  std::string wanted;                    ///< NCCL_SOCKET_IFNAME
+  std::string wanted;                    ///< value of NCCL_SOCKET_IFNAME
 };
 RankSetup setup_of(Device, const Environment&);
 

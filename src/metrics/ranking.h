@@ -51,8 +51,8 @@ class Ranking {
   void coarsen();
 
   size_t most_;
-  std::vector<std::pair<float, bool>> pending_;  // score and whether positive; samples not in steps_ yet
-  std::vector<Step> steps_;                      // ascending and disjoint
+  std::vector<std::pair<float, bool>> pending_;  // samples not in steps_ yet: score, and whether positive
+  std::vector<Step> steps_;                      // in ascending order, without overlaps
   bool not_a_number_ = false;
 };
 

@@ -21,7 +21,7 @@ struct LookedFor {
   const LabelColumn& column;
   bool seen = false;               // some label is 1
   bool other_seen = false;         // some label is not 1
-  std::set<std::string> unseen{};  // words not found yet, if "positive" has several
+  std::set<std::string> unseen{};  // words of "positive" not found yet; empty if "positive" has only one
   std::set<std::string> texts{};   // first texts of the column, until a label is 1
 
   bool done() const { return seen && other_seen && unseen.empty(); }

@@ -25,7 +25,7 @@ void StateFileWriter::put(int64_t offset, std::span<const std::byte> bytes) {
   if (offset == position_)
     file_.write(bytes.data(), bytes.size());
   else
-    file_.write_at(offset, bytes.data(), bytes.size());  // then seeks to the end of the file
+    file_.write_at(offset, bytes.data(), bytes.size());  // write_at() also seeks to the end of the file
   end_ = std::max(end_, offset + static_cast<int64_t>(bytes.size()));
   position_ = end_;
 }

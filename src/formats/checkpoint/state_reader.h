@@ -89,7 +89,7 @@ class StateReader {
   std::string place(std::string_view name) const;
   /// The ascending indices of rows that the increment changed.
   const std::vector<int32_t>& changed_rows(const StateArray&) const;
-  /// Does the work of read() for an array of an increment.
+  /// Implements read() for an array of an increment.
   void read_with_base(const StateArray&, int64_t first, std::span<std::byte> to) const;
 
   std::shared_ptr<Input> input_;  // shared with readers from in() and of_rank()

@@ -62,7 +62,7 @@ struct BatchLayout {
   size_t bytes = 0;           ///< maximum size of the batch buffer
   std::vector<Table> tables;  ///< offsets in the unpacked buffer
   size_t unpacked_bytes = 0;
-  int64_t dense_stride = 0;  ///< elements from a row to the next
+  int64_t dense_stride = 0;  ///< elements from one row to the next
   DType dense_dtype = DType::f32;
   size_t unpacked_dense = 0;  ///< offset in the unpacked buffer, if unpacks_dense()
   bool unpacks_dense() const { return dense_stride > shape.dense_dim || dense_dtype != DType::f32; }
@@ -70,12 +70,12 @@ struct BatchLayout {
 
 /// How the keys of one table are packed.
 struct KeyForm {
-  int64_t count = 0;     ///< keys
+  int64_t count = 0;     ///< number of keys
   bool fits_32 = false;  ///< each key is in [0, 2^32 - 1]
   bool ones = false;     ///< the first `rows` samples have one key per slot, all others none
   int64_t rows = 0;
   bool by_sample = false;     ///< keys are ordered by sample, then slot; requires `ones`
-  bool sign_extends = false;  ///< keys are signed 32-bit; replaces `fits_32`
+  bool sign_extends = false;  ///< each key is in [-2^31, 2^31 - 1]; set instead of `fits_32`
 };
 
 /// Accesses the parts of one batch buffer. Call place() before accessing keys.
@@ -101,7 +101,8 @@ struct BatchView {
       else
         keys<int64_t>()[i] = key;
     }
-    /// Index of the first key of bag slot * samples + sample. offset(slots * samples) is the number of keys.
+    /// Index of the first key of a bag. The bag of slot s and sample b has the index s * samples + b. offset(slots *
+    /// samples) returns the total number of keys.
     int32_t offset(int64_t bag) const {
       return packed->offsets != PackedKeys::kOnes
                  ? offsets()[bag]

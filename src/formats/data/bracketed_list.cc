@@ -107,7 +107,8 @@ bool take_hex(std::string_view& text, size_t digits, uint32_t& code) {
   return true;
 }
 
-/// Decodes a JSON or Python escape at the start of `text`, after its backslash, and appends the character to `to`.
+/// Decodes a JSON or Python escape and appends the character to `to`. `text` starts after the escape's backslash; the
+/// escape is removed from `text`.
 void take_escape(std::string_view& text, std::string& to) {
   constexpr std::string_view letters = "nrtbfav0", characters("\n\r\t\b\f\a\v\0", 8);
   const char letter = text.front();
@@ -115,7 +116,7 @@ void take_escape(std::string_view& text, std::string& to) {
   const size_t digits = letter == 'u' ? 4 : letter == 'x' ? 2 : letter == 'U' ? 8 : 0;
   uint32_t code = 0, low = 0;
   if (digits > 0 && take_hex(text, digits, code)) {
-    std::string_view next = text;  // JSON writes code points above 16 bits as a surrogate pair of two escapes
+    std::string_view next = text;  // JSON writes a code point of 2^16 or more as two escapes
     const bool high = code >> 10 == 0xd800 >> 10 && next.starts_with("\\u");
     if (high) next.remove_prefix(2);
     if (high && take_hex(next, 4, low) && low >> 10 == 0xdc00 >> 10) {

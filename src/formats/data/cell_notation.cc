@@ -100,7 +100,8 @@ bool is_time_of_day(std::string_view text, bool with_seconds) {
   return false;
 }
 
-/// Removes `sign` from the start or end of the text, and blanks around the rest. Returns false if there is no sign.
+/// Removes `sign` from the start or end of the text, then removes blanks at both ends. Returns false if there is no
+/// sign.
 bool take_sign(std::string_view& text, std::string_view sign) {
   if (text.starts_with(sign))
     text.remove_prefix(sign.size());

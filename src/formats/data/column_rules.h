@@ -42,7 +42,7 @@ struct SlotRule {
   std::optional<KeyRule> keys;  ///< empty: depends on the format
   uint64_t seed = 0;
   int64_t base = 0, buckets = 0;  ///< the slot's keys are [base, base + buckets)
-  int64_t first = 0;              ///< first slot of the key space; its slots share seed, base and vocabulary
+  int64_t first = 0;              ///< first slot of its key space, whose slots share seed, base and vocabulary
   char separator = '\0';
   bool brackets = false;
   std::optional<std::string> fallback;

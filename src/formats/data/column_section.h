@@ -48,10 +48,10 @@ struct DenseColumns {
   std::vector<std::string> columns;
   DenseTransforms transform;
   std::vector<double> mean, std;  ///< one value for all columns, or one per column
-  /// Replaces a missing value. Default: 0 for text files and for learned columns; an error for other columns of
-  /// Parquet.
+  /// Replaces a missing value. If empty: 0 for columns of text files and for learned columns; in other columns of
+  /// Parquet files, a missing value is an error.
   std::optional<double> fallback;
-  std::optional<NumberFormat> number_format{};  ///< for text columns; empty: the section's format
+  std::optional<NumberFormat> number_format{};  ///< of text columns; empty: the section's format
   std::string unit{};                           ///< unit of the numbers in a text column
 
   NumberNotation notation() const { return {number_format, unit}; }
@@ -62,7 +62,7 @@ struct DenseColumns {
 /// A group of columns; each column becomes one slot.
 struct SlotColumns {
   std::vector<std::string> columns;
-  std::optional<KeyRule> keys;  ///< empty: hash; in Parquet, integers are keys themselves
+  std::optional<KeyRule> keys;  ///< empty: hash, but Parquet columns of integers contain the keys
   int64_t buckets = 0;
   std::string vocabulary, separator;
   std::optional<std::string> fallback;

@@ -121,11 +121,11 @@ struct DensePart {
 
 struct SparseInput {
   std::string top;
-  std::optional<SparseType> type;  ///< a HugeCTR v2 hint without effect; the embedding that reads this input decides
+  std::optional<SparseType> type;  ///< a HugeCTR v2 hint, ignored: pooling depends only on the embedding layer
   Width slot_num;
-  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits as written; limits() resolves them
-  std::optional<PerSlot> nnz_per_slot;           ///< HugeCTR v3.1 spelling of both limits; takes precedence
-  std::optional<int64_t> keep_first, keep_last;  ///< longer bags are truncated to this many keys
+  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits in the config; limits() resolves them
+  std::optional<PerSlot> nnz_per_slot;                         ///< replaces both limits (HugeCTR v3.1)
+  std::optional<int64_t> keep_first, keep_last;                ///< longer bags are truncated to this many keys
   int64_t is_fixed_length = 0;
 
   /// The effective limits on keys. Errors: Error(bug) if no field sets a limit. Parsing rejects such sections.
@@ -158,7 +158,7 @@ struct DataSection {
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;
   int64_t shuffle = 0;
-  double negative_sampling = 1;                ///< fraction of training samples with label 0 to keep
+  double negative_sampling = 1;                ///< fraction of the negatives (label 0) that training keeps
   std::optional<BadRecordPolicy> bad_records;  ///< empty: depends on the format
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;

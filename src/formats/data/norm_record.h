@@ -69,8 +69,8 @@ inline uint8_t byte_sum(const std::byte* p, size_t count) {
 struct SlotWalk {
   enum class End { whole, short_of_bytes, bad };
   End end = End::whole;
-  const std::byte* at = nullptr;  ///< the end of the last slot, if `end` is whole
-  std::string problem{};          ///< bad: "slot 3 (of sparse input \"deep\") ..."
+  const std::byte* at = nullptr;  ///< the end of the last slot; set only for End::whole
+  std::string problem{};          ///< for End::bad: "slot 3 (of sparse input \"deep\") ..."
 };
 
 /// Optional outputs of walk_slots(); null to omit.

@@ -41,7 +41,7 @@ struct FilePosition {
 /// Consecutive rows of one column file, for formats that store the columns of a record in several files.
 struct ChunkPart {
   size_t file = 0;                       ///< file index within its group of columns
-  int64_t first = 0;                     ///< index of the first row, or of its line in a text, from 0
+  int64_t first = 0;                     ///< index of the first row in the file; for text, number of lines before it
   size_t begin = 0, end = 0;             ///< byte range of the rows in Chunk::buffer, if the cutter read them
   std::shared_ptr<const ByteFile> open;  ///< the file, if the parser reads the rows
 };

@@ -28,8 +28,8 @@ bool is_topic_source(const fs::path& source);
 /// Parses "kafka://host:port/topic#options". Errors: Error(config) naming the invalid part.
 TopicSource topic_source(const fs::path&);
 
-/// The messages in one file: [first, end) of a partition. The file name contains the range, so any host can recreate
-/// the file with the same bytes.
+/// The messages in one file: those of one partition with offsets in [first, end). The file name contains the range, so
+/// any host can recreate the file with the same bytes.
 struct TopicRange {
   int32_t partition = 0;
   int64_t first = 0, end = 0;

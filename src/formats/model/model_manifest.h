@@ -43,8 +43,8 @@ struct ModelManifest {
   std::string run;           ///< id of the run; empty if another program saved the model
   std::string run_folder{};  ///< name of the run's folder; empty: unknown
   int64_t iteration = 0;     ///< finished steps, including steps whose update was skipped
-  int64_t updates = 0;       ///< updates that were not skipped, t in Adam
-  Json config{}, data{};     ///< config with all defaults filled in; fingerprint of the training data
+  int64_t updates = 0;       ///< updates that were not skipped; the step count t of Adam
+  Json config{}, data{};     ///< config: with all defaults filled in; data: fingerprint of the training data
   std::vector<SavedTable> tables{};
   std::vector<ColumnStatistics> statistics{};  ///< statistics of dense columns used in training
   std::optional<SavedDelta> delta{};           ///< set for a delta; empty for a full model
@@ -66,8 +66,8 @@ struct ModelManifest {
 /// name, size and checksum of each finished file. Errors: Error(io).
 void write_model_manifest(FileSet&, AtomicFile& to, ModelManifest);
 
-/// The manifest next to a model file or folder. The file may have been renamed with another prefix. Empty if there is
-/// no manifest. Errors: Error(io); Error(data) naming a manifest that is damaged or does not list the file.
+/// Finds the manifest next to a model file or folder, even if the model's files were renamed to another prefix. Empty
+/// if there is no manifest. Errors: Error(io); Error(data) naming a manifest that is damaged or does not list the file.
 std::optional<ModelManifest> manifest_of(const fs::path& model_file);
 
 /// The manifest in the folder of a delta. Errors: Error(io), Error(data) if the manifest is missing or damaged.

@@ -15,7 +15,7 @@ struct SparseTarget {
   fs::path path;  ///< path of the file (v2) or the folder (v3)
   ModelFormat format = ModelFormat::v2;
   int key_bytes = 8;  ///< v2 only: 8, or 4 for data sets with 4-byte keys
-  fs::path states{};  ///< path of the optimizer states, which requires `rows`; empty: not saved
+  fs::path states{};  ///< path of the optimizer states; empty: not saved; if set, set `rows`, too
   int64_t rows = 0;   ///< number of rows over all ranks
 };
 /// Writes all rows sorted by (slot, key), so that equal tables yield equal files. Access statistics, if the table keeps

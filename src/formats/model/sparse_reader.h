@@ -12,12 +12,12 @@ namespace hctr {
 
 class ThreadPool;
 
-inline constexpr const char* kSparseModelFile = "sparse model file";  ///< its name in messages
+inline constexpr const char* kSparseModelFile = "sparse model file";  ///< the file type, for messages
 
 /// The layout of rows in a file: key, slot id (if rows are identified by slot and key), vector.
 struct SparseLayout {
-  int key_bytes = 8;   ///< 4: unsigned
-  int slot_bytes = 0;  ///< 0: no slot id
+  int key_bytes = 8;   ///< 8 (signed) or 4 (unsigned)
+  int slot_bytes = 0;  ///< 0: rows have no slot id
   int64_t dim = 0;
   int64_t row_bytes() const { return key_bytes + slot_bytes + dim * 4; }
 };

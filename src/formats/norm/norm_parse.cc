@@ -252,8 +252,8 @@ class RecordParser {
   const std::optional<BadRecordPolicy> policy_;
   ParseScratch& scratch_;
   SampleBlock& block_;
-  int64_t most_ = 0;  // selected records
-  int64_t rows_ = 0;  // good records so far
+  int64_t most_ = 0;  // number of selected records
+  int64_t rows_ = 0;  // number of good records so far
   bool one_hot_ = true;
   BadRecords bad_;
 };

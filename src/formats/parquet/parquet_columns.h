@@ -15,7 +15,7 @@ namespace hctr {
 /// A column that becomes a label or a dense value.
 struct ParquetNumber {
   DenseRule rule;
-  /// true: text columns are parsed as numbers; false: a text column is an error
+  /// Whether a text column is parsed as numbers. If false, a text column is an error.
   bool text = false;
   int64_t index = -1;                     ///< column index in _metadata.json; -1: not stated
   LabelColumn label{};                    ///< the rules of a label; a dense value uses only their number notation
@@ -38,7 +38,7 @@ struct ParquetPlan {
   RecordShape shape;
   std::vector<ParquetNumber> labels, dense;
   std::vector<ParquetSlot> slots;
-  std::vector<std::string> kept;     ///< Source::keep
+  std::vector<std::string> kept;     ///< names of the columns of Source::keep
   bool trim = false;                 ///< strip blanks around texts
   std::vector<std::string> missing;  ///< texts that are read as null
   uint64_t most_key = 0;             ///< largest allowed key

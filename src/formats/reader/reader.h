@@ -64,8 +64,8 @@ struct ReaderOptions {
 /// Data of a batch that are not in its buffer.
 struct PassedOn {
   KeptCells kept;  ///< cells of Source::keep in this rank's rows
-  /// For each record skipped since the previous batch: number of rows of this batch, over all ranks, before the record.
-  /// Not set when shuffling.
+  /// One number for each record skipped since the previous batch: how many rows of this batch, over all ranks, precede
+  /// the record. Not set when shuffling.
   std::vector<int64_t> rows_before_bad;
 };
 
@@ -96,7 +96,7 @@ class Reader {
   /// Waits for the next batch, at most `limit`. Returns whether next() would return or throw without blocking.
   bool wait(std::chrono::milliseconds limit);
   /// Waits for the next batch and returns its buffer index: 0, 1, ..., n-1, 0, ... Returns nothing at the end of the
-  /// set, never with `repeat`. Errors: those of the reader threads, after all batches before the error.
+  /// set. With `repeat`, the set has no end. Errors: those of the reader threads, after all batches before the error.
   std::optional<int> next();
   /// Releases a buffer for refilling. Thread-safe; buffers may be released in any order.
   void release(int buffer);
@@ -112,8 +112,8 @@ class Reader {
   /// The start of the next pass after position(), for epochs with different orders. Resets the sample count to 0.
   ReaderPosition next_pass() const;
 
-  /// Describes the last row of the last batch for messages: "record 18 of '<file>'". Only the file if records are not
-  /// counted or some were skipped; empty when shuffling.
+  /// Describes the last row of the last batch for messages: "record 18 of '<file>'". If records are not counted, or if
+  /// some were skipped, returns only the file. When shuffling, returns an empty text.
   std::string place_of_last_row() const;
 
   /// Number of samples, like SampleSet::samples(). With negative sampling, an estimate of the delivered samples.

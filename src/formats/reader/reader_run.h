@@ -60,8 +60,8 @@ class ReaderRun {
 
 /// Reads any set: parses chunks, collects the rows of each batch, and copies them to a buffer.
 std::unique_ptr<ReaderRun> run_by_chunks(ReaderSet&, const ReaderPosition& from);
-/// Reads a set with a RowMap: parses rows directly into their batch. Requires set order and errors on bad records.
-/// `rows`: the set's RowMap, with at least one row.
+/// Reads a set with a RowMap: parses rows directly into their batch. Only for reading in set order with bad records as
+/// errors. `rows`: the set's RowMap, with at least one row.
 std::unique_ptr<ReaderRun> run_by_rows(ReaderSet&, const RowMap& rows, const ReaderPosition& from);
 
 }  // namespace hctr
