@@ -31,7 +31,7 @@ size_t bytes_to_copy(const TensorSpec& spec) {
              : static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// A prefix of the tensor's rows.
+/// Describes the first `rows` rows of a tensor.
 TensorSpec first_rows(const TensorSpec& spec, int64_t rows) {
   Shape shape = spec.shape;
   shape[0] = rows;

@@ -66,7 +66,7 @@ class ScoreSession {
   bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
   // score() consists of begin() and finish(). The arrays and the request must not change between the two calls.
-  /// Copies or queues the copies of the inputs, and queues the forward pass.
+  /// Copies the inputs, or queues copies of them, and queues the forward pass.
   void begin(const ScoreRequest&);
   /// Waits for the scores, and writes them to the caller's memory.
   void finish(const ScoreRequest&);

@@ -41,7 +41,7 @@ class ServedModel {
   const std::vector<InternalTensor>& internals() const { return internals_; }
 
   /// Implements Model::score(). `internals`: for each internal tensor, host memory for its values as f32 [samples,
-  /// ...]; null: not wanted. May be empty.
+  /// ...]. A null pointer: the tensor is not wanted. An empty span: no internal tensor is wanted.
   void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>,
              std::span<float* const> internals = {});
   /// Looks up keys of each embedding, without pooling. Returns f32 [keys, dim] for each embedding: the vector of each

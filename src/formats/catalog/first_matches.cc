@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kAllowIt = ". Add --unmatched allow to continue anyway";
 
-/// The search state of a label that "positive" defines by texts or by a minimum.
+/// The state of the search for a label's "positive", which consists of texts or of a minimum.
 struct LookedFor {
   size_t label;
   const LabelColumn& column;

@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// The column lists in the section's object of its format ("csv", "parquet"); empty if the format has no named columns.
-/// The result points into the section.
+/// The column lists in the section's "csv" or "parquet" object; empty if the section's format has no named columns. The
+/// result points into the section.
 std::optional<StatedColumns> columns_of(DataSection&);
 
 /// A copy of the section without slots, for reading only labels and dense values.

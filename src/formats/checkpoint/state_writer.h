@@ -74,8 +74,8 @@ struct StateBuffers {
   LaterState* later = nullptr;  ///< rows that are written later
 };
 
-/// Collects named state for a checkpoint. StateReader has the same calls, so an object lists its state once, in a
-/// template that works with both.
+/// Collects named state for a checkpoint. StateReader has member functions of the same names, so an object can list its
+/// state in one template for saving and restoring.
 class StateWriter {
  public:
   using Sink = std::function<void(HostBytes)>;
@@ -113,7 +113,7 @@ class StateWriter {
   /// The changed rows of an array since the base.
   struct Changes {
     int64_t base_rows = 0;  ///< the base stores rows [0, base_rows)
-    std::string list;       ///< name of the array with indices of changed rows, ascending; empty: no changed rows
+    std::string list;       ///< name of the array with the changed rows' ascending indices; empty: no changed rows
     int64_t count = 0;
     /// Copies the changed rows list[first], ..., list[first + rows - 1] to the host.
     std::function<void(int64_t first, int64_t rows, std::byte* to)> copy{};
@@ -141,11 +141,11 @@ class StateWriter {
   void number(std::string_view name, int64_t value) { index_->values.set(scope_ + std::string(name), value); }
 
  private:
-  /// Appends an array to the index at the end of the file. Returns the entry.
+  /// Adds an array to the index. In the file, the array is placed after all earlier arrays. Returns its index entry.
   StateArray& add(StateArray);
   StateArray& add_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                           const Changes&);
-  /// Copies `bytes` bytes in pieces to the host and passes them to the sink, for file offsets from `offset` on.
+  /// Copies `bytes` bytes in pieces to the host and passes them to the sink. `offset`: file offset of the first byte.
   void copy_pieces(const Copy& copy, int64_t bytes, int64_t offset);
 
   int rank_;

@@ -19,7 +19,7 @@ struct BatchShape {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
     int64_t key_capacity = 0;  ///< maximum keys per batch of this input
     int64_t keep = 0;          ///< longer bags are truncated to their first `keep` keys; 0: not truncated
-    bool keep_last = false;    ///< truncates to the last `keep` keys instead
+    bool keep_last = false;    ///< true: truncated to their last `keep` keys instead
   };
   int64_t samples = 0;  ///< rows per rank
   int64_t label_dim = 0, dense_dim = 0;
@@ -72,7 +72,7 @@ struct BatchLayout {
 struct KeyForm {
   int64_t count = 0;     ///< number of keys
   bool fits_32 = false;  ///< each key is in [0, 2^32 - 1]
-  bool ones = false;     ///< the first `rows` samples have one key per slot, all others none
+  bool ones = false;     ///< the first `rows` samples have one key per slot; later samples have no keys
   int64_t rows = 0;
   bool by_sample = false;     ///< keys are ordered by sample, then slot; requires `ones`
   bool sign_extends = false;  ///< each key is in [-2^31, 2^31 - 1]; set instead of `fits_32`
@@ -124,7 +124,7 @@ struct BatchView {
   /// Assigns the buffer ranges of all tables; the caller then writes keys and offsets. Errors: Error(bug) if a table
   /// has more keys than its capacity.
   void place(std::span<const KeyForm>) const;
-  /// Used bytes from the start of the buffer.
+  /// Number of bytes in use; they start at the start of the buffer.
   size_t bytes() const { return static_cast<size_t>(*used); }
 
   const BatchLayout* layout;

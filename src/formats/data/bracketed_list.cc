@@ -43,7 +43,7 @@ std::string_view without_type(std::string_view text) {
   return rest.empty() || rest.starts_with(",") ? inside.substr(0, end + 1) : text;
 }
 
-/// The length of a NumPy type name with its bracket, such as "np.int64(", at the start of a value; 0 if there is none.
+/// If `text` starts with a NumPy type name and a bracket, such as "np.int64(", returns their length; else 0.
 size_t type_of_scalar(std::string_view text) {
   if (!text.starts_with("np.") && !text.starts_with("numpy.")) return 0;
   const auto end = std::find_if_not(text.begin(), text.end(),

@@ -121,7 +121,7 @@ struct DensePart {
 
 struct SparseInput {
   std::string top;
-  std::optional<SparseType> type;  ///< a HugeCTR v2 hint, ignored: pooling depends only on the embedding layer
+  std::optional<SparseType> type;  ///< a HugeCTR v2 hint without effect: the embedding layer sets the placement
   Width slot_num;
   std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits in the config; limits() resolves them
   std::optional<PerSlot> nnz_per_slot;                         ///< replaces both limits (HugeCTR v3.1)
@@ -163,7 +163,7 @@ struct DataSection {
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
-  bool follow = false;                ///< read each file once, as files are added to `source`
+  bool follow = false;                ///< files may be added to `source` during the run; each is read once
   std::optional<double> follow_idle;  ///< training ends after this many minutes without a new file
   FormatOptions options;              ///< options specific to one format
   /// not in the config: learned from dense columns before the data are opened

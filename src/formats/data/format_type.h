@@ -52,7 +52,7 @@ struct FormatType {
   std::string source_text;             ///< meaning of `source`, for messages: "the path of a file list"
   /// Lists the data files of `source`: the file itself, or the files in a list. Null: `source` does not name files.
   std::vector<fs::path> (*files)(const fs::path& source, const Log&) = nullptr;
-  bool lines_of_text = false;  ///< whether records are lines of text, so that messages of a topic can contain them
+  bool lines_of_text = false;  ///< whether each record is a line of text; required for records from a Kafka topic
   FormatObject object{};
   /// Called for every section before its format is looked up. Selects this format if fields of the section other than
   /// "format" imply it. May be null.

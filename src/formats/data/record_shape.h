@@ -17,7 +17,7 @@ struct RecordShape {
     std::vector<int64_t> nnz{};  ///< maximum keys of each slot; empty: max_nnz for every slot
 
     int64_t most_of(int64_t slot) const { return nnz.empty() ? max_nnz : nnz[static_cast<size_t>(slot)]; }
-    /// Whether slot `slot` may have `nnz_of_slot` keys, if slots 0 to `slot` have `keys` keys in total.
+    /// Whether slot `slot` may have `nnz_of_slot` keys. `keys`: total keys of slots 0 to `slot`.
     bool allows(int64_t slot, int64_t nnz_of_slot, int64_t keys) const {
       return nnz_of_slot <= most_of(slot) && keys <= max_keys;
     }

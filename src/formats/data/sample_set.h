@@ -54,7 +54,7 @@ struct Chunk {
   int64_t records = 0;                   ///< number of records, if the format counts them
   int64_t bytes = 0;                     ///< bytes in the file from begin.offset on
   std::shared_ptr<void> source;          ///< the parser's input, if the cutter opened it
-  std::shared_ptr<const SampleSet> set;  ///< in a growing set: a set of only this file
+  std::shared_ptr<const SampleSet> set;  ///< in a growing set: a SampleSet that contains only this file
   std::vector<ChunkPart> parts;          ///< if columns are in several files: one part per group of columns
 
   // Set by the cutter or the parser, whichever reads the bytes.
@@ -193,7 +193,7 @@ class SampleSet {
   /// with one key per slot, and that bad records are errors.
   virtual const RowMap* row_map() const { return nullptr; }
 
-  /// The key rules of slots that depend on the types of the set's columns.
+  /// The key rules of those slots whose rule depends on the type of their column.
   virtual std::vector<SlotKeyRule> slot_key_rules() const { return {}; }
   /// Whether the first file has labels. Always true unless Source::labels_optional.
   virtual bool has_labels() const { return true; }

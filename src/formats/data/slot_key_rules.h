@@ -22,7 +22,7 @@ struct SlotKeyRule {
   }
 };
 
-/// The value of "keys" in a config that selects this rule.
+/// The value of the config field "keys" that selects this rule.
 const char* word_of_rule(const SlotKeyRule&);
 /// The rules as JSON. Omits `place`.
 Json to_json(const std::vector<SlotKeyRule>&);

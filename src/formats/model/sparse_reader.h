@@ -44,7 +44,8 @@ struct SparseRows {
 struct SparseFileShape {
   bool with_slot = false;
   int64_t dim = 0, slots = 0;
-  /// Key width if the file size fits several. 0: 8 bytes, or 4 if many 8-byte keys would be negative.
+  /// The key width to assume if several widths fit the file size. 0: assume 8 bytes, or 4 if many 8-byte keys would be
+  /// negative.
   int key_bytes = 8;
   bool with_vectors = true;  ///< false: blocks have no vectors
 };

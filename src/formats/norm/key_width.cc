@@ -33,8 +33,8 @@ RecordShape loose(RecordShape shape) {
   return shape;
 }
 
-/// Reads records with one key width. `bytes`: starts at the first record's block. `whole`: `bytes` extends to the end
-/// of the file.
+/// Reads records with one key width. `bytes`: the bytes of the file from the first record's block on. `whole`: whether
+/// these bytes reach the end of the file.
 Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, const std::vector<std::byte>& bytes,
                 bool whole) {
   Reading reading;

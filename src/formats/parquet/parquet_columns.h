@@ -54,8 +54,8 @@ struct ParquetPlan {
   std::string type_problem(size_t column, const ParquetField&) const;
   /// The form in which decimals, dates and times of the column are read.
   ParquetForm form(size_t column) const;
-  /// Whether all keys of a file fit 32 bits. Requires that slots are integers of at most 32 bits, and stay below 2^32
-  /// after their offsets are added. `fields`: field index of each column.
+  /// Whether all keys of a file fit 32 bits: all slots are integers of at most 32 bits, and stay below 2^32 after their
+  /// offsets are added. `fields`: field index of each column.
   bool keys_fit_u32(const ParquetFile&, const std::vector<int64_t>& fields) const;
 };
 

@@ -67,7 +67,7 @@ struct ParquetFileInfo {
 ///   text   [items + 1]  item i of text is the bytes [text[i], text[i + 1]) of `values`
 struct ParquetValues {
   int64_t rows = 0;
-  /// validity bitmap: bit valid_rows_at + r is set if row r has a value; null: all rows do
+  /// validity bitmap: bit valid_rows_at + r is set if row r has a value; null: every row has a value
   const uint8_t* valid_rows = nullptr;
   int64_t valid_rows_at = 0;
   const int32_t* list = nullptr;

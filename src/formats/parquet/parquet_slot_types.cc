@@ -42,7 +42,7 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (!keys) return false;
   // these rules parse texts as numbers
   if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;
-  // a text "1" is hashed like the number 1, but unlike the boolean true
+  // a boolean true is hashed as "1", unlike the text "true"
   return a != ValueForm::truth && b != ValueForm::truth;
 }
 

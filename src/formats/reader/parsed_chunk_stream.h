@@ -64,7 +64,7 @@ struct BadRecordReport {
   std::string set;                             ///< name of the set, for messages
   std::optional<int64_t> most{};               ///< maximum number of bad records; empty: unlimited
   Log log = Log::silent();                     ///< receives the warnings
-  std::set<size_t> files{};                    ///< files with a warning already
+  std::set<size_t> files{};                    ///< files of which a bad record was logged
   std::shared_ptr<BadRecordsFile> aside = {};  ///< file to which bad records are appended; null: none
 };
 

@@ -54,7 +54,7 @@ struct ReaderOptions {
   bool keep_last_partial = true;  ///< without repeat: deliver a smaller last batch
   int64_t shuffle = 0;            ///< rows per shuffle window; rows are shuffled within a window. 0: set order
   uint64_t seed = 0;              ///< seed of shuffling and negative sampling
-  double negative_share = 1;      ///< fraction of samples with label 0 to deliver
+  double negative_share = 1;      ///< fraction of the negatives (label 0) to deliver
   ReaderPosition from = {};       ///< start position
   /// Called with each filled batch by a reader thread, before next() returns the buffer. Must not throw.
   std::function<void(const BatchView&)> on_filled = {};
@@ -81,8 +81,8 @@ struct DataFingerprint {
 ///
 /// Each batch fills its buffer up to layout.bytes. Of the StepState, the reader sets first_sample (index of this rank's
 /// row 0, counted since the start or the last reset()), valid_samples and global_samples. Skipped bad records are
-/// counted; the first in each file is logged. Users of a buffer may write only its StepState, because the reader does
-/// not rewrite values that are equal in all batches.
+/// counted; the first in each file is logged. Callers may change only the StepState in a buffer. They must not change
+/// other bytes, because the reader does not rewrite bytes that are equal in all batches.
 class Reader {
  public:
   /// `buffers`: layout.bytes each, aligned for any type; must outlive the reader. Errors: those of the format for

@@ -31,7 +31,7 @@ int64_t lines_before(const fs::path& path, int64_t offset) {
 struct TextFile {
   std::shared_ptr<const RowMaker> maker;
   std::vector<size_t> passed_on;  // column indices of Source::keep
-  int64_t first_record = 0;       // offset in the decompressed content
+  int64_t first_record = 0;       // offset of the first record in the decompressed content
   bool packed = false;
 };
 
