@@ -106,7 +106,7 @@ class ScoreSession {
   SessionRules rules_;
   Runtime runtime_;
   BatchRing ring_;
-  const StoreReading* reading_ = nullptr;  // the store reading of the current batch
+  const StoreReading* reading_ = nullptr;  // the StoreReading of the current batch
   std::optional<CachedRows> cached_rows_;  // for a model that reads rows through the cache of a store
   SharedForward forward_;
   bool inputs_on_device_;

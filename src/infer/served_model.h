@@ -87,7 +87,7 @@ class ServedModel {
   /// Idle sessions by capacity, and by whether inputs may be in device memory.
   std::map<std::pair<int64_t, bool>, std::vector<std::unique_ptr<ScoreSession>>> idle_;
   bool copies_written_ = false;
-  std::map<size_t, std::vector<std::unique_ptr<VectorLookUp>>> idle_look_ups_;  // by embedding
+  std::map<size_t, std::vector<std::unique_ptr<VectorLookUp>>> idle_look_ups_;  // idle look-ups of each embedding
 };
 
 }  // namespace hctr

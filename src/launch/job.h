@@ -74,7 +74,7 @@ class Job {
   std::mutex mutex_;
   std::condition_variable change_;
   std::vector<std::thread> threads_;
-  const std::function<void(int)>* work_ = nullptr;  // called by every thread; null: the threads end
+  const std::function<void(int)>* work_ = nullptr;  // every thread calls it; null: the threads must end
   uint64_t round_ = 0;                              // number of the current round of work
   int ended_ = 0;                                   // threads that have finished the current round
   const std::function<void()>* for_caller_ = nullptr;

@@ -14,7 +14,7 @@
 
 namespace hctr {
 
-/// A log that passes only errors on, for ranks other than 0.
+/// A log that forwards only errors to the given log. For ranks other than 0.
 Log errors_only(const Log&);
 
 /// Calls body(others). `others`: the other processes if several were started together (mpirun), or null. An error ends

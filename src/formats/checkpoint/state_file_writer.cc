@@ -9,8 +9,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSumBytes = int64_t{4} << 20;         // block size for parallel checksums
-constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // block size for deferred rows
+constexpr int64_t kSumBytes = int64_t{4} << 20;         // bytes of the blocks in which threads compute checksums
+constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // bytes of the blocks in which deferred rows are read
 
 }  // namespace
 

@@ -23,7 +23,7 @@ namespace hctr {
 /// The state that rank 0 passed to a StateWriter, kept in this process's memory instead of a file.
 struct StateInMemory {
   StateIndex index;
-  std::vector<HostBytes> pieces;  ///< by ascending offset in the file
+  std::vector<HostBytes> pieces;  ///< sorted by offset in the file
 };
 
 /// Reads the state that one rank saved in a checkpoint. For an increment, reads the base's state with the changes

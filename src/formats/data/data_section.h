@@ -146,7 +146,7 @@ struct SparseInput {
 struct DataSection {
   std::string name;
   DataFormat format;
-  std::string source, eval_source;  ///< files, or mappings of feature_spec
+  std::string source, eval_source;  ///< paths; with feature_spec, names of mappings
   std::string feature_spec;         ///< specification file; empty: `format` says how samples are stored
   std::optional<Check> check;       ///< checksum expected in the files
   LabelPart label;                  ///< after parsing, label_dim includes the sample weight

@@ -24,7 +24,7 @@ struct NormSizes {
   NormSizes(const RecordShape&, int key_bytes);
 
   int64_t slots = 0;
-  size_t numbers = 0;         ///< bytes of label and dense
+  size_t numbers = 0;         ///< bytes of labels and dense values
   size_t slot_stride = 0;     ///< bytes of a slot with one key
   size_t least = 0;           ///< bytes of a payload without keys
   size_t most = 0;            ///< bytes of a payload with the maximum number of keys

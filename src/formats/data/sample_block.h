@@ -51,7 +51,7 @@ struct SampleBlock {
   bool may_pack = false;  ///< set by the caller if only fill_batch() will read the block
   bool narrow = false;
   std::vector<uint32_t> keys_32;
-  std::vector<uint8_t> ones;  ///< [slots] slots with one key in each bag; empty: unknown
+  std::vector<uint8_t> ones;  ///< [slots] nonzero if each bag of the slot has one key; empty: unknown
   bool fits_32 = false;       ///< each key is known to be in [0, 2^32 - 1]
 
   /// Whether each bag of the slot is known to have one key.

@@ -52,13 +52,13 @@ struct Chunk {
   size_t file = 0;  ///< index in SampleSet::files()
   FilePosition begin;
   int64_t records = 0;                   ///< number of records, if the format counts them
-  int64_t bytes = 0;                     ///< bytes in the file from begin.offset on
+  int64_t bytes = 0;                     ///< number of bytes from begin.offset to the end of the chunk
   std::shared_ptr<void> source;          ///< the parser's input, if the cutter opened it
   std::shared_ptr<const SampleSet> set;  ///< in a growing set: a SampleSet that contains only this file
   std::vector<ChunkPart> parts;          ///< if columns are in several files: one part per group of columns
 
   // Set by the cutter or the parser, whichever reads the bytes.
-  std::vector<std::byte> buffer;  ///< the chunk's bytes; may be longer than the chunk
+  std::vector<std::byte> buffer;  ///< starts with the chunk's bytes; may be longer than the chunk
   std::vector<uint32_t> begins;   ///< [records + 1] offset of each record in `buffer`, and the end of the last
 };
 
@@ -79,7 +79,7 @@ class RowSelection {
     if (!spans_) return visit(int64_t{0}, rows);
     for (const RowSpan& span : *spans_) visit(span.begin, span.end);
   }
-  /// The row index in the chunk of the i-th selected row.
+  /// The i-th selected row's index in the chunk.
   int64_t row(int64_t i) const {
     if (!spans_) return i;
     size_t s = 0;

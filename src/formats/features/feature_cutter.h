@@ -17,7 +17,7 @@
 
 namespace hctr {
 
-/// Reads rows of one CSV file ahead. Blank lines are not rows.
+/// Reads ahead in one CSV file and returns its rows. Blank lines are not rows.
 class CsvLines {
  public:
   explicit CsvLines(const fs::path&);

@@ -18,7 +18,7 @@ class TableSummary {
   struct Row {
     int64_t key;
     uint64_t slot;
-    double norm;  ///< Euclidean
+    double norm;  ///< Euclidean norm of the row's vector
   };
   /// A histogram bin of norms in [2^exponent, 2^(exponent + 1)).
   struct Bin {

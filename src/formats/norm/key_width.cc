@@ -13,7 +13,7 @@ constexpr size_t kLastLook = 64 << 20;   // maximum bytes to examine; few files 
 /// The result of reading records with one key width.
 struct Reading {
   int64_t records = 0;  ///< number of valid records
-  bool alive = true;    ///< no invalid record so far
+  bool alive = true;    ///< whether all records so far are valid
   bool keys = false;    ///< some record has a key; without keys, both widths give the same records
   std::string problem{};
 };

@@ -29,7 +29,7 @@ class ParquetSlotTypes {
  private:
   struct Seen {
     ValueForm form = ValueForm::none;
-    std::string place{};  // "'a.parquet' (int64)"
+    std::string place{};  // the origin, such as "'a.parquet' (int64)"
   };
   using Forms = std::vector<Seen>;  // the distinct forms of one column
   template <class Problem>

@@ -21,7 +21,7 @@ void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRan
 /// One slot of a table in the batch.
 struct SlotColumn {
   size_t table = 0;
-  int64_t slot = 0, record_slot = 0;  // slot indices in the table and in the record
+  int64_t slot = 0, record_slot = 0;  // slot: index in the table; record_slot: index in the record
   int64_t begin = 0;                  // index of the slot's first key in the table
   bool ones = true;                   // each row has one key in the slot
 };

@@ -23,7 +23,7 @@ struct ReaderSet {
   int64_t rank_begin = 0, rank_end = 0;  ///< this rank's row range in a batch
   Recycler<SampleBlock> blocks;
   BadRecordReport bad_report;
-  size_t kept_columns;  ///< size of Source::keep
+  size_t kept_columns;  ///< number of columns in Source::keep
   NegativeSampling negatives;
   int64_t delivered_samples = 0;  ///< samples per pass; an estimate with negative sampling
   /// rows per pass; when shuffling, set after a run has reached the end of the set
