@@ -27,8 +27,8 @@ struct ConfiguredStore {
   StoreConfig config;
   Store store;
 };
-/// Opens the store that a config describes. The arguments and errors are those of open_store(). Updates in streams are
-/// applied only once, by this call.
+/// Opens the store that a config describes. The arguments and errors are those of open_store(). Streams are read only
+/// once, during this call.
 ConfiguredStore open_configured_store(const std::filesystem::path& config, const std::string& text, bool loads,
                                       const Surroundings&);
 /// Describes problems of a stream: damaged or missing messages, and deltas that cannot be applied. Empty: no problems.

@@ -24,7 +24,7 @@ struct Manifest {
   struct Base {
     std::string name;                      ///< folder name of the base
     uint32_t crc = 0;                      ///< files_crc() of the base
-    int64_t increment = 1;                 ///< 1 for the first increment on this base, 2 for the second
+    int64_t increment = 1;                 ///< number of this increment on its base: 1, 2, ...
     fs::path folder{};                     ///< folder of the base; set by read_manifest()
     std::shared_ptr<const Manifest> of{};  ///< manifest of the base; set by read_manifest()
   };

@@ -9,8 +9,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSumBytes = int64_t{4} << 20;         // bytes of the blocks in which threads compute checksums
-constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // bytes of the blocks in which deferred rows are read
+constexpr int64_t kSumBytes = int64_t{4} << 20;         // bytes per block when threads compute checksums
+constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // bytes per block when deferred rows are read
 
 }  // namespace
 

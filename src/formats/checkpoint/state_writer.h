@@ -46,8 +46,8 @@ class StagedCopies {
   ThreadPool& threads_;
 };
 
-/// Rows that are not copied while training waits. Another thread reads these rows while training continues. Until then,
-/// the rows must not change.
+/// Rows that are not copied while training waits. Another thread reads these rows while training continues. They must
+/// not change before they are read.
 struct LaterRows {
   struct Part {
     int64_t offset = 0, row_bytes = 0;  ///< offset: file offset of the first deferred row; row_bytes: bytes per row

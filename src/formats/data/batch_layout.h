@@ -19,7 +19,7 @@ struct BatchShape {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
     int64_t key_capacity = 0;  ///< maximum keys per batch of this input
     int64_t keep = 0;          ///< longer bags are truncated to their first `keep` keys; 0: not truncated
-    bool keep_last = false;    ///< true: truncated to their last `keep` keys instead
+    bool keep_last = false;    ///< true: longer bags keep their last `keep` keys instead
   };
   int64_t samples = 0;  ///< rows per rank
   int64_t label_dim = 0, dense_dim = 0;
@@ -101,8 +101,8 @@ struct BatchView {
       else
         keys<int64_t>()[i] = key;
     }
-    /// Index of the first key of a bag. The bag of slot s and sample b has the index s * samples + b. offset(slots *
-    /// samples) returns the total number of keys.
+    /// Index of the first key of a bag. The bag of slot s and sample b has the index s * samples + b. The offset past
+    /// the last bag is the number of keys.
     int32_t offset(int64_t bag) const {
       return packed->offsets != PackedKeys::kOnes
                  ? offsets()[bag]

@@ -73,9 +73,9 @@ struct SlotColumns {
 
 /// `fallback`: the manual's text on "default".
 Schema<DenseColumns> dense_columns_schema(const char* fallback);
-/// The schema of slots in text files, whose cells may contain several values. parquet_slot_columns_schema(): the schema
-/// of slots in Parquet files, which have list columns instead.
+/// The schema of slots in text files, whose cells may contain several values.
 Schema<SlotColumns> slot_columns_schema();
+/// The schema of slots in Parquet files, which have list columns instead of such cells.
 Schema<SlotColumns> parquet_slot_columns_schema();
 
 /// Number of columns in all groups.

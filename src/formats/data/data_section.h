@@ -132,11 +132,13 @@ struct SparseInput {
   RecordShape::Input limits() const;
   /// Maximum keys of a sample over all slots.
   int64_t max_keys() const { return limits().max_keys; }
-  /// Maximum keys of slot `s` after truncation. kept_keys(): maximum keys of all slots of a sample after truncation.
+  /// Maximum keys of slot `s` after truncation.
   int64_t kept_nnz(int64_t s) const { return kept_of(limits().most_of(s)); }
+  /// Maximum keys of a sample over all slots, after truncation.
   int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
-  /// The sum of kept_nnz(s) over all slots s. longest_kept(): the maximum of kept_nnz(s) over all slots.
+  /// The sum of kept_nnz(s) over all slots s.
   int64_t kept_places() const;
+  /// The maximum of kept_nnz(s) over all slots s.
   int64_t longest_kept() const { return kept_of(limits().max_nnz); }
 
  private:

@@ -64,11 +64,12 @@ ParquetField read_as(ParquetField, ParquetForm);
 bool has_value(ParquetType, const ParquetValues&, int64_t r);
 /// Whether item i has a value, by the rule of has_value().
 bool has_item(ParquetType, const ParquetValues&, int64_t i);
-/// Whether row r is not null. is_valid_item(): whether item i is not null.
+/// Whether row r is not null.
 inline bool is_valid(const ParquetValues& values, int64_t r) {
   const int64_t at = values.valid_rows_at + r;
   return !values.valid_rows || ((values.valid_rows[at >> 3] >> (at & 7)) & 1);
 }
+/// Whether item i is not null.
 inline bool is_valid_item(const ParquetValues& values, int64_t i) {
   if (!values.list) return is_valid(values, i);
   const int64_t at = values.valid_items_at + i;

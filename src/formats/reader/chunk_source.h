@@ -31,8 +31,9 @@ class ChunkSource {
   bool next(Chunk& chunk);
   /// Makes next() return false, even if it is waiting for a file that does not exist yet. Thread-safe.
   void close();
-  /// The pass of the last chunk. file(): index of the chunk's file in the order of that pass.
+  /// The pass of the last chunk.
   int64_t pass() const { return pass_; }
+  /// The file of the last chunk, as its position in the order of the pass.
   int64_t file() const { return next_file_ - 1; }
 
  private:

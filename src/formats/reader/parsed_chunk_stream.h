@@ -78,8 +78,8 @@ struct LeftOutNegatives {
 struct ChunkParsing {
   int workers;
   int64_t slots;                                ///< slots per row
-  std::optional<RankSlice> slice{};             ///< if set, only these rows are parsed; row 0 is the first row of the
-                                                ///< stream;
+  std::optional<RankSlice> slice{};             ///< if set, only these rows are parsed, counted from the stream's first
+                                                ///< row; requires a set that can select rows
   std::optional<LeftOutNegatives> negatives{};  ///< if set, drops negatives from the stream
   std::optional<ShuffledSlice> shuffled{};      ///< selects the rows to parse in each pass of a shuffled set
 };

@@ -28,8 +28,9 @@ class RowMaker {
   virtual ~RowMaker() = default;
   /// Number of cells per record.
   virtual size_t columns() const = 0;
-  /// Values of columns that are not in the records, such as partitions. added_columns(): their names.
+  /// Values of columns that are not in the records, such as partitions.
   virtual Cells added() const { return {}; }
+  /// The names of the columns of added().
   virtual std::span<const std::string> added_columns() const { return {}; }
   /// Converts `cells`: the columns() cells of the record, then the cells of added(). Returns the problem, such as
   /// "column 'price': expected …"; empty if the record is valid.
