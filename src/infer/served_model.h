@@ -26,8 +26,8 @@ namespace hctr {
 /// score() is thread-safe.
 class ServedModel {
  public:
-  /// `caches_on_cpu`: reads rows of a store through the reference implementation of the GPU cache, if the model is on a
-  /// CPU. Errors: those of Model.
+  /// `caches_on_cpu`: if the model is on a CPU, it reads rows of a store through the reference implementation of the
+  /// GPU cache. Errors: those of Model.
   explicit ServedModel(const LoadOptions&, bool caches_on_cpu = false, const SessionRules& rules = {});
 
   const std::vector<ModelTensor>& inputs() const { return inputs_; }

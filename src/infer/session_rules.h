@@ -11,7 +11,7 @@ namespace hctr {
 
 struct SessionRules {
   ScoringRules forward{};
-  /// A kernel copies the inputs and the scores of a batch of up to this many bytes. 0: copy engines copy every batch.
+  /// If a batch has at most this many bytes, a kernel copies its inputs and scores. 0: copy engines copy every batch.
   size_t kernel_copy_bytes = size_t{1} << 16;
   /// Whether the host polls a word that the last kernel writes, instead of synchronizing with the stream.
   bool polls = true;

@@ -33,8 +33,8 @@ class StoreFollower {
   std::vector<Stream> streams() const;
 
  private:
-  /// A problem is reported only if it lasts for some seconds: if messages of several partitions arrive out of order, a
-  /// delta may be incomplete for a short time.
+  /// A problem is reported only after it has lasted for some seconds. Shorter problems are normal: a delta is
+  /// incomplete while messages of several partitions arrive out of order.
   struct Problem {
     std::string now{}, reported{};
     std::chrono::steady_clock::time_point since{};

@@ -39,8 +39,8 @@ void write_manifest(const fs::path& folder, const Manifest&);
 /// Reads a manifest and, for an increment, the manifest of its base. Errors: Error(io); Error(data) naming the file if
 /// write_manifest() did not write it, or if the base in the folder is a different checkpoint.
 Manifest read_manifest(const fs::path& folder);
-/// Checks an increment against its base: each array that refers to rows of the base must exist in the base, with at
-/// least these rows. `folder`: the manifest's folder, for messages. Errors: Error(data).
+/// Checks an increment against its base: every array that refers to rows of the base must exist in the base and contain
+/// these rows there. `folder`: the manifest's folder, for messages. Errors: Error(data).
 void expect_fits_base(const Manifest&, const fs::path& folder);
 /// The folder name of an increment's base; empty for a full checkpoint. Does not read the base. Errors: those of
 /// read_manifest().

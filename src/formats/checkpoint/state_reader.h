@@ -48,7 +48,7 @@ class StateReader {
 
   /// Whether the state has an array or a number `name`.
   bool has(std::string_view name) const;
-  // These members mirror those of StateWriter and read the state into their arguments.
+  // Each of these functions reads what the StateWriter function of the same name saved, and writes it to its arguments.
   void tensor(std::string_view name, const Tensor&) const;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, void* to) const;
   using Copy = std::function<void(StreamRef, int64_t first, std::span<const std::byte> from)>;

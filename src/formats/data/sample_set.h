@@ -6,7 +6,8 @@
 // the bytes. If record boundaries can be computed, the cutter only returns byte ranges, and the parser reads the bytes.
 //
 // Every chunk is parsed once. parse() parses all rows. Alternatively, count() finds the rows and parse_rows() parses
-// the rows of a RowSelection. Ranks that share a set use the alternative: each rank counts all rows and parses its own.
+// the rows of a RowSelection. Ranks that share a set call count() and parse_rows(): each rank counts all rows, but
+// parses only its own.
 #pragma once
 
 #include <atomic>
@@ -97,8 +98,8 @@ class RowSelection {
   std::optional<std::span<const RowSpan>> spans_;
 };
 
-/// Thrown for a chunk that depends on an earlier chunk whose parsing failed. The error of the earlier chunk has the
-/// cause.
+/// Thrown for a chunk that depends on an earlier chunk, if parsing the earlier chunk failed. The cause is in the error
+/// of the earlier chunk.
 class EarlierChunkFailed : public Error {
  public:
   using Error::Error;

@@ -1,5 +1,6 @@
-// Cuts a mapping of a feature specification into chunks with the same rows of all its files. Rows of binary files are
-// located by arithmetic and read by the parser. Rows of text files are read and counted by the cutter.
+// Cuts a mapping of a feature specification into chunks. A chunk contains the same rows of all columns, from several
+// files. The cutter locates rows of binary files by arithmetic, and the parser reads them. The cutter reads and counts
+// the rows of text files.
 #pragma once
 
 #include <memory>

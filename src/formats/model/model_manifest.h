@@ -54,7 +54,7 @@ struct ModelManifest {
 
   /// The name of a model file without the prefix; empty if the path does not start with the prefix.
   std::string name_of(const fs::path&) const;
-  /// The table of a file "<k>_sparse_60.model" or "<k>_opt_sparse_60.model"; null for other files.
+  /// The table to which a file "<k>_sparse_60.model" or "<k>_opt_sparse_60.model" belongs; null for other files.
   const SavedTable* table_of(std::string_view name) const;
   /// Verifies the checksum of a file and of all files whose names extend it: "_dense_60.model" and
   /// "_dense_60.model.layout.json". Errors: Error(io) naming a missing file; Error(data) naming a file with another

@@ -221,7 +221,7 @@ class RecordParser {
     return walk.problem;
   }
 
-  /// At the first record that is not one-hot: stores the counts and inputs of the records before it.
+  /// Called at the first record that is not one-hot. Stores the counts and inputs of all earlier records.
   void store_one_hot_records() {
     const size_t inputs = info_.shape.inputs.size();
     grow(scratch_.nnz, most_ * sizes_.slots);
@@ -275,7 +275,7 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
 
 BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowSelection& rows,
                             std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
-  // count_norm_rows() has verified the checksums, and no selected record has a wrong one
+  // count_norm_rows() has verified the checksums, so every selected record has a correct checksum
   const bool summed = rows.some() && !policy;
   if (block.may_pack && (!summed || scratch.failed.count == 0) &&
       parse_norm_pattern(info, chunk, rows, !summed, scratch.pattern, block))

@@ -17,7 +17,8 @@
 namespace hctr {
 namespace {
 
-/// A piece of a row group for one parser. If destroyed before it is read, later pieces fail instead of waiting.
+/// A piece of a row group for one parser. If this object is destroyed before the piece is read, later pieces fail
+/// instead of waiting for the piece.
 struct PieceSource {
   PieceSource(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
   ~PieceSource() {

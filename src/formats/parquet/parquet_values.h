@@ -81,8 +81,8 @@ std::string_view text_at(const ParquetValues&, int64_t i);
 double number_at(ParquetType, const ParquetValues&, int64_t i);
 /// The exclusive bound below which a float type represents every integer exactly; 0 for other types.
 double whole_below(ParquetType);
-/// The decimal digits of an integer, written to `memory`, or the text of a text item. A float yields digits if it is an
-/// integer with magnitude below whole_below(); otherwise the result is empty.
+/// Item i as text. For text: the text itself. For an integer: its decimal digits, written to `memory`. For a boolean:
+/// "1" or "0". For a float: the digits if it is an integer with magnitude below whole_below(), else empty.
 std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&memory)[24]);
 
 /// Appends the value of row r as text: an empty text if missing; numbers with enough digits to distinguish them; "true"

@@ -98,7 +98,7 @@ class ParsedChunkStream {
     workers_.close();
   }
   const std::optional<RankSlice>& slice() const { return slice_; }
-  /// The error for a pass whose number of rows is not `expected`. The shuffle order assumed `expected` rows.
+  /// The error for a pass that has another number of rows than `expected`, which the shuffle order assumed.
   Error other_rows(int64_t expected) const;
   /// Number of rows parsed so far.
   int64_t parsed_rows() const { return parsed_rows_; }

@@ -56,7 +56,7 @@ struct ReaderOptions {
   uint64_t seed = 0;              ///< seed of shuffling and negative sampling
   double negative_share = 1;      ///< fraction of the negatives (label 0) to deliver
   ReaderPosition from = {};       ///< start position
-  /// Called with each filled batch by a reader thread, before next() returns the buffer. Must not throw.
+  /// A reader thread calls this with each filled batch, before next() returns the buffer. Must not throw.
   std::function<void(const BatchView&)> on_filled = {};
   std::shared_ptr<FileFeed> feed = {};  ///< names the files of a growing set; null: the files of the source
 };

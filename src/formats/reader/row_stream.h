@@ -13,7 +13,8 @@ namespace hctr {
 struct Rows {
   std::vector<RowRange> ranges;
   std::vector<std::shared_ptr<const void>> owners;  ///< own the memory of the ranges
-  /// For each bad record before or among the rows: number of rows before the record, over all ranks. Only in set order.
+  /// One number for each bad record before or among these rows: how many of the rows, over all ranks, precede the
+  /// record. Only in set order.
   std::vector<int64_t> rows_before_bad;
 
   /// Drops all rows outside [begin, end). The remaining rows must have been parsed.
