@@ -21,8 +21,8 @@
 
 namespace hctr {
 
-/// Rows [first, first + count) of the caller's arrays. Inputs are in the model's order: the dense input, then each keys
-/// input. An output is null if the caller does not want its scores.
+/// Rows [first, first + count) of the caller's arrays. Inputs are in the model's order: the dense input, then the
+/// inputs of keys. An output is null if the caller does not want its scores.
 struct ScoreRequest {
   int64_t first = 0, count = 0;
   const InputView* dense = nullptr;

@@ -1,4 +1,5 @@
-// Keeps a store up to date while a program runs: streams, deltas of files, and commits of another process.
+// Keeps a store up to date while a program runs: reads streams, applies deltas of files, and reads the commits of
+// another process.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Checks that a config's positive words and vocabularies occur in the first rows of a data set.
+// Checks that the values of "positive" and the vocabularies of a config occur in the first rows of a data set.
 #pragma once
 
 #include "core/base/log.h"

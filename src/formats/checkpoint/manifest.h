@@ -20,7 +20,7 @@ struct Manifest {
   Json progress;                  ///< counters of the run, such as iterations
   std::vector<StateIndex> files;  ///< one file per rank
 
-  /// The full checkpoint that an increment is based on, in a sibling folder.
+  /// The full checkpoint on which an increment is based. It is in a sibling folder.
   struct Base {
     std::string name;                      ///< folder name of the base
     uint32_t crc = 0;                      ///< files_crc() of the base

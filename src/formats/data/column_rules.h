@@ -57,7 +57,7 @@ struct SlotRule {
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
 /// A slot's default rule: a separate hash seed, and no "buckets".
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
-/// Sets the key of a value by the rule `keys`. Returns false if the value has no key.
+/// Converts a value to its key by the rule `keys`. Returns false if the value has no key.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
 /// Describes the values that have a key under a rule, for messages: "an integer from -2^63 to 2^64 - 1".
 const char* values_with_keys(KeyRule);

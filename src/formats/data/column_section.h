@@ -100,7 +100,7 @@ struct StatedColumns {
   std::vector<SlotColumns>* slots;
 };
 
-/// Reports texts of "missing" that are empty or also a positive label.
+/// Reports each text of "missing" that is empty or is also a positive label.
 void check_missing(const std::vector<std::string>& missing, const std::vector<LabelColumn>& labels,
                    const std::string& pointer, Problems&);
 

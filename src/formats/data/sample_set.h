@@ -177,7 +177,8 @@ class SampleSet {
   virtual int64_t samples() const = 0;
   /// Whether samples() is an estimate.
   virtual bool samples_estimated() const { return false; }
-  /// A cutter that starts at `from`: {} or the `begin` of a chunk of this file. One thread at a time.
+  /// A cutter that starts at `from`, which is {} or the `begin` of a chunk of this file. Called by one thread at a
+  /// time.
   virtual std::unique_ptr<Cutter> open(size_t file, FilePosition from) = 0;
   virtual std::unique_ptr<Parser> parser() const = 0;
   /// Bytes per key that suffice for all rows read so far: 4 if the files have 32-bit keys, else 8. Thread-safe.

@@ -1,6 +1,6 @@
 // A feature specification: a YAML file that describes the columns of a data set, the files with these columns, and the
-// use of each column. Sections as in NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec,
-// metadata.
+// use of each column. Its sections are those of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec,
+// channel_spec, metadata.
 #pragma once
 
 #include <cstdint>

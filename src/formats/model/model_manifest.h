@@ -62,8 +62,8 @@ struct ModelManifest {
   void verify(std::string_view name) const;
 };
 
-/// Finishes every file of the set except `to`. Then writes a manifest to `to`: the facts of the given manifest, and the
-/// name, size and checksum of each finished file. Errors: Error(io).
+/// Finishes every file of the set except `to`. Then writes a manifest to `to`: the fields of the given manifest, and
+/// the name, size and checksum of each finished file. Errors: Error(io).
 void write_model_manifest(FileSet&, AtomicFile& to, ModelManifest);
 
 /// Finds the manifest next to a model file or folder, even if the model's files were renamed to another prefix. Empty

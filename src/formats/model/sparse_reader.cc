@@ -23,7 +23,7 @@ int64_t rows_per_block(const SparseLayout& layout) {
   return std::max<int64_t>(kFileBlockBytes / layout.row_bytes(), 1);
 }
 
-/// The threads that read the blocks of a file, and whether vectors are needed.
+/// How to read: with which threads, and whether vectors are needed.
 struct Reading {
   ThreadPool* threads = nullptr;
   bool with_vectors = true;

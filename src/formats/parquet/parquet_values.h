@@ -58,7 +58,7 @@ bool with_values(ParquetType type, const void* values, const Visit& visit) {
 }
 
 bool is_float(ParquetType);
-/// The field with the value type of the given form. Changes only decimals, dates and times.
+/// The field as it is read in the given form: with the value type of the form. Changes only decimals, dates and times.
 ParquetField read_as(ParquetField, ParquetForm);
 /// Whether row r has a value. Null, NaN and an empty text are treated as missing, like an empty CSV cell.
 bool has_value(ParquetType, const ParquetValues&, int64_t r);

@@ -119,8 +119,8 @@ class Reader {
   /// Number of samples, like SampleSet::samples(). With negative sampling, an estimate of the delivered samples.
   int64_t samples() const;
   bool samples_estimated() const;
-  /// At the end of the set: number of samples after the last full batch that were not delivered; 0 if samples() is
-  /// exact.
+  /// At the end of the set: number of samples that were not delivered, because they come after the last full batch. 0
+  /// if samples() is exact.
   int64_t rows_left_over() const;
   /// Whether samples have labels. Always true unless Source::labels_optional.
   bool has_labels() const;

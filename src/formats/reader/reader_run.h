@@ -51,7 +51,7 @@ struct ReadyBatch {
 class ReaderRun {
  public:
   virtual ~ReaderRun() = default;
-  // Reader's members of the same names call these functions.
+  // The members of Reader with the same names call these functions.
   virtual bool wait(std::chrono::milliseconds limit) = 0;
   virtual std::optional<ReadyBatch> next() = 0;
   virtual void release(int buffer) = 0;
