@@ -60,7 +60,7 @@ class CachedRows::Reader : public TableReader {
   float* rows_;
   Buffer row_of_;                            // [capacity] row number of each key: 1 + p for key p
   Buffer first_columns_, slots_of_columns_;  // used for unpooled vectors only
-  Buffer stored_;                            // the rows in the model's storage type, unless that is f32
+  Buffer stored_;                            // the rows converted to the model's storage type; unused if it is f32
 };
 
 CachedRows::CachedRows(const StoreTables& tables, Device device) : tables_(tables), device_(device) {}

@@ -39,8 +39,8 @@ std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& rank
 /// ("=eth0"), or excluded names ("^docker,lo").
 bool allows_interface(const std::string& wanted, const std::string& interface);
 
-/// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, one per line; the error of a
-/// later connection failure contains them. Errors: Error(comm) on every rank when a problem of severity `error` is
+/// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, one per line. If connecting fails
+/// later, the error contains these lines. Errors: Error(comm) on every rank when a problem of severity `error` is
 /// found.
 std::string check_gpu_setup(Communicator&, Device, const Environment&, const Log&);
 

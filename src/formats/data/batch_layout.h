@@ -113,7 +113,7 @@ struct BatchView {
       for (int64_t i = begin; i < end; ++i) found.push_back(key(i));
       return found;
     }
-    /// The stored keys. Key: int64_t, or uint32_t or int32_t if packed->key_bytes is 4.
+    /// The stored keys. Key: int64_t; if packed->key_bytes is 4, uint32_t or int32_t.
     template <class Key>
     Key* keys() const {
       return reinterpret_cast<Key*>(buffer + packed->keys);

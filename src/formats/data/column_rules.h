@@ -59,7 +59,7 @@ std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, 
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
 /// Converts a value to its key by the rule `keys`. Returns false if the value has no key.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
-/// Describes the values that have a key under a rule, for messages: "an integer from -2^63 to 2^64 - 1".
+/// Describes for messages which values have a key under a rule: "an integer from -2^63 to 2^64 - 1".
 const char* values_with_keys(KeyRule);
 
 /// Number of keys if "buckets" is 0, because hashes are in [0, 2^63 - 1).

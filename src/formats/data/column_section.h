@@ -89,8 +89,8 @@ std::vector<std::string> key_spaces_of(const std::vector<SlotColumns>&);
 /// For each slot, the first slot of its key space, which determines seed and base. A slot with a separate key space
 /// maps to itself.
 std::vector<int64_t> first_of_key_spaces(const std::vector<std::string>& key_spaces);
-/// Reports slots of one key space that convert values to keys by different rules. `by_type`: without "keys", a column's
-/// type determines the rule.
+/// Reports slots of one key space that convert values to keys by different rules. `by_type`: whether a column's type
+/// determines the rule of a slot without "keys".
 void check_key_spaces(const std::vector<SlotColumns>&, bool by_type, const std::string& pointer, Problems&);
 
 /// Pointers to the column lists of a format's object.

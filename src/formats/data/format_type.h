@@ -59,7 +59,7 @@ struct FormatType {
   void (*complete)(DataSection&, const std::string& pointer, Problems&) = nullptr;
   /// The column lists in the section's object. May be null.
   std::optional<StatedColumns> (*columns)(DataSection&) = nullptr;
-  /// The sizes that the section implies. Null: derived from `columns`.
+  /// The sizes that the section implies. Null: the sizes are derived from `columns`.
   StatedWidths (*widths)(const DataSection&) = nullptr;
   /// Format-specific checks of a section.
   void (*check)(const DataSection&, const std::string& pointer, Problems&) = nullptr;

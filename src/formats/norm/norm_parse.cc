@@ -197,7 +197,7 @@ class RecordParser {
     ++rows_;
   }
 
-  /// Stores the number of keys of each slot, and the address of each input, unless all records so far are one-hot.
+  /// If some record so far is not one-hot, stores the number of keys of each slot and the address of each input.
   /// Returns the problem, or an empty text.
   std::string find_slots(const std::byte* payload, const std::byte* end) {
     const std::byte* slots = payload + sizes_.numbers;

@@ -118,7 +118,7 @@ struct Window {
   std::vector<RowRange> rows;  // single-row ranges
   std::vector<std::shared_ptr<const SampleBlock>> blocks;
   int64_t bad_records = 0;
-  std::optional<int64_t> pass_rows;  // number of rows per pass that the selection of rows for parsing assumed
+  std::optional<int64_t> pass_rows;  // rows per pass, as assumed when the rows to parse were selected
   bool full = false;                 // no more rows will be added
 };
 

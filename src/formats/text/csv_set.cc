@@ -138,7 +138,7 @@ class CsvRowMaker : public RowMaker {
     });
   }
 
-  /// `values`: the cells, with missing values replaced by empty texts.
+  /// `values`: `cells` with each missing value replaced by an empty text.
   std::string make(Cells values, Cells cells, const RowMajor::Row& row) const {
     for (size_t i = 0; i < labels_.size(); ++i) {
       if (labels_[i] == kAbsent) {

@@ -65,7 +65,7 @@ struct TextParsing {
   std::function<std::string(size_t)> where;  ///< describes the record at an offset for messages
 };
 /// Parses the complete records of a text from offset `begin` on into `rows`, and adds skipped records to `bad`. Errors:
-/// Error(data); with the skip policy, only for a quote that is not closed.
+/// Error(data). If the policy skips bad records, this error occurs only for a quote that is not closed.
 void parse_text(std::string_view text, size_t begin, const TextParsing&, RecordSplitter&, RowMajor& rows,
                 BadRecords& bad);
 
