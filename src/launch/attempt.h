@@ -14,7 +14,7 @@ struct Attempt {
   int number = 0;                             ///< counted from 0
   std::atomic<bool> joined{false};            ///< whether the attempt has joined the other processes, if any
   std::atomic<int64_t> from = -1;             ///< the attempt resumes after this iteration; -1: not known yet
-  std::atomic<bool> owns_checkpoints{false};  ///< whether this run wrote the checkpoints in the config's folder
+  std::atomic<bool> owns_checkpoints{false};  ///< whether checkpoints in the config's folder belong to this run
   AgreedSecret* secret = nullptr;             ///< authenticates the processes when they rejoin; also in shared memory
 };
 
