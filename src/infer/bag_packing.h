@@ -26,7 +26,7 @@ class BagPacking {
 
  private:
   struct Bag {
-    int64_t begin, end;  // the keys of a bag that the batch keeps: [begin, end)
+    int64_t begin, end;  // the batch keeps keys [begin, end) of the caller's keys
   };
   template <class Offset>
   void count_keys(const Offset* offsets);
@@ -41,7 +41,7 @@ class BagPacking {
   int64_t first_, count_, samples_of_task_;
   int64_t keys_ = 0;
   bool fits_32_ = true;
-  std::vector<int64_t> begins_;  // [tasks, slots]: where a task's keys of a slot begin in the table
+  std::vector<int64_t> begins_;  // [tasks, slots] index in the table of the first key that the task writes for the slot
 };
 
 }  // namespace hctr

@@ -21,7 +21,7 @@ Buffer copy_of(Device device, StreamRef stream, const std::vector<int32_t>& numb
 
 }  // namespace
 
-/// Pools rows that look_up() has read, with the operator that pools the rows of a model's own tables.
+/// Pools the rows that look_up() has read. Uses the same operator as for the rows of a model's own tables.
 class CachedRows::Reader : public TableReader {
  public:
   Reader(Runtime& runtime, const TableSpec& spec, int64_t samples, int64_t capacity, float* rows)
@@ -58,9 +58,9 @@ class CachedRows::Reader : public TableReader {
   const TableSpec& spec_;
   ReaderSizes sizes_;
   float* rows_;
-  Buffer row_of_;                            // [capacity] the row number of key p: 1 + p
+  Buffer row_of_;                            // [capacity] row number of each key: 1 + p for key p
   Buffer first_columns_, slots_of_columns_;  // used for unpooled vectors only
-  Buffer stored_;                            // the rows in the model's storage type, unless that is f32
+  Buffer stored_;                            // the rows converted to the model's storage type; unused if it is f32
 };
 
 CachedRows::CachedRows(const StoreTables& tables, Device device) : tables_(tables), device_(device) {}

@@ -22,8 +22,9 @@ class CachedRows {
 
   /// Adds an embedding. Call for each embedding, in order. `capacity`: maximum keys of a batch.
   std::unique_ptr<TableReader> reader(Runtime&, size_t embedding, int64_t samples, int64_t capacity);
-  /// Reads the rows of all keys of the ring's batch, after its keys were unpacked on the stream. `inputs`: [embedding]
-  /// the sparse input that the embedding reads. Every row is from one state of the store. Errors: those of the store.
+  /// Reads the rows of all keys in the ring's batch. The keys must be unpacked on the stream before. `inputs`:
+  /// [embedding] the sparse input that the embedding reads. All rows are from the same state of the store. Errors:
+  /// those of the store.
   void look_up(const BatchRing&, const std::vector<size_t>& inputs, StreamRef);
 
  private:

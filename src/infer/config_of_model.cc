@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-/// Completes a config with the encoding saved with the model. EncodingChoice::model: takes all encoding fields from the
-/// model. Other choices: takes only fields that the config omits.
+/// Completes a config with the encoding saved with the model. With EncodingChoice::model, all encoding fields come from
+/// the model. With other choices, only fields that the config omits come from the model.
 Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
   if (options.encoding == EncodingChoice::model)
     return with_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);

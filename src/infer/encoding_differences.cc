@@ -180,8 +180,9 @@ Fields encoding_of(const Json& data) {
   return fields;
 }
 
-/// For saved slots whose key rule was derived from the column type: sets their "keys" if the other config sets "keys".
-/// `of_texts`: the other config reads text, which cannot contain Parquet's times.
+/// Handles saved slots without "keys", whose key rule was derived from the column type. If the other config sets "keys"
+/// for such a slot, sets the derived rule as the "keys" of the saved slot. `of_texts`: whether the other config reads
+/// text, which cannot contain Parquet's times.
 void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fields& saved, bool of_texts) {
   for (const SlotKeyRule& rule : rules)
     for (const auto& [path, column] : Fields(saved)) {
@@ -264,7 +265,8 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
     const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;
     const std::string old = a == was.end() ? kAbsent : a->second, next = b == is.end() ? kAbsent : b->second;
-    // key_rules_of_model() compares such slots after the column types are read.
+    // The config derives this slot's rule from its column type. key_rules_of_model() compares it once the type is
+    // known.
     if (path.ends_with("/keys") && next == kKeysByType && (old == "\"hash\"" || old == "\"number\"")) continue;
     if (alike ? !differ_between_formats(path, old, next) : old == next) continue;
     const std::string place = alike && path.starts_with(section)

@@ -16,9 +16,9 @@ namespace hctr {
 /// rules does not differ.
 std::string encoding_differences(const Json& saved, const Json& config, const std::vector<SlotKeyRule>& rules = {});
 
-/// is_of_formats(): the formats differ and are not comparable. is_between_formats(): the differences are between fields
-/// of Csv and Parquet.
+/// Whether the differences are those of formats that are not comparable. `differences`: from encoding_differences().
 bool is_of_formats(const std::string& differences);
+/// Whether the differences are between fields of Csv and Parquet.
 bool is_between_formats(const std::string& differences);
 
 /// The first layer of a config; null if there is none.

@@ -34,7 +34,7 @@ std::vector<Problems::Entry> unknown_fields(const Json& config) {
   return unknown;
 }
 
-/// Finds the last change whose path contains `name`. Returns its whole path, and the part before `name`.
+/// Finds the last change whose path contains `name`. Returns this path, and its part before `name`.
 std::pair<std::string, std::string> typed_path(const std::vector<std::string>& changes, const std::string& name) {
   for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
     const std::string path = change->substr(0, change->find('='));

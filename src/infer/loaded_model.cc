@@ -37,7 +37,7 @@ LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, co
       config_(config_for(saved_, std::move(config))),
       comm_(comm),
       runtime_(on.device, options_of(config_, comm, on)),
-      // The model is not trained: the training batch has one row, in a ring of one buffer.
+      // The model is not trained, so its ring of training batches has only one buffer, for one row.
       replica_(config_, runtime_, comm,
                {.samples = 1,
                 .eval_samples = on.samples,

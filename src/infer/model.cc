@@ -21,7 +21,7 @@ bool same_tensors(const std::vector<ModelTensor>& one, const std::vector<ModelTe
 
 /// The destructor and the functions below restore the current device of the caller's thread.
 struct Model::State {
-  std::mutex loading;          // serializes replace()
+  std::mutex loading;          // lets only one thread call replace() at a time
   mutable std::mutex pointer;  // guards `served`
   std::shared_ptr<ServedModel> served;
 

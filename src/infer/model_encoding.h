@@ -13,8 +13,8 @@ namespace hctr {
 
 /// The differences between a config's encoding and a model's encoding. Empty texts: no differences, or unknown.
 struct EncodingChange {
-  std::string fields;  ///< encoding_differences()
-  std::string files;   ///< changed_contents()
+  std::string fields;  ///< result of encoding_differences()
+  std::string files;   ///< result of changed_contents()
 
   bool any() const { return !fields.empty() || !files.empty(); }
   std::string text() const;

@@ -18,7 +18,7 @@ bool is_own(const SavingRun& of, const OwnRun& own) {
          fs::weakly_canonical(own.folder) == fs::weakly_canonical(of.folder);
 }
 
-/// Whether a final model may be overwritten. This is permitted if its run folder has another copy, or no longer exists.
+/// Whether a final model may be overwritten: its run folder has another copy, or no longer exists.
 bool may_be_replaced(const ModelAtPrefix& model, const SavingRun& of) try {
   if (model.delta || of.id.empty() || of.folder.empty()) return false;
   if (!fs::exists(of.folder)) return true;

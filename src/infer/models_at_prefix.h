@@ -38,18 +38,18 @@ std::string snapshot_prefix_of(const SolverSection&, const fs::path& run_folder)
 /// A run that saves models.
 struct OwnRun {
   std::string id{};   ///< id of a resumed run; empty for a new run without an id
-  fs::path folder{};  ///< if known: models of earlier runs in this folder may be overwritten
+  fs::path folder{};  ///< the run folder, whose earlier models may be overwritten; empty: unknown
 };
 
-/// Checks, before a run, whether it would overwrite models of other runs at its snapshot_prefix. Logs a warning for a
-/// model of which the other run's folder has a copy. Errors: Error(config) naming a model without a copy.
+/// Checks, before a run, whether it would overwrite models of other runs at its snapshot_prefix. Logs a warning for
+/// each such model that is also in the other run's folder. Errors: Error(config) naming a model that is not.
 void expect_no_other_models(const SolverSection&, const OwnRun&, const Log&);
-/// The run whose only copy of a model would be overwritten by a new model of this iteration; empty: none.
+/// The run that would lose its only copy of a model if a new model of this iteration were saved; empty: none.
 std::string other_run_at(const std::string& prefix, int64_t iteration, const OwnRun&);
 /// Whether the files are a complete model that run `run` saved after `iteration`, according to its manifest. Models
 /// named by a checkpoint or run.json are used or removed only if this is true.
 bool is_model_of_run(const std::vector<fs::path>& files, const std::string& run, int64_t iteration);
-/// If the run saved the model of this iteration, removes the model's final_* links in the run folder and, unless
+/// If the run saved the model of this iteration, removes its files: the final_* links in the run folder and, unless
 /// `only_links`, the model at the prefix. Returns whether there was such a model. Never throws; files that cannot be
 /// removed stay.
 bool remove_model_of_run(const std::string& prefix, int64_t iteration, const OwnRun&, bool only_links = false);

@@ -62,7 +62,7 @@ class RowsWithGaps {
 
   const std::vector<ModelTensor>& outputs_;
   const Model::ScoredRows& to_;
-  std::vector<std::vector<float>> scored_, with_gaps_;  // by output
+  std::vector<std::vector<float>> scored_, with_gaps_;  // [outputs]
   int64_t skipped_ = 0;
 };
 

@@ -322,7 +322,7 @@ void use_saved_model(const SavedModel& model, Config& config) {
   solver.sparse_opt_states_file.clear();
   solver.load_layers.clear();
   solver.pretrained.clear();
-  // Use SGD, which has no optimizer states: states of a checkpoint are not loaded.
+  // Use SGD: it has no optimizer states, so none are loaded from a checkpoint.
   config.optimizer = {.type = ops::Optimizer::Kind::sgd, .update_type = UpdateType::local};
   for (EmbeddingEntry& embedding : config.embeddings) embedding.section.optimizer.reset();
 }

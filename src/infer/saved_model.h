@@ -33,7 +33,7 @@ struct SavedModel {
 /// The config saved with a model.
 struct SavedConfig {
   Json json;
-  std::string where;  ///< the file
+  std::string where;  ///< path of the file that contains the config
 };
 /// Reads the config saved with a run folder, a checkpoint, or model files with a manifest. Errors: Error(io) if there
 /// is no such model; Error(usage) if the model was saved without its config.

@@ -31,7 +31,7 @@ size_t bytes_to_copy(const TensorSpec& spec) {
              : static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// A prefix of the tensor's rows.
+/// Describes the first `rows` rows of a tensor.
 TensorSpec first_rows(const TensorSpec& spec, int64_t rows) {
   Shape shape = spec.shape;
   shape[0] = rows;
@@ -220,7 +220,7 @@ void ScoreSession::compute(Recording& recording) {
   if (copies_by_kernel_) {
     const ops::HostCopy batch{ring_.device_block(0), ring_.host_blocks()[0], ring_.layout().bytes};
     ops::copy_with_host(ctx, {&batch, 1}, nullptr);
-    scope.emplace(rules_.forward);  // the next kernel can start early, because a kernel precedes it, not a copy engine
+    scope.emplace(rules_.forward);  // the next kernel can start early, because it follows a kernel
   } else if (!sends_parts_) {
     ring_.upload(ctx.stream(), 0, 0, ring_.layout().bytes);
   }
@@ -352,8 +352,8 @@ void ScoreSession::abandon() const noexcept {
 }
 
 void ScoreSession::wait_for_scores(const ScoreRequest& request) const {
-  // A small batch takes less than kMost. If a kernel fails, `*done_` stays 0, and the synchronization reports the
-  // error.
+  // Poll for at most kMost, which suffices for a small batch, then synchronize. If a kernel fails, `*done_` stays 0,
+  // and the synchronization reports the error.
   constexpr std::chrono::microseconds kMost(1000);
   const auto is_done = [&] { return std::atomic_ref(*done_).load(std::memory_order_acquire) != 0; };
   const bool reads_only_results =

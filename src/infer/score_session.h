@@ -21,8 +21,8 @@
 
 namespace hctr {
 
-/// Rows [first, first + count) of the caller's arrays. Inputs are in the model's order: the dense input, then each keys
-/// input. An output is null if the caller does not want its scores.
+/// Rows [first, first + count) of the caller's arrays. Inputs are in the model's order: the dense input, then the
+/// inputs of keys. An output is null if the caller does not want its scores.
 struct ScoreRequest {
   int64_t first = 0, count = 0;
   const InputView* dense = nullptr;
@@ -66,7 +66,7 @@ class ScoreSession {
   bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
   // score() consists of begin() and finish(). The arrays and the request must not change between the two calls.
-  /// Copies or queues the copies of the inputs, and queues the forward pass.
+  /// Copies the inputs, or queues copies of them, and queues the forward pass.
   void begin(const ScoreRequest&);
   /// Waits for the scores, and writes them to the caller's memory.
   void finish(const ScoreRequest&);
@@ -106,7 +106,7 @@ class ScoreSession {
   SessionRules rules_;
   Runtime runtime_;
   BatchRing ring_;
-  const StoreReading* reading_ = nullptr;  // the store reading of the current batch
+  const StoreReading* reading_ = nullptr;  // the StoreReading of the current batch
   std::optional<CachedRows> cached_rows_;  // for a model that reads rows through the cache of a store
   SharedForward forward_;
   bool inputs_on_device_;
@@ -119,15 +119,15 @@ class ScoreSession {
     TensorSpec spec;
     size_t offset;
   };
-  std::vector<Result> results_;  // per loss
+  std::vector<Result> results_;  // one per loss
   std::optional<HostBuffer> host_results_;
-  uint32_t* done_ = nullptr;  // a word after the results; 1 once the kernel has copied the results
+  uint32_t* done_ = nullptr;  // the word after the results; 1 when the kernel has copied the results
   std::vector<Tensor> internals_;
-  std::vector<std::optional<HostBuffer>> host_internals_;  // copies for a model on a GPU, allocated when wanted
+  std::vector<std::optional<HostBuffer>> host_internals_;  // for a model on a GPU: host copies, allocated on first use
   std::unique_ptr<Program> program_;
 };
 
-/// The options of the model's runtime without memory for rows, for runtimes that store no rows.
+/// The runtime options of the model, but with no memory for rows. For runtimes that store no rows.
 RuntimeOptions session_options(LoadedModel&);
 
 /// The dense input, keys and scores of a config.

@@ -26,8 +26,8 @@ namespace hctr {
 /// score() is thread-safe.
 class ServedModel {
  public:
-  /// `caches_on_cpu`: reads rows of a store through the reference implementation of the GPU cache, if the model is on a
-  /// CPU. Errors: those of Model.
+  /// `caches_on_cpu`: if the model is on a CPU, it reads rows of a store through the reference implementation of the
+  /// GPU cache. Errors: those of Model.
   explicit ServedModel(const LoadOptions&, bool caches_on_cpu = false, const SessionRules& rules = {});
 
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
@@ -41,7 +41,7 @@ class ServedModel {
   const std::vector<InternalTensor>& internals() const { return internals_; }
 
   /// Implements Model::score(). `internals`: for each internal tensor, host memory for its values as f32 [samples,
-  /// ...]; null: not wanted. May be empty.
+  /// ...]. A null pointer: the tensor is not wanted. An empty span: no internal tensor is wanted.
   void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>,
              std::span<float* const> internals = {});
   /// Looks up keys of each embedding, without pooling. Returns f32 [keys, dim] for each embedding: the vector of each
@@ -58,7 +58,8 @@ class ServedModel {
 
  private:
   class Lease;
-  /// The number of samples in each piece of a batch; `samples`: the rules do not divide the batch.
+  /// The number of samples in each piece of a batch of `samples` samples. Returns `samples` if the rules do not divide
+  /// the batch.
   int64_t piece_of(int64_t samples) const;
   /// Scores pieces of a batch with two sessions: one packs and uploads a piece while the other one computes.
   void score_pieces(int64_t samples, int64_t piece, const ScoreRequest&);
@@ -86,7 +87,7 @@ class ServedModel {
   /// Idle sessions by capacity, and by whether inputs may be in device memory.
   std::map<std::pair<int64_t, bool>, std::vector<std::unique_ptr<ScoreSession>>> idle_;
   bool copies_written_ = false;
-  std::map<size_t, std::vector<std::unique_ptr<VectorLookUp>>> idle_look_ups_;  // by embedding
+  std::map<size_t, std::vector<std::unique_ptr<VectorLookUp>>> idle_look_ups_;  // idle look-ups of each embedding
 };
 
 }  // namespace hctr

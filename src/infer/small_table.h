@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// Parses the samples of a small table in memory on the calling thread: starting a reader's threads would take longer.
-/// Returns none for other sources, larger tables, and the policy to skip bad records: these need a Reader. Errors:
-/// those of reading.
+/// Parses the samples of a small table in memory on the calling thread, because starting a reader's threads would take
+/// longer. Returns none if a Reader is needed: for other sources, for larger tables, and if bad records are to be
+/// skipped. Errors: those of reading.
 std::optional<SampleArrays> parse_small_table(const DataSection&, const Source&);
 
 }  // namespace hctr

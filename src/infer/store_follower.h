@@ -1,4 +1,5 @@
-// Keeps a store up to date while a program runs: streams, deltas of files, and commits of another process.
+// Keeps a store up to date while a program runs: reads streams, applies deltas of files, and reads the commits of
+// another process.
 #pragma once
 
 #include <atomic>
@@ -29,12 +30,12 @@ class StoreFollower {
     std::string model;
     StoreStreamStatistics statistics;
   };
-  /// Any thread.
+  /// Thread-safe.
   std::vector<Stream> streams() const;
 
  private:
-  /// A problem is reported only if it lasts for some seconds: if messages of several partitions arrive out of order, a
-  /// delta may be incomplete for a short time.
+  /// A problem is reported only after it has lasted for some seconds. Shorter problems are normal: a delta is
+  /// incomplete while messages of several partitions arrive out of order.
   struct Problem {
     std::string now{}, reported{};
     std::chrono::steady_clock::time_point since{};
@@ -46,7 +47,8 @@ class StoreFollower {
     Problem problem{};
   };
   void run();
-  /// Starts to apply updates. With shared memory, this happens when the updating process has ended.
+  /// Starts to apply updates. If the store is in shared memory and another process applies updates, they start in this
+  /// process after the other one has ended.
   void start_updates();
   void look_at_files(Followed&);
   void note(Problem&, const std::string& what, const std::string& now);

@@ -40,7 +40,7 @@ std::function<void(const StoreRowSink&)> rows_of_checkpoint(std::shared_ptr<Load
   };
 }
 
-/// The model must be destroyed before its communicator, so it is the last member.
+/// `model` is the last member, because it must be destroyed before its communicator.
 struct LoadedAlone {
   SelfComm comm;
   std::optional<LoadedModel> model;
@@ -78,7 +78,7 @@ void add_tables_of_model(const std::string& name, const Surroundings& around, co
 }
 
 void catch_up_with_stream(Store& store, const StoreModelSection& section, const Log& log) {
-  constexpr double kWaitForBroker = 10;  // seconds
+  constexpr double kWaitForBroker = 10;  // in seconds
   StoreStream stream(store, section.name, section.stream_options());
   try {
     stream.catch_up(kWaitForBroker);
@@ -98,7 +98,7 @@ StoreModel model_of_section(const StoreModelSection& from, const Surroundings& a
                    .tables = {}};
   for (const StoreTableSection& table : from.tables) {
     model.tables.push_back(source_of(table));
-    // the table starts empty, so the first delta must build on iteration 0
+    // a table without sources starts empty, so the first delta must build on iteration 0
     if (table.sources() == 0) model.iteration = 0;
   }
   if (!from.model.empty()) add_tables_of_model(from.model, around, log, loads, model);
@@ -110,7 +110,7 @@ StoreModel model_of_section(const StoreModelSection& from, const Surroundings& a
 bool must_load(Store& store, const StoreConfig& config, const Log& log) {
   const auto lacks = [&store](const StoreModelSection& section) { return !store.has(section.name, section.version); };
   for (bool first = true;; first = false) {
-    const bool loads = store.loading();  // read first: models that are loaded before this call are visible below
+    const bool loads = store.loading();  // read before refresh(): if false, refresh() shows all models
     store.refresh();
     if (store.writable()) return true;
     const auto missing = std::ranges::find_if(config.models, lacks);

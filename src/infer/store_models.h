@@ -28,7 +28,7 @@ struct ConfiguredStore {
   Store store;
 };
 /// Opens the store that a config describes. The arguments and errors are those of open_store(). Streams are read only
-/// once.
+/// once, during this call.
 ConfiguredStore open_configured_store(const std::filesystem::path& config, const std::string& text, bool loads,
                                       const Surroundings&);
 /// Describes problems of a stream: damaged or missing messages, and deltas that cannot be applied. Empty: no problems.

@@ -59,7 +59,7 @@ class StoreTableReader : public TableReader {
   size_t table_;
   ReaderSizes sizes_;
   const StoreReading* const& reading_;
-  SlotVectorColumns columns_;  // empty if pooled: a KeyBatch then has null pointers
+  SlotVectorColumns columns_;  // used only without pooling; if empty, a KeyBatch has null pointers
   std::vector<float> rows_;    // distinct rows of a batch; row 0 means "no row"
   std::vector<std::byte> stored_;
   std::vector<int32_t> row_of_;  // row number of each key
@@ -121,7 +121,7 @@ std::vector<uint8_t> StoreTables::have_rows(size_t embedding, std::span<const Sl
         look_up(0, wanted.size());
       } catch (const Error& error) {
         if (error.kind() != Kind::data) throw;
-        found.assign(wanted.size(), 0);  // the view throws if any key has no row: look up each key on its own
+        found.assign(wanted.size(), 0);  // the view throws if some key has no row, so look up each key separately
         for (size_t i = 0; i < wanted.size(); ++i) try {
             look_up(i, 1);
           } catch (const Error& missing) {

@@ -70,7 +70,7 @@ CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config)
     fields.insert({"format", "feature_spec"});
   else if (data_format_of(*before) != data_format_of(*now))
     return {config};
-  // the feature_spec defines the cardinalities
+  // the feature_spec already gives the cardinalities
   if (is_there(before->find("feature_spec"))) fields.erase("slot_size_array");
   CompletedConfig completed{.config = {}};
   Json data = *now;
@@ -81,7 +81,7 @@ CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config)
     completed.taken += cat(completed.taken.empty() ? "" : ", ", field);
   }
   if (leaves_all_out(*now) && !is_there(now->find("source")) && is_there(before->find("source")))
-    data.set("source", *before->find("source"));  // the field is required, but its data are not read
+    data.set("source", *before->find("source"));  // "source" is required, but this source is not read
   completed.config = completed.taken.empty() ? config : with_data_layer(config, data);
   return completed;
 }

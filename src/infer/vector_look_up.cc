@@ -25,7 +25,7 @@ size_t slot_of(const TableSpec& spec, int64_t key, size_t position) {
 
 VectorLookUp::VectorLookUp(LoadedModel& model, const StoreTables* tables, size_t embedding)
     : spec_(model.replica().table_spec(embedding)),
-      runtime_(tables ? Device{} : model.device(), session_options(model)),  // a store answers in host memory
+      runtime_(tables ? Device{} : model.device(), session_options(model)),  // a store returns vectors in host memory
       samples_(std::max<int64_t>(1, kKeysOfPass / spec_.slots)),
       first_columns_(slot_vector_columns(spec_).of_slot),
       slots_(static_cast<size_t>(spec_.slots)) {

@@ -31,7 +31,7 @@ class VectorLookUp {
   const TableSpec& spec_;
   Runtime runtime_;
   int64_t samples_;
-  std::vector<int32_t> first_columns_;  // [slot]
+  std::vector<int32_t> first_columns_;  // [slots]
   const StoreReading* reading_ = nullptr;
   std::unique_ptr<TableReader> reader_;
   Arena memory_;
@@ -40,7 +40,7 @@ class VectorLookUp {
     int64_t key;
     size_t position;  // index in the caller's list of keys
   };
-  std::vector<std::vector<Waiting>> slots_;  // [slot] one key for each sample
+  std::vector<std::vector<Waiting>> slots_;  // [slots] keys that wait for flush(), one per sample
 };
 
 }  // namespace hctr

@@ -13,8 +13,8 @@ class AgreedSecret;
 struct Attempt {
   int number = 0;                             ///< counted from 0
   std::atomic<bool> joined{false};            ///< whether the attempt has joined the other processes, if any
-  std::atomic<int64_t> from = -1;             ///< the iteration that the attempt resumes after; -1: not known yet
-  std::atomic<bool> owns_checkpoints{false};  ///< whether checkpoints in the config's folder are this run's
+  std::atomic<int64_t> from = -1;             ///< the attempt resumes after this iteration; -1: not known yet
+  std::atomic<bool> owns_checkpoints{false};  ///< whether checkpoints in the config's folder belong to this run
   AgreedSecret* secret = nullptr;             ///< authenticates the processes when they rejoin; also in shared memory
 };
 

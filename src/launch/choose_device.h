@@ -18,10 +18,10 @@ struct ProcessPlace {
   std::optional<Processes::OnHost> on_host = {};
 };
 
-/// The device of each rank of this process, according to `choice` and the config's "gpu" list: the GPUs of the process,
-/// or the same number of ranks on the CPU. Logs the devices and, if the CPU replaces a GPU, the reason. Errors:
-/// Error(device) if `cuda` is requested but missing, or the config names a GPU that does not exist; Error(config) if
-/// the lists do not match the processes.
+/// The device of each rank of this process, according to the DeviceChoice and the config's "gpu" list: the GPUs of the
+/// process, or the same number of ranks on the CPU. Logs the devices and, if the CPU replaces a GPU, the reason.
+/// Errors: Error(device) if `cuda` is requested but missing, or the config names a GPU that does not exist;
+/// Error(config) if the lists do not match the processes.
 std::vector<Device> choose_devices(DeviceChoice, const GpuLists&, ProcessPlace, const Log&);
 
 }  // namespace hctr

@@ -20,7 +20,7 @@ namespace {
 
 using Severity = SetupProblem::Severity;
 
-constexpr int64_t kSharedMemory = 32 << 20;  // bytes that NCCL may need for a rank
+constexpr int64_t kSharedMemory = 32 << 20;  // shared memory that NCCL may need per rank, in bytes
 
 /// Formats a list of ranks: "ranks 0, 1 and 5".
 std::string ranks_text(const std::vector<size_t>& ranks) {

@@ -17,7 +17,7 @@ struct RankSetup {
   std::vector<std::string> unreachable;  ///< ids of GPUs of this host whose memory this GPU cannot read
   int64_t shared_memory = 0;             ///< bytes free in /dev/shm
   std::vector<std::string> interfaces;   ///< network interfaces that are up
-  std::string wanted;                    ///< NCCL_SOCKET_IFNAME
+  std::string wanted;                    ///< value of NCCL_SOCKET_IFNAME
 };
 RankSetup setup_of(Device, const Environment&);
 
@@ -39,8 +39,8 @@ std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& rank
 /// ("=eth0"), or excluded names ("^docker,lo").
 bool allows_interface(const std::string& wanted, const std::string& interface);
 
-/// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, one per line; the error of a
-/// later connection failure contains them. Errors: Error(comm) on every rank when a problem of severity `error` is
+/// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, one per line. If connecting fails
+/// later, the error contains these lines. Errors: Error(comm) on every rank when a problem of severity `error` is
 /// found.
 std::string check_gpu_setup(Communicator&, Device, const Environment&, const Log&);
 

@@ -29,8 +29,8 @@ Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log,
       around_(std::move(around)),
       group_(static_cast<int>(devices_.size()), others, limit, around_.environment),
       communicators_(devices_.size()) {
-  // NCCL then uses the buffers of other ranks of this process directly. Otherwise it maps them again, and freeing both
-  // mappings at the same time can end the process (see nccl_comm.cu).
+  // With the value 0, NCCL uses the buffers of other ranks of this process directly. With other values, NCCL maps the
+  // buffers a second time, and freeing both mappings at the same time can end the process (see nccl_comm.cu).
   constexpr const char* kMappings = "NCCL_CUMEM_ENABLE";
   if (ranks_here() > 1 && devices_[0].is_cuda() && around_.set_environment &&
       !variable_of(around_.environment, kMappings))
@@ -58,7 +58,7 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = check_gpu_setup(host, device, around_.environment, log_);
-    try {  // no in_context(), because a build without NCCL would compile the body of its lambda, too
+    try {  // no in_context(): its lambda would be compiled even without NCCL
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
       throw error.with_context(found.empty() ? "connecting the GPUs"
@@ -181,7 +181,8 @@ void Job::in_threads(const std::function<void(int)>& body, bool ends) {
       // A failure itself does not notify `change_`; the failed rank notifies it when it returns.
       change_.wait(lock, [&] { return all_ended() || for_caller_ || (!told && group_.failure()); });
     } else if (!change_.wait_for(lock, kToEnd, [&] { return all_ended() || for_caller_; })) {
-      // kToEnd has passed, so some rank cannot notice the failure, for example because it waits for a disk
+      // A rank has not returned within kToEnd after the failure. Perhaps it waits for a disk and cannot notice the
+      // failure.
       told = true;
       const Error error = group_.failure()->error;
       lock.unlock();
@@ -200,8 +201,8 @@ void Job::in_callers_thread(const std::function<void()>& body) {
 }
 
 void end_job(Processes& others, const Error& error, const Surroundings& around) {
-  // All processes may have the same error, such as a mistake in the config. Process 0 reports it and ends the others,
-  // so each other process first waits two seconds for that.
+  // All processes may have the same error, such as a mistake in the config. Only process 0 should report it, so the
+  // other processes wait two seconds, in which process 0 ends them.
   if (around.end_process && others.process() > 0) std::this_thread::sleep_for(seconds(2));
   if (around.end_process && around.on_lost_peer) around.on_lost_peer(error);
   others.abort(exit_code(error.kind()));

@@ -19,8 +19,8 @@ namespace hctr {
 class Job {
  public:
   /// Creates one rank per device. `others`: the other processes, or null; must outlive the job. `log`: rank 0's log,
-  /// for warnings about the GPU set-up. `doing`: the activity of the ranks, for messages. `around`: the environment and
-  /// end_process() are used.
+  /// for warnings about the GPU set-up. `doing`: the activity of the ranks, for messages. Of `around`, only the
+  /// environment, set_environment(), on_lost_peer() and end_process() are used.
   Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent(),
       std::string doing = "training", Surroundings around = {});
   /// Ends the threads of the ranks.
@@ -39,8 +39,8 @@ class Job {
   /// other processes, and the surroundings end this process. If the surroundings cannot end this process, the function
   /// waits for the late rank.
   ///
-  /// May be called repeatedly, because each rank keeps its communicator and its thread, which is the caller's thread if
-  /// this process has one rank. After a rank has failed, later calls throw the same error without calling body.
+  /// May be called repeatedly; each rank keeps its communicator and its thread. If this process has only one rank, the
+  /// rank runs in the caller's thread. After a rank has failed, later calls throw the same error without calling body.
   void run(const Body& body);
   /// Like run(), but also calls body after a rank has failed, to destroy the ranks' objects. Ignores errors of body.
   void clean_up(const Body& body) noexcept;
@@ -55,7 +55,7 @@ class Job {
   /// Ends the job after an error, while some rank still runs.
   void end_with(const Error&);
   void run_rank(int local_rank, const Body& body);
-  /// Errors: Error(device) if the system refuses a thread, which counts as a failure of that rank.
+  /// Errors: Error(device) if the system cannot create a thread; the thread's rank then counts as failed.
   void start_threads();
   void work(int local_rank);
   /// Calls body(local rank) in the thread of each rank. Returns when all ranks have returned. `ends`: whether ranks
@@ -74,7 +74,7 @@ class Job {
   std::mutex mutex_;
   std::condition_variable change_;
   std::vector<std::thread> threads_;
-  const std::function<void(int)>* work_ = nullptr;  // called by every thread; null: the threads end
+  const std::function<void(int)>* work_ = nullptr;  // every thread calls it; null: the threads must end
   uint64_t round_ = 0;                              // number of the current round of work
   int ended_ = 0;                                   // threads that have finished the current round
   const std::function<void()>* for_caller_ = nullptr;

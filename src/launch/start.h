@@ -14,15 +14,15 @@
 
 namespace hctr {
 
-/// A log that passes only errors on, for ranks other than 0.
+/// A log that forwards only errors to the given log. For ranks other than 0.
 Log errors_only(const Log&);
 
 /// Calls body(others). `others`: the other processes if several were started together (mpirun), or null. An error ends
 /// all processes; if the surroundings do not end this process, the error is thrown.
 void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
 
-/// Joins the other processes of the job, for callers that stay joined longer than run_in_processes(). Returns null if
-/// this process is the only one. Errors: Error(comm).
+/// Joins the other processes of the job. For callers that need `Processes` longer than one call of run_in_processes().
+/// Returns null if this process is the only one. Errors: Error(comm).
 std::unique_ptr<Processes> join_processes(const JobOptions&);
 /// Calls body(). An error ends all processes of the job, if `others` is not null.
 void or_end_job(const JobOptions&, Processes* others, const std::function<void()>& body);
@@ -31,7 +31,7 @@ inline ProcessPlace place_of(const Processes* others) {
   return others ? ProcessPlace{others->process(), others->count(), others->on_host()} : ProcessPlace{};
 }
 
-/// Like place_of(), with the launcher's numbering, which the lists of "gpu" refer to.
+/// Like place_of(), but numbers processes as the launcher does. The "gpu" lists of a config refer to these numbers.
 inline ProcessPlace launched_place_of(const Processes* others) {
   return others ? ProcessPlace{others->launched().process, others->launched().count, others->on_host()}
                 : ProcessPlace{};

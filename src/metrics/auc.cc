@@ -18,7 +18,7 @@ double area_under_roc(std::span<const double> scores, std::span<const bool> posi
     items[i] = {scores[i], positive[i]};
   }
   std::sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  double wins = 0;  // pairs in which the positive scores higher; ties count 0.5
+  double wins = 0;  // number of pairs in which the positive scores higher; ties count 0.5
   int64_t negatives = 0, positives = 0;
   for (size_t i = 0; i < items.size();) {
     int64_t here[2] = {0, 0};

@@ -24,8 +24,8 @@ class GroupedAuc {
            std::span<const std::optional<int64_t>> groups);
   /// Serializes the state.
   std::string state() const;
-  /// Adds the samples of another object with the same `most`, from its state(). The result has the lower sampling rate
-  /// of both.
+  /// Adds the samples of another object with the same `most`, from its state(). If the two have different sampling
+  /// rates, the result has the lower one.
   void merge(std::string_view state);
   /// The mean AUC, weighted by the number of samples in each group. Groups without negatives or without positives are
   /// skipped. NaN if no group remains, or if a score is NaN. Cost: sorts the samples.

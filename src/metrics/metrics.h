@@ -14,7 +14,8 @@
 
 namespace hctr {
 
-/// Computes a metric of one label from batches of samples, in bounded memory. Sums are double and in sample order.
+/// Computes a metric of one label from batches of samples, in bounded memory. Sums are doubles and are added in the
+/// order of the samples.
 class Measure {
  public:
   struct Samples {

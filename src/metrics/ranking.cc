@@ -63,8 +63,8 @@ void Ranking::merge(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // If this step were merged with the steps that it overlaps, the merged step could overlap further steps, and so on.
-    // Instead, all its samples get its middle score.
+    // The step overlaps steps of this ranking. Merging them could cause further overlaps. Instead, all samples of the
+    // step get the middle of its score range.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;
       step.low = step.high = std::isfinite(middle) ? middle : step.low;

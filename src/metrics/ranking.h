@@ -21,7 +21,7 @@ namespace hctr {
 /// pending samples.
 class Ranking {
  public:
-  static constexpr size_t kMost = size_t{1} << 22;  // error below 5e-7; uses 235 MB
+  static constexpr size_t kMost = size_t{1} << 22;  // the error is below 5e-7; memory is at most 235 MB
   explicit Ranking(size_t most = kMost) : most_(most) {}
 
   /// Adds samples; both spans have the same size. A label above 0.5 is a positive.
@@ -51,8 +51,8 @@ class Ranking {
   void coarsen();
 
   size_t most_;
-  std::vector<std::pair<float, bool>> pending_;  // score and whether positive; samples not in steps_ yet
-  std::vector<Step> steps_;                      // ascending and disjoint
+  std::vector<std::pair<float, bool>> pending_;  // samples not in steps_ yet: score, and whether positive
+  std::vector<Step> steps_;                      // in ascending order, without overlaps
   bool not_a_number_ = false;
 };
 

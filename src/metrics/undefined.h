@@ -13,7 +13,7 @@ namespace hctr {
 /// Properties of samples that decide whether their metrics are defined.
 struct SampleFacts {
   int64_t samples = 0, not_numbers = 0;                                      ///< not_numbers: predictions that are NaN
-  int64_t without_group = 0;                                                 ///< counted if a metric needs groups
+  int64_t without_group = 0;                                                 ///< samples without a required group
   float lowest = std::numeric_limits<float>::infinity(), highest = -lowest;  ///< range of the labels
 
   void add(const Measure::Samples&);

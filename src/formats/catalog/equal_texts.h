@@ -9,9 +9,9 @@
 namespace hctr {
 
 /// Finds pairs of slots that should share vectors, such as an item and a list of earlier items. Returns a note for each
-/// single-value slot if at least half of its values also occur in a list slot of the same sparse input, and both slots
-/// encode texts independently. Equal texts then have separate rows. Reads the first rows of the source; ignores bad
-/// records.
+/// single-value slot of which at least half of the values also occur in a list slot of the same sparse input, if the
+/// two slots encode texts independently. Such slots have different keys, and separate rows, for equal texts. Reads the
+/// first rows of the source; ignores bad records.
 std::vector<std::string> notes_on_equal_texts(const DataSection&, const Source&, KeyWidth);
 
 }  // namespace hctr

@@ -15,13 +15,13 @@ namespace {
 
 constexpr const char* kAllowIt = ". Add --unmatched allow to continue anyway";
 
-/// The search state of a label that "positive" defines by texts or by a minimum.
+/// The state of the search for a label's "positive", which consists of texts or of a minimum.
 struct LookedFor {
   size_t label;
   const LabelColumn& column;
   bool seen = false;               // some label is 1
   bool other_seen = false;         // some label is not 1
-  std::set<std::string> unseen{};  // words not found yet, if "positive" has several
+  std::set<std::string> unseen{};  // words of "positive" not found yet; empty if "positive" has only one
   std::set<std::string> texts{};   // first texts of the column, until a label is 1
 
   bool done() const { return seen && other_seen && unseen.empty(); }

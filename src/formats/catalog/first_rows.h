@@ -25,7 +25,7 @@ std::vector<ColumnStatistics> learn_statistics(const DataSection&, KeyWidth, con
 std::vector<ColumnStatistics> select_statistics(const DataSection&, const std::vector<ColumnStatistics>& known,
                                                 const std::string& of);
 
-/// Statistics that make "standardize" the identity, for showing values as stored in the data.
+/// Statistics with which "standardize" changes nothing. For showing values as they are stored in the data.
 std::vector<ColumnStatistics> neutral_statistics(const DataSection&);
 
 }  // namespace hctr

@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// All data formats, in manual order.
+/// All data formats, in the order of the manual.
 const std::vector<FormatType>& format_types();
 const FormatType& format_type(DataFormat);
 

@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// Disables splitting of texts for slots whose table column is a list already.
+/// Disables splitting of texts for each slot whose column in the table already contains lists.
 void keep_lists(std::vector<SlotColumns>& slots, const ParquetFileInfo& info) {
   std::vector<SlotColumns> each;
   for (const SlotColumns& group : slots)
@@ -29,7 +29,8 @@ void keep_lists(std::vector<SlotColumns>& slots, const ParquetFileInfo& info) {
   slots = std::move(each);
 }
 
-/// Parquet options under which typed values yield the same samples as their texts in a CSV file.
+/// Converts "csv" options to "parquet" options. With these, a table in memory yields the same samples as a CSV file
+/// that contains the table's values as texts.
 ParquetOptions as_table(const CsvOptions& csv) {
   ParquetOptions options{.labels = csv.labels,
                          .dense = csv.dense,

@@ -5,8 +5,8 @@
 
 namespace hctr {
 
-/// Sets label_dim, dense_dim, slot_num of one sparse input, and key limits, if they are omitted. Reports sizes that
-/// cannot be derived.
+/// Sets each of these sizes that is omitted: label_dim, dense_dim, slot_num (of at most one sparse input), and key
+/// limits. Reports sizes that cannot be derived.
 void complete_widths(DataSection&, const FormatType&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

@@ -36,8 +36,8 @@ void remove_parts(const fs::path& folder);
 void remove_checkpoint(const fs::path& folder, int64_t iteration);
 /// Renames the folder of a complete checkpoint to its final name and flushes the directory entry. Errors: Error(io).
 void publish_checkpoint(const fs::path& folder, int64_t iteration);
-/// Renames checkpoints newer than `iteration` to <name>.left, because a run that resumes from an older checkpoint does
-/// not continue them. Returns the new paths. Errors: Error(io).
+/// Renames each checkpoint newer than `iteration` to <name>.left. A run that resumes from `iteration` needs this,
+/// because its own checkpoints do not build on the newer ones. Returns the new paths. Errors: Error(io).
 std::vector<fs::path> leave_newer_checkpoints(const fs::path& folder, int64_t iteration);
 
 /// Flushes a file, or the directory entries of a folder, to disk. Errors: Error(io).

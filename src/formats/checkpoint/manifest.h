@@ -20,11 +20,11 @@ struct Manifest {
   Json progress;                  ///< counters of the run, such as iterations
   std::vector<StateIndex> files;  ///< one file per rank
 
-  /// The full checkpoint that an increment is based on, in a sibling folder.
+  /// The full checkpoint on which an increment is based. It is in a sibling folder.
   struct Base {
     std::string name;                      ///< folder name of the base
     uint32_t crc = 0;                      ///< files_crc() of the base
-    int64_t increment = 1;                 ///< index of this increment on its base, from 1
+    int64_t increment = 1;                 ///< number of this increment on its base: 1, 2, ...
     fs::path folder{};                     ///< folder of the base; set by read_manifest()
     std::shared_ptr<const Manifest> of{};  ///< manifest of the base; set by read_manifest()
   };
@@ -39,8 +39,8 @@ void write_manifest(const fs::path& folder, const Manifest&);
 /// Reads a manifest and, for an increment, the manifest of its base. Errors: Error(io); Error(data) naming the file if
 /// write_manifest() did not write it, or if the base in the folder is a different checkpoint.
 Manifest read_manifest(const fs::path& folder);
-/// Checks an increment against its base: each array that refers to rows of the base must exist in the base, with at
-/// least these rows. `folder`: the manifest's folder, for messages. Errors: Error(data).
+/// Checks an increment against its base: every array that refers to rows of the base must exist in the base and contain
+/// these rows there. `folder`: the manifest's folder, for messages. Errors: Error(data).
 void expect_fits_base(const Manifest&, const fs::path& folder);
 /// The folder name of an increment's base; empty for a full checkpoint. Does not read the base. Errors: those of
 /// read_manifest().

@@ -9,8 +9,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSumBytes = int64_t{4} << 20;         // block size for parallel checksums
-constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // block size for deferred rows
+constexpr int64_t kSumBytes = int64_t{4} << 20;         // bytes per block when threads compute checksums
+constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // bytes per block when deferred rows are read
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void StateFileWriter::put(int64_t offset, std::span<const std::byte> bytes) {
   if (offset == position_)
     file_.write(bytes.data(), bytes.size());
   else
-    file_.write_at(offset, bytes.data(), bytes.size());  // then seeks to the end of the file
+    file_.write_at(offset, bytes.data(), bytes.size());  // write_at() also seeks to the end of the file
   end_ = std::max(end_, offset + static_cast<int64_t>(bytes.size()));
   position_ = end_;
 }

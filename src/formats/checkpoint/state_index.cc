@@ -75,7 +75,8 @@ Json to_json(const StateIndex& index) {
     Json shape(Json::Array{});
     for (const int64_t size : array.shape) shape.add(size);
     Json entry(Json::Object{{"name", array.name}, {"type", array.type}});
-    // The shape is a member of "of_base", so that older versions report a missing shape instead of reading wrong rows.
+    // An array with rows in the base has its shape in "of_base". Older versions, which ignore "of_base", then report a
+    // missing shape instead of reading wrong rows.
     if (array.from_base) {
       entry.set("of_base", Json(Json::Object{{"shape", std::move(shape)},
                                              {"rows", array.from_base->rows},

@@ -19,10 +19,10 @@ struct StateArray {
   std::vector<int64_t> shape;
   int64_t offset = 0;  ///< offset of the first byte in the file
 
-  /// In an increment: the rows that the base stores, in an array of the same name.
+  /// Describes an array of an increment whose remaining rows are stored in the base, in an array of the same name.
   struct FromBase {
     int64_t rows = 0;  ///< the base stores rows [0, rows)
-    /// name of another array in this file: the ascending indices of changed rows; empty: no changed rows
+    /// name of the array in this file that lists the changed rows' indices, ascending; empty: no changed rows
     std::string changed;
     int64_t count = 0;  ///< number of changed rows
     bool operator==(const FromBase&) const = default;
@@ -34,7 +34,7 @@ struct StateArray {
   int64_t elements() const;
   int64_t bytes() const;  ///< bytes of all rows, including rows in the base
   int64_t row_bytes() const;
-  int64_t stored_bytes() const;  ///< bytes that this file stores
+  int64_t stored_bytes() const;  ///< bytes of the rows that this file stores
   bool operator==(const StateArray&) const = default;
 };
 /// Bytes per element. Errors: Error(data) for an unknown type.

@@ -23,7 +23,7 @@ namespace hctr {
 /// The state that rank 0 passed to a StateWriter, kept in this process's memory instead of a file.
 struct StateInMemory {
   StateIndex index;
-  std::vector<HostBytes> pieces;  ///< by ascending offset in the file
+  std::vector<HostBytes> pieces;  ///< sorted by offset in the file
 };
 
 /// Reads the state that one rank saved in a checkpoint. For an increment, reads the base's state with the changes
@@ -48,7 +48,7 @@ class StateReader {
 
   /// Whether the state has an array or a number `name`.
   bool has(std::string_view name) const;
-  // These members mirror those of StateWriter and read the state into their arguments.
+  // Each of these functions reads what the StateWriter function of the same name saved, and writes it to its arguments.
   void tensor(std::string_view name, const Tensor&) const;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, void* to) const;
   using Copy = std::function<void(StreamRef, int64_t first, std::span<const std::byte> from)>;
@@ -89,7 +89,7 @@ class StateReader {
   std::string place(std::string_view name) const;
   /// The ascending indices of rows that the increment changed.
   const std::vector<int32_t>& changed_rows(const StateArray&) const;
-  /// Does the work of read() for an array of an increment.
+  /// Implements read() for an array of an increment.
   void read_with_base(const StateArray&, int64_t first, std::span<std::byte> to) const;
 
   std::shared_ptr<Input> input_;  // shared with readers from in() and of_rank()

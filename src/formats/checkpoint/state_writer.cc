@@ -9,9 +9,9 @@
 namespace hctr {
 namespace {
 
-// Bytes per copy. The limit bounds host memory, provided that the sink writes each piece before the next copy.
+// Bytes per copy to the host. Each piece is written by the sink before the next copy, so this also bounds host memory.
 constexpr int64_t kCopyBytes = int64_t{64} << 20;
-// kStagedBytes: bytes per half of the staging buffer. kSpreadBytes: bytes per thread and task.
+// kStagedBytes: bytes in each half of the staging buffer. kSpreadBytes: bytes that one task copies from that buffer.
 constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;
 
 StateWriter::Copy copy_of(const void* from) {

@@ -1,4 +1,5 @@
-// Collects the state of a rank for a checkpoint. Copies to the host block training; files are written later.
+// Collects the state of a rank for a checkpoint. Training waits while state is copied to host memory, but not while
+// files are written.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +46,8 @@ class StagedCopies {
   ThreadPool& threads_;
 };
 
-/// Rows whose reading is deferred. A thread reads these rows while training continues. The rows must not change until
-/// they are read.
+/// Rows that are not copied while training waits. Another thread reads these rows while training continues. They must
+/// not change before they are read.
 struct LaterRows {
   struct Part {
     int64_t offset = 0, row_bytes = 0;  ///< offset: file offset of the first deferred row; row_bytes: bytes per row
@@ -54,7 +55,7 @@ struct LaterRows {
   std::vector<Part> parts;
   int64_t rows = 0;
   /// Copies rows [first, first + count) of each parts[p] into to[p]. Each row is read once, in ascending order. The
-  /// function owns the rows that it reads, so it may be called as long as it exists. Errors: Error(io).
+  /// function keeps the rows' memory alive, so it may be called at any time. Errors: Error(io).
   std::function<void(int64_t first, int64_t count, std::span<std::byte* const> to)> read;
   /// Seconds that training has waited for these reads.
   std::function<double()> waited;
@@ -67,14 +68,14 @@ struct LaterState {
   std::string refused;  ///< the reason if some rows could not be deferred, else empty
 };
 
-/// Memory for copies of a state; null: none.
+/// Memory for copies of a state; a null member: no such memory.
 struct StateBuffers {
   StagedCopies* staged = nullptr;
   LaterState* later = nullptr;  ///< rows that are written later
 };
 
-/// Collects named state for a checkpoint. StateReader has the same calls, so an object lists its state once, in a
-/// template that works with both.
+/// Collects named state for a checkpoint. StateReader has member functions of the same names, so an object can list its
+/// state in one template for saving and restoring.
 class StateWriter {
  public:
   using Sink = std::function<void(HostBytes)>;
@@ -112,7 +113,7 @@ class StateWriter {
   /// The changed rows of an array since the base.
   struct Changes {
     int64_t base_rows = 0;  ///< the base stores rows [0, base_rows)
-    std::string list;       ///< name of the array with indices of changed rows, ascending; empty: no changed rows
+    std::string list;       ///< name of the array with the changed rows' ascending indices; empty: no changed rows
     int64_t count = 0;
     /// Copies the changed rows list[first], ..., list[first + rows - 1] to the host.
     std::function<void(int64_t first, int64_t rows, std::byte* to)> copy{};
@@ -123,8 +124,8 @@ class StateWriter {
                const Copy& added);
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const void* added);
-  /// Collects deferred rows; null: all state is copied now. An object may append rows here instead of copying them, if
-  /// these rows do not change until they are read.
+  /// The list of deferred rows; null: all state must be copied now. If rows of an object do not change until they are
+  /// read, the object may append them to this list instead of copying them.
   LaterState* later() const { return later_; }
   /// Adds an array to the file and copies only its first `rows` rows. Returns the file location of the remaining,
   /// deferred rows.
@@ -140,11 +141,11 @@ class StateWriter {
   void number(std::string_view name, int64_t value) { index_->values.set(scope_ + std::string(name), value); }
 
  private:
-  /// Appends an array to the index at the end of the file. Returns the entry.
+  /// Adds an array to the index. In the file, the array is placed after all earlier arrays. Returns its index entry.
   StateArray& add(StateArray);
   StateArray& add_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                           const Changes&);
-  /// Copies `bytes` bytes in pieces to the host and passes them to the sink, for file offsets from `offset` on.
+  /// Copies `bytes` bytes in pieces to the host and passes them to the sink. `offset`: file offset of the first byte.
   void copy_pieces(const Copy& copy, int64_t bytes, int64_t offset);
 
   int rank_;

@@ -19,7 +19,7 @@ struct BatchShape {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
     int64_t key_capacity = 0;  ///< maximum keys per batch of this input
     int64_t keep = 0;          ///< longer bags are truncated to their first `keep` keys; 0: not truncated
-    bool keep_last = false;    ///< truncates to the last `keep` keys instead
+    bool keep_last = false;    ///< true: longer bags keep their last `keep` keys instead
   };
   int64_t samples = 0;  ///< rows per rank
   int64_t label_dim = 0, dense_dim = 0;
@@ -62,7 +62,7 @@ struct BatchLayout {
   size_t bytes = 0;           ///< maximum size of the batch buffer
   std::vector<Table> tables;  ///< offsets in the unpacked buffer
   size_t unpacked_bytes = 0;
-  int64_t dense_stride = 0;  ///< elements from a row to the next
+  int64_t dense_stride = 0;  ///< elements from one row to the next
   DType dense_dtype = DType::f32;
   size_t unpacked_dense = 0;  ///< offset in the unpacked buffer, if unpacks_dense()
   bool unpacks_dense() const { return dense_stride > shape.dense_dim || dense_dtype != DType::f32; }
@@ -70,12 +70,12 @@ struct BatchLayout {
 
 /// How the keys of one table are packed.
 struct KeyForm {
-  int64_t count = 0;     ///< keys
+  int64_t count = 0;     ///< number of keys
   bool fits_32 = false;  ///< each key is in [0, 2^32 - 1]
-  bool ones = false;     ///< the first `rows` samples have one key per slot, all others none
+  bool ones = false;     ///< the first `rows` samples have one key per slot; later samples have no keys
   int64_t rows = 0;
   bool by_sample = false;     ///< keys are ordered by sample, then slot; requires `ones`
-  bool sign_extends = false;  ///< keys are signed 32-bit; replaces `fits_32`
+  bool sign_extends = false;  ///< each key is in [-2^31, 2^31 - 1]; set instead of `fits_32`
 };
 
 /// Accesses the parts of one batch buffer. Call place() before accessing keys.
@@ -101,7 +101,8 @@ struct BatchView {
       else
         keys<int64_t>()[i] = key;
     }
-    /// Index of the first key of bag slot * samples + sample. offset(slots * samples) is the number of keys.
+    /// Index of the first key of a bag. The bag of slot s and sample b has the index s * samples + b. The offset past
+    /// the last bag is the number of keys.
     int32_t offset(int64_t bag) const {
       return packed->offsets != PackedKeys::kOnes
                  ? offsets()[bag]
@@ -112,7 +113,7 @@ struct BatchView {
       for (int64_t i = begin; i < end; ++i) found.push_back(key(i));
       return found;
     }
-    /// The stored keys. Key: int64_t, or uint32_t or int32_t if packed->key_bytes is 4.
+    /// The stored keys. Key: int64_t; if packed->key_bytes is 4, uint32_t or int32_t.
     template <class Key>
     Key* keys() const {
       return reinterpret_cast<Key*>(buffer + packed->keys);
@@ -123,7 +124,7 @@ struct BatchView {
   /// Assigns the buffer ranges of all tables; the caller then writes keys and offsets. Errors: Error(bug) if a table
   /// has more keys than its capacity.
   void place(std::span<const KeyForm>) const;
-  /// Used bytes from the start of the buffer.
+  /// Number of bytes in use; they start at the start of the buffer.
   size_t bytes() const { return static_cast<size_t>(*used); }
 
   const BatchLayout* layout;

@@ -43,7 +43,7 @@ std::string_view without_type(std::string_view text) {
   return rest.empty() || rest.starts_with(",") ? inside.substr(0, end + 1) : text;
 }
 
-/// The length of a NumPy type name with its bracket, such as "np.int64(", at the start of a value; 0 if there is none.
+/// If `text` starts with a NumPy type name and a bracket, such as "np.int64(", returns their length; else 0.
 size_t type_of_scalar(std::string_view text) {
   if (!text.starts_with("np.") && !text.starts_with("numpy.")) return 0;
   const auto end = std::find_if_not(text.begin(), text.end(),
@@ -107,7 +107,8 @@ bool take_hex(std::string_view& text, size_t digits, uint32_t& code) {
   return true;
 }
 
-/// Decodes a JSON or Python escape at the start of `text`, after its backslash, and appends the character to `to`.
+/// Decodes a JSON or Python escape and appends the character to `to`. `text` starts after the escape's backslash; the
+/// escape is removed from `text`.
 void take_escape(std::string_view& text, std::string& to) {
   constexpr std::string_view letters = "nrtbfav0", characters("\n\r\t\b\f\a\v\0", 8);
   const char letter = text.front();
@@ -115,7 +116,7 @@ void take_escape(std::string_view& text, std::string& to) {
   const size_t digits = letter == 'u' ? 4 : letter == 'x' ? 2 : letter == 'U' ? 8 : 0;
   uint32_t code = 0, low = 0;
   if (digits > 0 && take_hex(text, digits, code)) {
-    std::string_view next = text;  // JSON writes code points above 16 bits as a surrogate pair of two escapes
+    std::string_view next = text;  // JSON writes a code point of 2^16 or more as two escapes
     const bool high = code >> 10 == 0xd800 >> 10 && next.starts_with("\\u");
     if (high) next.remove_prefix(2);
     if (high && take_hex(next, 4, low) && low >> 10 == 0xdc00 >> 10) {

@@ -18,9 +18,9 @@ bool is_in_brackets(std::string_view text);
 class BracketedList {
  public:
   /// Splits a cell into values without brackets, quotes and surrounding blanks. Skips empty values. Brackets around the
-  /// cell are optional. `separator`: separates the values; a blank also matches several blanks and line ends; 0 matches
-  /// commas, or blanks between numbers and quoted values, as NumPy writes. Returns false if the cell is not a list;
-  /// problem() then gives the reason.
+  /// cell are optional. `separator`: the character between values. A blank stands for any number of blanks and line
+  /// ends. 0: values are separated by commas or, as NumPy writes numbers and quoted values, by blanks. Returns false if
+  /// the cell is not a list; problem() then gives the reason.
   bool read(std::string_view cell, char separator);
   std::span<const std::string_view> values() const { return values_; }
   const char* problem() const { return problem_; }

@@ -100,7 +100,8 @@ bool is_time_of_day(std::string_view text, bool with_seconds) {
   return false;
 }
 
-/// Removes `sign` from the start or end of the text, and blanks around the rest. Returns false if there is no sign.
+/// Removes `sign` from the start or end of the text, then removes blanks at both ends. Returns false if there is no
+/// sign.
 bool take_sign(std::string_view& text, std::string_view sign) {
   if (text.starts_with(sign))
     text.remove_prefix(sign.size());
@@ -243,7 +244,7 @@ Notation number_notation(std::string_view text) {
   minus = take_minus(text) || minus;
   if (text.empty() || !is_digit(text.front())) return Notation::none;
   double number = 0;
-  // A plain number remains after a sign or unit was removed. (Callers try read_number() first.)
+  // Without its sign or unit, the text is a plain number. (The caller has tried read_number() with sign and unit.)
   if (read_number(text, number)) return Notation::number;
   Notation best = has_decimal_comma(text) ? Notation::ambiguous : Notation::none;
   if (has_indian_groups(text)) best = Notation::number;

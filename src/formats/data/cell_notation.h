@@ -29,7 +29,7 @@ std::string_view unit_behind(std::string_view text);
 /// Whether the decimal point of a number may be a thousands separator, as in "1.234".
 bool has_point_of_thousands(std::string_view text);
 
-/// A hint after "; " on how to store the text as a number, if the text is a date or a number in another notation; else
+/// If the text is a date, or a number in another notation, returns "; " and a hint on how to store it as a number; else
 /// empty. `options`: names the options that could read the text.
 std::string number_hint(std::string_view text,
                         const char* options = "\"number_format\" and \"unit\" of the column say otherwise");

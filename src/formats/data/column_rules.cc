@@ -14,8 +14,8 @@
 
 namespace hctr {
 
-/// The values of a vocabulary file, numbered by record from 0. Each record is one value, written like a cell of a data
-/// file: a byte order mark, quotes, and blanks that the grammar trims are removed.
+/// The values of a vocabulary file, numbered by record from 0. Each record is one value, which is read like a cell of a
+/// data file: without byte order mark, quotes, and the blanks that the grammar trims.
 class VocabularyFile {
  public:
   VocabularyFile(const fs::path& path, const TextGrammar& grammar) {

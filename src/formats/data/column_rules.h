@@ -42,7 +42,7 @@ struct SlotRule {
   std::optional<KeyRule> keys;  ///< empty: depends on the format
   uint64_t seed = 0;
   int64_t base = 0, buckets = 0;  ///< the slot's keys are [base, base + buckets)
-  int64_t first = 0;              ///< first slot of the key space; its slots share seed, base and vocabulary
+  int64_t first = 0;              ///< first slot of its key space, whose slots share seed, base and vocabulary
   char separator = '\0';
   bool brackets = false;
   std::optional<std::string> fallback;
@@ -57,9 +57,9 @@ struct SlotRule {
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
 /// A slot's default rule: a separate hash seed, and no "buckets".
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
-/// Sets the key of a value by the rule `keys`. Returns false if the value has no key.
+/// Converts a value to its key by the rule `keys`. Returns false if the value has no key.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
-/// Describes the values that have a key under a rule, for messages: "an integer from -2^63 to 2^64 - 1".
+/// Describes for messages which values have a key under a rule: "an integer from -2^63 to 2^64 - 1".
 const char* values_with_keys(KeyRule);
 
 /// Number of keys if "buckets" is 0, because hashes are in [0, 2^63 - 1).

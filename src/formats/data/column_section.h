@@ -48,10 +48,10 @@ struct DenseColumns {
   std::vector<std::string> columns;
   DenseTransforms transform;
   std::vector<double> mean, std;  ///< one value for all columns, or one per column
-  /// Replaces a missing value. Default: 0 for text files and for learned columns; an error for other columns of
-  /// Parquet.
+  /// Replaces a missing value. If empty: 0 for columns of text files and for learned columns; in other columns of
+  /// Parquet files, a missing value is an error.
   std::optional<double> fallback;
-  std::optional<NumberFormat> number_format{};  ///< for text columns; empty: the section's format
+  std::optional<NumberFormat> number_format{};  ///< of text columns; empty: the section's format
   std::string unit{};                           ///< unit of the numbers in a text column
 
   NumberNotation notation() const { return {number_format, unit}; }
@@ -62,7 +62,7 @@ struct DenseColumns {
 /// A group of columns; each column becomes one slot.
 struct SlotColumns {
   std::vector<std::string> columns;
-  std::optional<KeyRule> keys;  ///< empty: hash; in Parquet, integers are keys themselves
+  std::optional<KeyRule> keys;  ///< empty: hash, but Parquet columns of integers contain the keys
   int64_t buckets = 0;
   std::string vocabulary, separator;
   std::optional<std::string> fallback;
@@ -73,9 +73,9 @@ struct SlotColumns {
 
 /// `fallback`: the manual's text on "default".
 Schema<DenseColumns> dense_columns_schema(const char* fallback);
-/// The schema of slots in text files, whose cells may contain several values. parquet_slot_columns_schema(): the schema
-/// of slots in Parquet files, which have list columns instead.
+/// The schema of slots in text files, whose cells may contain several values.
 Schema<SlotColumns> slot_columns_schema();
+/// The schema of slots in Parquet files, which have list columns instead of such cells.
 Schema<SlotColumns> parquet_slot_columns_schema();
 
 /// Number of columns in all groups.
@@ -89,8 +89,8 @@ std::vector<std::string> key_spaces_of(const std::vector<SlotColumns>&);
 /// For each slot, the first slot of its key space, which determines seed and base. A slot with a separate key space
 /// maps to itself.
 std::vector<int64_t> first_of_key_spaces(const std::vector<std::string>& key_spaces);
-/// Reports slots of one key space that convert values to keys by different rules. `by_type`: without "keys", a column's
-/// type determines the rule.
+/// Reports slots of one key space that convert values to keys by different rules. `by_type`: whether a column's type
+/// determines the rule of a slot without "keys".
 void check_key_spaces(const std::vector<SlotColumns>&, bool by_type, const std::string& pointer, Problems&);
 
 /// Pointers to the column lists of a format's object.
@@ -100,7 +100,7 @@ struct StatedColumns {
   std::vector<SlotColumns>* slots;
 };
 
-/// Reports texts of "missing" that are empty or also a positive label.
+/// Reports each text of "missing" that is empty or is also a positive label.
 void check_missing(const std::vector<std::string>& missing, const std::vector<LabelColumn>& labels,
                    const std::string& pointer, Problems&);
 

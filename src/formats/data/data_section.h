@@ -121,22 +121,24 @@ struct DensePart {
 
 struct SparseInput {
   std::string top;
-  std::optional<SparseType> type;  ///< a HugeCTR v2 hint without effect; the embedding that reads this input decides
+  std::optional<SparseType> type;  ///< a HugeCTR v2 hint without effect: the embedding layer sets the placement
   Width slot_num;
-  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits as written; limits() resolves them
-  std::optional<PerSlot> nnz_per_slot;           ///< HugeCTR v3.1 spelling of both limits; takes precedence
-  std::optional<int64_t> keep_first, keep_last;  ///< longer bags are truncated to this many keys
+  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits in the config; limits() resolves them
+  std::optional<PerSlot> nnz_per_slot;                         ///< replaces both limits (HugeCTR v3.1)
+  std::optional<int64_t> keep_first, keep_last;                ///< longer bags are truncated to this many keys
   int64_t is_fixed_length = 0;
 
   /// The effective limits on keys. Errors: Error(bug) if no field sets a limit. Parsing rejects such sections.
   RecordShape::Input limits() const;
   /// Maximum keys of a sample over all slots.
   int64_t max_keys() const { return limits().max_keys; }
-  /// Maximum keys of slot `s` after truncation. kept_keys(): maximum keys of all slots of a sample after truncation.
+  /// Maximum keys of slot `s` after truncation.
   int64_t kept_nnz(int64_t s) const { return kept_of(limits().most_of(s)); }
+  /// Maximum keys of a sample over all slots, after truncation.
   int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
-  /// The sum of kept_nnz(s) over all slots s. longest_kept(): the maximum of kept_nnz(s) over all slots.
+  /// The sum of kept_nnz(s) over all slots s.
   int64_t kept_places() const;
+  /// The maximum of kept_nnz(s) over all slots s.
   int64_t longest_kept() const { return kept_of(limits().max_nnz); }
 
  private:
@@ -146,7 +148,7 @@ struct SparseInput {
 struct DataSection {
   std::string name;
   DataFormat format;
-  std::string source, eval_source;  ///< files, or mappings of feature_spec
+  std::string source, eval_source;  ///< paths; with feature_spec, names of mappings
   std::string feature_spec;         ///< specification file; empty: `format` says how samples are stored
   std::optional<Check> check;       ///< checksum expected in the files
   LabelPart label;                  ///< after parsing, label_dim includes the sample weight
@@ -158,12 +160,12 @@ struct DataSection {
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;
   int64_t shuffle = 0;
-  double negative_sampling = 1;                ///< fraction of training samples with label 0 to keep
+  double negative_sampling = 1;                ///< fraction of the negatives (label 0) that training keeps
   std::optional<BadRecordPolicy> bad_records;  ///< empty: depends on the format
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
-  bool follow = false;                ///< read each file once, as files are added to `source`
+  bool follow = false;                ///< files may be added to `source` during the run; each is read once
   std::optional<double> follow_idle;  ///< training ends after this many minutes without a new file
   FormatOptions options;              ///< options specific to one format
   /// not in the config: learned from dense columns before the data are opened

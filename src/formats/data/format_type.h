@@ -52,14 +52,14 @@ struct FormatType {
   std::string source_text;             ///< meaning of `source`, for messages: "the path of a file list"
   /// Lists the data files of `source`: the file itself, or the files in a list. Null: `source` does not name files.
   std::vector<fs::path> (*files)(const fs::path& source, const Log&) = nullptr;
-  bool lines_of_text = false;  ///< whether records are lines of text, so that messages of a topic can contain them
+  bool lines_of_text = false;  ///< whether each record is a line of text; required for records from a Kafka topic
   FormatObject object{};
   /// Called for every section before its format is looked up. Selects this format if fields of the section other than
   /// "format" imply it. May be null.
   void (*complete)(DataSection&, const std::string& pointer, Problems&) = nullptr;
   /// The column lists in the section's object. May be null.
   std::optional<StatedColumns> (*columns)(DataSection&) = nullptr;
-  /// The sizes that the section implies. Null: derived from `columns`.
+  /// The sizes that the section implies. Null: the sizes are derived from `columns`.
   StatedWidths (*widths)(const DataSection&) = nullptr;
   /// Format-specific checks of a section.
   void (*check)(const DataSection&, const std::string& pointer, Problems&) = nullptr;

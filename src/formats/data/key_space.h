@@ -21,7 +21,7 @@ constexpr int64_t scattered_key(uint64_t x) {
 /// kFirstValue.
 inline constexpr uint64_t kMissing = 0, kRare = 1, kFirstValue = 2;
 
-/// The key of a value in a column with `keys` keys, at least 3: 0 if missing, 1 if rare, else 2 + mix64(value) mod
+/// The key of a value in a column that has `keys` keys (at least 3): 0 if missing, 1 if rare, else 2 + mix64(value) mod
 /// (keys - 2).
 constexpr uint64_t ranged_key(uint64_t value, uint64_t keys) {
   return value < kFirstValue ? value : kFirstValue + mix64(value) % (keys - kFirstValue);

@@ -24,7 +24,7 @@ struct NormSizes {
   NormSizes(const RecordShape&, int key_bytes);
 
   int64_t slots = 0;
-  size_t numbers = 0;         ///< bytes of label and dense
+  size_t numbers = 0;         ///< bytes of labels and dense values
   size_t slot_stride = 0;     ///< bytes of a slot with one key
   size_t least = 0;           ///< bytes of a payload without keys
   size_t most = 0;            ///< bytes of a payload with the maximum number of keys
@@ -69,8 +69,8 @@ inline uint8_t byte_sum(const std::byte* p, size_t count) {
 struct SlotWalk {
   enum class End { whole, short_of_bytes, bad };
   End end = End::whole;
-  const std::byte* at = nullptr;  ///< the end of the last slot, if `end` is whole
-  std::string problem{};          ///< bad: "slot 3 (of sparse input \"deep\") ..."
+  const std::byte* at = nullptr;  ///< the end of the last slot; set only for End::whole
+  std::string problem{};          ///< for End::bad: "slot 3 (of sparse input \"deep\") ..."
 };
 
 /// Optional outputs of walk_slots(); null to omit.

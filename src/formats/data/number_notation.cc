@@ -86,7 +86,7 @@ bool take_marks(std::string_view& text, const std::string& unit, bool& negative)
   }
 }
 
-/// Rewrites a number with a decimal point and without thousands separators.
+/// Converts a number to the plain notation: with a decimal point and without thousands separators.
 class PlainNumber {
  public:
   /// Returns false if the text has another notation.

@@ -42,7 +42,7 @@ struct NumberNotation {
   std::string unit{};                  ///< prefix or suffix of each number; "%" and per mille scale the number
 
   bool given() const { return format.has_value() || !unit.empty(); }
-  /// Whether read_number() without a notation yields the same result.
+  /// Whether the notation is empty, so that read_number() without a notation gives the same result.
   bool plain() const { return !given(); }
   /// A copy of this notation. If `format` is empty, the copy has the format of the source.
   NumberNotation within(const std::optional<NumberFormat>& source) const { return {format ? format : source, unit}; }

@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path of the preprocess.json that belongs to `source` if preprocess wrote `source`. Empty if preprocess writes no
-/// files of that name.
+/// The path at which preprocess writes preprocess.json when it writes the data at `source`. Empty if preprocess never
+/// writes data with the name of `source`. Does not check that the file exists.
 std::optional<fs::path> description_of(const fs::path& source) {
   const fs::path file = source.filename(), folder = source.parent_path();
   for (const char* name : {"train.txt", "val.txt", "train.bin", "val.bin"})

@@ -10,8 +10,9 @@ namespace hctr {
 /// checksum.
 inline constexpr int64_t kCheckedDescription = 2;
 
-/// The numbering in the preprocess.json of the data at `source`: a list, a Raw file or a list of Parquet files written
-/// by preprocess. Empty if there is none. Errors: Error(data) for a damaged file.
+/// Reads the numbering of the data at `source` from the preprocess.json that preprocess wrote together with the data.
+/// `source`: a list, a Raw file or a list of Parquet files. Empty if there is none. Errors: Error(data) for a damaged
+/// file.
 std::string numbering_of_data(const std::string& source);
 
 /// Checks that the data at `source` have the numbering `wanted`. An empty numbering is unknown and matches any. `what`:

@@ -22,9 +22,9 @@ inline void one_key_each(SampleBlock& block, int64_t rows, int64_t slots) {
   block.one_hot = true;
 }
 
-/// Transposes the keys of records with one key per slot into slot-major order, and sets the offsets. `records`: the
-/// address of each record's first key; further keys follow at `stride` bytes. `add` (may be null): added to the keys of
-/// each slot. Tiled so that a tile of records stays in the L1 cache.
+/// Transposes the keys of records with one key per slot into slot-major order, and sets the offsets. Works tile by
+/// tile, so that a tile of records stays in the L1 cache. `records`: the address of each record's first key; further
+/// keys follow at `stride` bytes. `add` (may be null): added to the keys of each slot.
 template <class Key>
 void place_one_hot(std::span<const std::byte* const> records, int64_t slots, size_t stride, const int64_t* add,
                    SampleBlock& block) {

@@ -19,7 +19,7 @@ struct RowSpan {
 struct RankSlice {
   int64_t batch, begin, end;
 
-  /// The number of rows in the slice with an index below `row`.
+  /// The number of rows of the slice whose index is below `row`.
   int64_t below(int64_t row) const {
     if (row <= 0) return 0;
     return row / batch * (end - begin) + std::clamp<int64_t>(row % batch - begin, 0, end - begin);

@@ -17,7 +17,7 @@ struct RecordShape {
     std::vector<int64_t> nnz{};  ///< maximum keys of each slot; empty: max_nnz for every slot
 
     int64_t most_of(int64_t slot) const { return nnz.empty() ? max_nnz : nnz[static_cast<size_t>(slot)]; }
-    /// Whether slot `slot` may have `nnz_of_slot` keys, if slots 0 to `slot` have `keys` keys in total.
+    /// Whether slot `slot` may have `nnz_of_slot` keys. `keys`: total keys of slots 0 to `slot`.
     bool allows(int64_t slot, int64_t nnz_of_slot, int64_t keys) const {
       return nnz_of_slot <= most_of(slot) && keys <= max_keys;
     }
@@ -29,7 +29,7 @@ struct RecordShape {
       return true;
     }
     /// The reason why allows() rejects a sample: "slot 3 (of sparse input \"deep\") has 3 keys, more than its max_nnz
-    /// of 2". `first_slot`: record index of this input's slot 0.
+    /// of 2". `first_slot`: the index in the record of this input's slot 0.
     std::string excess(int64_t first_slot, int64_t slot, int64_t nnz_of_slot, int64_t keys) const;
     /// The text "slot 3 (of sparse input \"deep\")".
     std::string name_of(int64_t first_slot, int64_t slot) const;

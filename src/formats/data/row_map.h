@@ -11,10 +11,10 @@ namespace hctr {
 
 struct FilePosition;
 
-/// Output columns for rows with one key per slot. Row 0 of each pointer is row 0 of the batch.
+/// Output columns for rows with one key per slot. In each column, row 0 is row 0 of the batch.
 struct OneHotRows {
   float *label, *dense;              ///< [rows, label_dim], [rows, dense_dim]
-  std::span<std::byte* const> keys;  ///< [slots of the record] pointers to [rows] keys each
+  std::span<std::byte* const> keys;  ///< [slots of the record] for each slot, a pointer to its keys [rows]
   int64_t row = 0;                   ///< index of the first row to write
   bool narrow = false;               ///< true: keys are uint32_t, requires RowMap::narrow(); false: int64_t
 };

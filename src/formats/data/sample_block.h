@@ -48,18 +48,18 @@ struct SampleBlock {
   std::vector<int32_t> offsets;
   std::vector<int64_t> keys;
 
-  bool may_pack = false;  ///< input: only fill_batch() reads the block
+  bool may_pack = false;  ///< set by the caller if only fill_batch() will read the block
   bool narrow = false;
   std::vector<uint32_t> keys_32;
-  std::vector<uint8_t> ones;  ///< [slots] slots with one key in each bag; empty: unknown
+  std::vector<uint8_t> ones;  ///< [slots] nonzero if each bag of the slot has one key; empty: unknown
   bool fits_32 = false;       ///< each key is known to be in [0, 2^32 - 1]
 
   /// Whether each bag of the slot is known to have one key.
   bool has_ones(int64_t slot) const { return one_hot || (!ones.empty() && ones[static_cast<size_t>(slot)] != 0); }
   KeptCells kept{};  ///< [rows, Source::keep]; empty if no columns are kept
 
-  bool names_bad = false;       ///< input: describe every bad record
-  bool wants_exact = false;     ///< input: fill `exact`
+  bool names_bad = false;       ///< set by the caller: describe every bad record
+  bool wants_exact = false;     ///< set by the caller: fill `exact`
   std::vector<double> exact{};  ///< [rows, dense_dim] dense values before rounding to float; only Csv and Parquet
 
   /// A dense value before rounding to float if `exact` is filled, else the rounded value.

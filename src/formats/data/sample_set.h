@@ -6,7 +6,8 @@
 // the bytes. If record boundaries can be computed, the cutter only returns byte ranges, and the parser reads the bytes.
 //
 // Every chunk is parsed once. parse() parses all rows. Alternatively, count() finds the rows and parse_rows() parses
-// the rows of a RowSelection. Ranks that share a set use the alternative: each rank counts all rows and parses its own.
+// the rows of a RowSelection. Ranks that share a set call count() and parse_rows(): each rank counts all rows, but
+// parses only its own.
 #pragma once
 
 #include <atomic>
@@ -41,7 +42,7 @@ struct FilePosition {
 /// Consecutive rows of one column file, for formats that store the columns of a record in several files.
 struct ChunkPart {
   size_t file = 0;                       ///< file index within its group of columns
-  int64_t first = 0;                     ///< index of the first row, or of its line in a text, from 0
+  int64_t first = 0;                     ///< index of the first row in the file; for text, number of lines before it
   size_t begin = 0, end = 0;             ///< byte range of the rows in Chunk::buffer, if the cutter read them
   std::shared_ptr<const ByteFile> open;  ///< the file, if the parser reads the rows
 };
@@ -52,13 +53,13 @@ struct Chunk {
   size_t file = 0;  ///< index in SampleSet::files()
   FilePosition begin;
   int64_t records = 0;                   ///< number of records, if the format counts them
-  int64_t bytes = 0;                     ///< bytes in the file from begin.offset on
+  int64_t bytes = 0;                     ///< number of bytes from begin.offset to the end of the chunk
   std::shared_ptr<void> source;          ///< the parser's input, if the cutter opened it
-  std::shared_ptr<const SampleSet> set;  ///< in a growing set: a set of only this file
+  std::shared_ptr<const SampleSet> set;  ///< in a growing set: a SampleSet that contains only this file
   std::vector<ChunkPart> parts;          ///< if columns are in several files: one part per group of columns
 
   // Set by the cutter or the parser, whichever reads the bytes.
-  std::vector<std::byte> buffer;  ///< the chunk's bytes; may be longer than the chunk
+  std::vector<std::byte> buffer;  ///< starts with the chunk's bytes; may be longer than the chunk
   std::vector<uint32_t> begins;   ///< [records + 1] offset of each record in `buffer`, and the end of the last
 };
 
@@ -79,7 +80,7 @@ class RowSelection {
     if (!spans_) return visit(int64_t{0}, rows);
     for (const RowSpan& span : *spans_) visit(span.begin, span.end);
   }
-  /// The row index in the chunk of the i-th selected row.
+  /// The i-th selected row's index in the chunk.
   int64_t row(int64_t i) const {
     if (!spans_) return i;
     size_t s = 0;
@@ -97,8 +98,8 @@ class RowSelection {
   std::optional<std::span<const RowSpan>> spans_;
 };
 
-/// Thrown for a chunk that depends on an earlier chunk whose parsing failed. The error of the earlier chunk has the
-/// cause.
+/// Thrown for a chunk that depends on an earlier chunk, if parsing the earlier chunk failed. The cause is in the error
+/// of the earlier chunk.
 class EarlierChunkFailed : public Error {
  public:
   using Error::Error;
@@ -176,7 +177,8 @@ class SampleSet {
   virtual int64_t samples() const = 0;
   /// Whether samples() is an estimate.
   virtual bool samples_estimated() const { return false; }
-  /// A cutter that starts at `from`: {} or the `begin` of a chunk of this file. One thread at a time.
+  /// A cutter that starts at `from`, which is {} or the `begin` of a chunk of this file. Called by one thread at a
+  /// time.
   virtual std::unique_ptr<Cutter> open(size_t file, FilePosition from) = 0;
   virtual std::unique_ptr<Parser> parser() const = 0;
   /// Bytes per key that suffice for all rows read so far: 4 if the files have 32-bit keys, else 8. Thread-safe.
@@ -193,7 +195,7 @@ class SampleSet {
   /// with one key per slot, and that bad records are errors.
   virtual const RowMap* row_map() const { return nullptr; }
 
-  /// The key rules of slots that depend on the types of the set's columns.
+  /// The key rules of those slots whose rule depends on the type of their column.
   virtual std::vector<SlotKeyRule> slot_key_rules() const { return {}; }
   /// Whether the first file has labels. Always true unless Source::labels_optional.
   virtual bool has_labels() const { return true; }

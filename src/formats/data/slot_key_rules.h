@@ -22,9 +22,9 @@ struct SlotKeyRule {
   }
 };
 
-/// The value of "keys" in a config that selects this rule.
+/// The value of the config field "keys" that selects this rule.
 const char* word_of_rule(const SlotKeyRule&);
-/// Without `place`.
+/// The rules as JSON. Omits `place`.
 Json to_json(const std::vector<SlotKeyRule>&);
 /// The rules saved in the description `data` of a model's training data; empty if the description has no rules. Errors:
 /// Error(data) for JSON that to_json() did not write.

@@ -19,7 +19,7 @@ enum class KeyWidth { detect, u32, i64 };
 struct Source {
   std::string path;         ///< `source` or `eval_source`
   int64_t num_samples = 0;  ///< `num_samples` or `eval_num_samples`; 0: not stated
-  /// Allows missing labels, for predictions: single values or whole columns. A missing label is read as kNoLabel.
+  /// Allows missing labels: single values and whole columns. Used for predictions. A missing label is read as kNoLabel.
   bool labels_optional = false;
   bool weight_optional = false;           ///< allows a missing weight column; every weight is then 1
   std::vector<bool> slots_optional = {};  ///< [slots] allows a missing column; the slot then has no keys
@@ -29,7 +29,7 @@ struct Source {
 /// Marks a missing label. Any value below -0.5 is treated as missing.
 inline constexpr float kNoLabel = -1;
 
-/// The training source. For followed data, only the files that existed at the start.
+/// The training source. For followed data, it contains only the files that existed at the start.
 inline Source training_source(const DataSection& section) {
   return {.path = section.source, .num_samples = section.num_samples, .files = section.first_files};
 }

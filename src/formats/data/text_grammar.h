@@ -1,5 +1,5 @@
-// The grammar of delimiter-separated text: splits text into records and records into cells. RFC 4180, "Common Format
-// and MIME Type for Comma-Separated Values (CSV) Files", with any delimiter and optional quoting.
+// The grammar of delimiter-separated text: splits text into records and records into cells. Follows RFC 4180, "Common
+// Format and MIME Type for Comma-Separated Values (CSV) Files", but allows any delimiter and optional quoting.
 #pragma once
 
 #include <algorithm>

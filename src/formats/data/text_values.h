@@ -18,11 +18,12 @@ inline std::string_view without_plus(std::string_view text) {
 /// Sets `value` to the double nearest to the number. Returns false if the text is not a number, or not a finite float.
 /// Ignores surrounding blanks.
 bool read_number(std::string_view text, double& value);
-/// read_integer() and read_hex() read a decimal or hexadecimal integer (without prefix) that is the whole text.
+/// Reads a decimal integer that is the whole text.
 bool read_integer(std::string_view text, int64_t& value);
 /// Reads a key in [-2^63, 2^64 - 1]; a key n of 2^63 or more is stored as n - 2^64. Zeros after a decimal point are
 /// allowed.
 bool read_key(std::string_view text, int64_t& key);
+/// Reads a hexadecimal integer, without prefix, that is the whole text.
 bool read_hex(std::string_view text, uint64_t& value);
 
 /// Hashes bytes: h = mix64(seed + length), then h = mix64(h ^ word) for each 8-byte little-endian word; the last word

@@ -1,5 +1,6 @@
-// Cuts a mapping of a feature specification into chunks with the same rows of all its files. Rows of binary files are
-// located by arithmetic and read by the parser. Rows of text files are read and counted by the cutter.
+// Cuts a mapping of a feature specification into chunks. A chunk contains the same rows of all columns, from several
+// files. The cutter locates rows of binary files by arithmetic, and the parser reads them. The cutter reads and counts
+// the rows of text files.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@
 
 namespace hctr {
 
-/// Reads rows of one CSV file ahead. Blank lines are not rows.
+/// Reads ahead in one CSV file and returns its rows. Blank lines are not rows.
 class CsvLines {
  public:
   explicit CsvLines(const fs::path&);
@@ -25,8 +26,8 @@ class CsvLines {
   /// Reads ahead and returns how many of the next `rows` rows the file has. Errors: those of ByteStream; Error(data)
   /// for a line of more than a megabyte.
   int64_t ready(int64_t rows);
-  /// Returns the text of the next `rows` rows, including preceding blank lines. ready(rows) must have returned `rows`
-  /// before. The text is valid until the next call of ready().
+  /// Returns the text of the next `rows` rows, including preceding blank lines. Call ready(rows) first; it must return
+  /// `rows`. The text is valid until the next call of ready().
   std::string_view take(int64_t rows);
   /// Number of lines before the next row, not counting blank lines directly before the row.
   int64_t line() const { return line_; }
@@ -46,7 +47,7 @@ class CsvLines {
   std::string text_;
   std::vector<End> ends_;
   size_t taken_ = 0;             // number of entries of ends_ already returned
-  size_t begin_ = 0, seen_ = 0;  // offsets in text_: the next row; the first byte not yet searched for line ends
+  size_t begin_ = 0, seen_ = 0;  // offsets in text_: begin_: next row; seen_: end of the part searched for line ends
   int64_t line_ = 0, lines_ = 0, consumed_ = 0;
 };
 
@@ -56,8 +57,8 @@ class FeatureCutter : public Cutter {
   /// rows.
   FeatureCutter(const FeaturePlan&, int64_t from, std::optional<int64_t> most);
 
-  /// Cuts the next chunk: the same rows, from one file of each group. Errors: those of CsvLines; Error(data) if groups
-  /// have different numbers of rows.
+  /// Cuts the next chunk, which contains the same rows of every group. The rows of a group are in one file. Errors:
+  /// those of CsvLines; Error(data) if groups have different numbers of rows.
   bool next(Chunk& chunk) override;
   /// Bytes read so far, over all files.
   std::optional<int64_t> consumed() const override;

@@ -18,7 +18,8 @@ float most_of_number(const FeatureColumn& feature) {
   return feature.type == FeatureType::boolean ? 1.0f : std::numeric_limits<float>::max();
 }
 
-/// Calls one(r, byte offset of value r) for all rows. Contiguous values have a separate loop that vectorizes.
+/// For each row r, calls one(r, offset), where `offset` is the byte offset of the row's value. Contiguous values have a
+/// separate loop that vectorizes.
 template <class T, class One>
 void for_values(size_t width, int64_t rows, const One& one) {
   if (width == sizeof(T))
@@ -60,7 +61,7 @@ bool put_numbers(const std::byte* from, size_t width, int64_t rows, const Featur
   return outside == 0;
 }
 
-/// The destination of a field in a block of `rows` rows. `step`: elements from one row to the next.
+/// Where a field's values are written in a block. `to`: the value of row 0. `step`: elements from one row to the next.
 struct Numbers {
   float* to;
   int64_t step;

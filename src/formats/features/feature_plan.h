@@ -16,7 +16,7 @@ namespace hctr {
 
 /// A column of a chunk and the field of a sample that the column sets.
 struct FeatureField {
-  enum class To { label, dense, slot, column };  ///< column: the stored value, read by FeatureRows
+  enum class To { label, dense, slot, column };  ///< column: FeatureRows reads the stored value
   FeatureColumn feature;
   size_t place = 0;  ///< CSV chunk: cell index; binary chunk: byte offset in the row
   To to = To::slot;

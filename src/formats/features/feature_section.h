@@ -1,4 +1,4 @@
-// A Data layer with "feature_spec": which features of the specification become its labels, dense values and slots.
+// Decides which features of a feature specification become the labels, dense values and slots of a Data layer.
 #pragma once
 
 #include <cstdint>

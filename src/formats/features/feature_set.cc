@@ -57,8 +57,8 @@ class FeatureSet : public SampleSet {
   }
 
  private:
-  /// Estimates the number of rows from the file sizes of the first chunk and the line lengths at the start of its first
-  /// file.
+  /// Estimates the number of rows of the mapping: the total file size of its first chunk, divided by the mean length of
+  /// the lines at the start of the first file.
   int64_t estimate() const {
     const FeatureGroup& group = plan_.groups[0];
     const auto stream = open_stream(group.files[0]);

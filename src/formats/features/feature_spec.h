@@ -1,6 +1,6 @@
 // A feature specification: a YAML file that describes the columns of a data set, the files with these columns, and the
-// use of each column. Sections as in NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec,
-// metadata.
+// use of each column. Its sections are those of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec,
+// channel_spec, metadata.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ bool is_whole(FeatureType);  ///< whether the type is an integer or bool
 std::string name_of(FeatureType);
 /// Parses a type name, with an optional prefix torch. or np. Returns nothing if the type is unknown.
 std::optional<FeatureType> feature_type(std::string_view name);
-/// The range of values of a type; for floating-point types, the largest finite values.
+/// The smallest and the largest finite value of a type.
 double least_of(FeatureType);
 double most_of(FeatureType);
 /// Returns the smallest of int8, int16, int32, int64 that represents all ids below `cardinality`.

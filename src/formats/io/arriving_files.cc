@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostShown = 100;  // maximum length of a file name in messages
 
 bool is_data_file(const fs::directory_entry& entry) {
-  std::error_code none;  // the file may have been removed meanwhile
+  std::error_code none;  // no exception if the file has just been removed
   return is_data_name(entry.path().filename().string()) && entry.is_regular_file(none);
 }
 
@@ -25,7 +25,7 @@ class ArrivingInFolder : public ArrivingFiles {
   NewFiles look() override {
     NewFiles found;
     std::error_code error;
-    // look for _END before the listing, which then has all files that are older than _END
+    // check for _END before listing the folder, so that the list contains every file older than _END
     found.end = fs::exists(folder_ / kEndOfFiles, error);
     for (fs::directory_iterator at(folder_, error), none; !error && at != none; at.increment(error))
       if (is_data_file(*at) && !known_.contains(at->path().filename())) found.names.push_back(at->path().filename());
@@ -55,7 +55,7 @@ class ArrivingInList : public ArrivingFiles {
     int64_t number = 1;
     for (size_t begin = 0, end; !found.end && (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
       std::string_view line = std::string_view(text).substr(begin, end - begin);
-      if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);  // a byte order mark
+      if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);  // removes a byte order mark
       const char* blanks = " \t\r";
       if (line.find_first_not_of(blanks) == line.npos) continue;
       line.remove_prefix(line.find_first_not_of(blanks));

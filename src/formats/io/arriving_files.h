@@ -1,4 +1,4 @@
-// Discovers the files of a growing data set: names of new data files in reading order.
+// Finds the new data files of a growing data set, in reading order.
 #pragma once
 
 #include <memory>

@@ -13,10 +13,10 @@
 namespace hctr {
 namespace {
 
-// read-ahead requested from the system; hides the latency of disks and networks
+// bytes to read ahead; hides the latency of disks and networks
 constexpr int64_t kReadAhead = 16 << 20;
 
-/// Requests read-ahead, once per kReadAhead bytes.
+/// Asks the system to read ahead, once per kReadAhead bytes.
 void fetch_ahead(int descriptor, int64_t position, size_t count) {
   if (position / kReadAhead != (position + static_cast<int64_t>(count)) / kReadAhead || position == 0)
     ::posix_fadvise(descriptor, position, 2 * kReadAhead, POSIX_FADV_WILLNEED);

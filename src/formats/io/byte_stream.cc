@@ -31,7 +31,7 @@ bool reads_once(const fs::path& path) {
 }
 
 Packing packing_of(const fs::path& path) {
-  if (reads_once(path)) return Packing::gzip;  // also for plain data, which zlib returns unchanged
+  if (reads_once(path)) return Packing::gzip;  // zlib also reads plain data
   ByteFile file(path);
   std::array<std::byte, 10> start{};
   const size_t got = file.read(start.data(), start.size());

@@ -18,7 +18,7 @@ std::string_view trimmed(std::string_view text) {
 
 /// The lines of a text, without surrounding blanks. Trailing blank lines are dropped.
 std::vector<std::string> lines_of(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // removes a byte order mark
   std::vector<std::string> lines;
   while (!text.empty()) {
     const size_t newline = std::min(text.find('\n'), text.size());

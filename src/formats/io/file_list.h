@@ -17,8 +17,8 @@ namespace hctr {
 /// exist; Error(data) if the text is not a list. `parquet`: whether the entries may be Parquet files.
 std::vector<fs::path> read_file_list(const fs::path& list, const Log&, bool parquet = false);
 
-/// Whether each line names a file. If so, the text is a list whose line 1 is not a number of files. `start`: the start
-/// of the text; `whole`: `start` is the whole text.
+/// Whether each line names a file. The text is then a list without a number of files in line 1. `start`: the start of
+/// the text; `whole`: `start` is the whole text.
 bool names_files(const fs::path& list, std::string_view start, bool whole);
 
 /// The message about a Parquet file in a list of another format.

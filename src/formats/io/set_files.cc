@@ -26,7 +26,7 @@ bool is_number(std::string_view line) {
 }
 
 bool has_names(const fs::path& source, std::string_view start) {
-  // 3 bytes, because the caller may have removed a byte order mark
+  // `start` is the whole file if it is shorter than kStart. The caller may have removed a byte order mark of 3 bytes.
   return names_files(source, start, start.size() < kStart - 3);
 }
 

@@ -13,10 +13,10 @@ namespace hctr {
 /// (".part", ".tmp") and checksums (".crc").
 bool is_data_name(const std::string& name);
 
-/// The data files of a folder and its partition folders ("day=2020-01-01"), or of a pattern with *, ? or [...] and its
-/// matching folders, in bytewise path order. Empty if `source` is a file, or a missing path that is not a pattern.
-/// Errors: Error(io) naming a folder that cannot be read or has no data files, or a pattern without a match;
-/// Error(data) if file endings differ, or a folder contains subfolders that are not partitions.
+/// Lists the data files of a folder, including its partition folders ("day=2020-01-01"), or of all files and folders
+/// that match a pattern with *, ? or [...]. The paths are in bytewise order. Empty if `source` is a file, or a missing
+/// path that is not a pattern. Errors: Error(io) naming a folder that cannot be read or has no data files, or a pattern
+/// without a match; Error(data) if file endings differ, or a folder contains subfolders that are not partitions.
 std::optional<std::vector<fs::path>> files_of_folder(const fs::path& source);
 
 /// Whether a path contains pattern characters.

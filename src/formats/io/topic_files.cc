@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kTopicScheme = "kafka://", kEndOfRange = ".txt";
 constexpr int64_t kMostPieceBytes = int64_t{64} << 20, kMostBytesOfLook = int64_t{256} << 20, kLookMs = 20;
-constexpr double kWaitForRange = 60;  // seconds
+constexpr double kWaitForRange = 60;  // in seconds
 
 std::string text_of_row(const KafkaMessage& message) {
   std::string text(static_cast<const char*>(message.bytes), static_cast<size_t>(message.size));
@@ -64,7 +64,7 @@ TopicOffsets offsets_after(const std::string& topic, const std::vector<std::stri
   return offsets;
 }
 
-/// Locks a folder against other threads and processes that lock it. Does nothing on a file system without locks.
+/// Locks a folder, so that only one thread of all processes uses it. Does nothing on a file system without locks.
 class LockedFolder {
  public:
   explicit LockedFolder(const fs::path& folder)

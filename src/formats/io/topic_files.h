@@ -14,7 +14,7 @@
 
 namespace hctr {
 
-/// "kafka://h1:9092,h2:9092/topic#folder=spool&rows=1000&security.protocol=ssl".
+/// The parts of a source such as "kafka://h1:9092,h2:9092/topic#folder=spool&rows=1000&security.protocol=ssl".
 struct TopicSource {
   StreamOptions stream{};
   fs::path folder{};         ///< folder of the files; default: <topic>.kafka
@@ -28,13 +28,13 @@ bool is_topic_source(const fs::path& source);
 /// Parses "kafka://host:port/topic#options". Errors: Error(config) naming the invalid part.
 TopicSource topic_source(const fs::path&);
 
-/// The messages in one file: [first, end) of a partition. The file name contains the range, so any host can recreate
-/// the file with the same bytes.
+/// The messages in one file: those of one partition with offsets in [first, end). The file name contains the range, so
+/// any host can recreate the file with the same bytes.
 struct TopicRange {
   int32_t partition = 0;
   int64_t first = 0, end = 0;
 };
-/// "clicks-0-000000001000-000000002000.txt".
+/// The file name of a range, such as "clicks-0-000000001000-000000002000.txt".
 std::string name_of_range(const std::string& topic, const TopicRange&);
 std::optional<TopicRange> range_of_name(const std::string& topic, std::string_view name);
 

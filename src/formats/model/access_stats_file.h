@@ -1,5 +1,5 @@
-// The file with a table's access statistics, stored with the model file: step of the last occurrence and count per key
-// (hctr/formats.h).
+// The file with a table's access statistics, stored with the model file. For each key, it has the number of occurrences
+// and the step of the last one (hctr/formats.h).
 #pragma once
 
 #include <filesystem>

@@ -35,7 +35,7 @@ class AccessStatsSummary {
 
   int64_t top_;
   int64_t rows_ = 0, occurrences_ = 0, most_ = 0;
-  std::vector<int64_t> by_occurrences_, by_steps_unseen_;  // number of rows, by the bit width of the value
+  std::vector<int64_t> by_occurrences_, by_steps_unseen_;  // [bit width of the value] number of rows
   std::vector<formats::RowAccess> hottest_;                // a heap; the front is the least frequent row
 };
 

@@ -43,8 +43,8 @@ struct ModelManifest {
   std::string run;           ///< id of the run; empty if another program saved the model
   std::string run_folder{};  ///< name of the run's folder; empty: unknown
   int64_t iteration = 0;     ///< finished steps, including steps whose update was skipped
-  int64_t updates = 0;       ///< updates that were not skipped, t in Adam
-  Json config{}, data{};     ///< config with all defaults filled in; fingerprint of the training data
+  int64_t updates = 0;       ///< updates that were not skipped; the step count t of Adam
+  Json config{}, data{};     ///< config: with all defaults filled in; data: fingerprint of the training data
   std::vector<SavedTable> tables{};
   std::vector<ColumnStatistics> statistics{};  ///< statistics of dense columns used in training
   std::optional<SavedDelta> delta{};           ///< set for a delta; empty for a full model
@@ -54,7 +54,7 @@ struct ModelManifest {
 
   /// The name of a model file without the prefix; empty if the path does not start with the prefix.
   std::string name_of(const fs::path&) const;
-  /// The table of a file "<k>_sparse_60.model" or "<k>_opt_sparse_60.model"; null for other files.
+  /// The table to which a file "<k>_sparse_60.model" or "<k>_opt_sparse_60.model" belongs; null for other files.
   const SavedTable* table_of(std::string_view name) const;
   /// Verifies the checksum of a file and of all files whose names extend it: "_dense_60.model" and
   /// "_dense_60.model.layout.json". Errors: Error(io) naming a missing file; Error(data) naming a file with another
@@ -62,12 +62,12 @@ struct ModelManifest {
   void verify(std::string_view name) const;
 };
 
-/// Finishes every file of the set except `to`. Then writes a manifest to `to`: the facts of the given manifest, and the
-/// name, size and checksum of each finished file. Errors: Error(io).
+/// Finishes every file of the set except `to`. Then writes a manifest to `to`: the fields of the given manifest, and
+/// the name, size and checksum of each finished file. Errors: Error(io).
 void write_model_manifest(FileSet&, AtomicFile& to, ModelManifest);
 
-/// The manifest next to a model file or folder. The file may have been renamed with another prefix. Empty if there is
-/// no manifest. Errors: Error(io); Error(data) naming a manifest that is damaged or does not list the file.
+/// Finds the manifest next to a model file or folder, even if the model's files were renamed to another prefix. Empty
+/// if there is no manifest. Errors: Error(io); Error(data) naming a manifest that is damaged or does not list the file.
 std::optional<ModelManifest> manifest_of(const fs::path& model_file);
 
 /// The manifest in the folder of a delta. Errors: Error(io), Error(data) if the manifest is missing or damaged.

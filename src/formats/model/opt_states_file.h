@@ -1,5 +1,5 @@
-// The file with the optimizer states of a table, in HugeCTR 3.0's layout (hctr/formats.h): for each state the values of
-// all rows, in the order of the file of rows.
+// The file with the optimizer states of a table, in HugeCTR 3.0's layout (hctr/formats.h): first one state of all rows,
+// then the next state of all rows, and so on. Rows are in the same order as in the table's model file.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class OptStatesReader {
   /// file size does not match.
   OptStatesReader(const fs::path& path, const TableSpec& spec, int64_t rows, const fs::path& model_file);
 
-  /// Reads the states of the next rows and sets them in the block; the block's pointers are valid until the next call.
+  /// Reads the states of the next rows and points the block to them. These pointers are valid until the next call.
   /// Errors: Error(data) if the rows are not sorted by (slot, key), because a file of states does not record the keys.
   void add_to(RowBlock&, std::span<const uint64_t> slots);
 

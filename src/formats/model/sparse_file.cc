@@ -25,7 +25,7 @@ void import(Table& table, const SparseOrigin& from, const SparseRows& rows, OptS
   std::vector<int32_t> last_steps;
   if (states) {
     states->add_to(block, rows.slots);
-    // lazy updates compute the missed steps from last_steps; here none were missed
+    // lazy optimizers apply the updates that a row has missed since last_steps; loaded rows have missed none
     last_steps.assign(rows.keys.size(), static_cast<int32_t>(from.updates));
     block.last_steps = last_steps;
   }
@@ -164,7 +164,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
     for (size_t i = 0; i < part.keys.size(); ++i) {
       const int64_t slot = part.slots.empty() ? 0
                                               : static_cast<int64_t>(part.slots[i]) *
-                                                    // for column-sharded rows: index of the slot's first piece
+                                                    // keys of a column-sharded slot are found by its first piece
                                                     spec.direct.pieces;
       const auto row = static_cast<size_t>(index.row(part.keys[i], static_cast<int32_t>(slot)));
       if (row == 0) continue;  // another rank owns the row

@@ -15,7 +15,7 @@ struct SparseTarget {
   fs::path path;  ///< path of the file (v2) or the folder (v3)
   ModelFormat format = ModelFormat::v2;
   int key_bytes = 8;  ///< v2 only: 8, or 4 for data sets with 4-byte keys
-  fs::path states{};  ///< path of the optimizer states, which requires `rows`; empty: not saved
+  fs::path states{};  ///< path of the optimizer states; empty: not saved; if set, set `rows`, too
   int64_t rows = 0;   ///< number of rows over all ranks
 };
 /// Writes all rows sorted by (slot, key), so that equal tables yield equal files. Access statistics, if the table keeps
@@ -39,7 +39,7 @@ struct SparseOrigin {
   int key_bytes = 8;  ///< see SparseFileShape
   bool with_access_stats = false;
   fs::path states{};    ///< path of the optimizer states; empty: not loaded
-  int64_t updates = 0;  ///< number of updates, t in Adam, for rows with loaded states
+  int64_t updates = 0;  ///< step count t of Adam for the rows whose states are loaded
 };
 /// Loads the rows of read_sparse() into a table without rows. A table with direct keys has all rows from the start;
 /// rows missing in the file keep their initial values. Also loads access statistics if the table keeps them. Every rank

@@ -23,7 +23,7 @@ int64_t rows_per_block(const SparseLayout& layout) {
   return std::max<int64_t>(kFileBlockBytes / layout.row_bytes(), 1);
 }
 
-/// The threads that read the blocks of a file, and whether vectors are needed.
+/// How to read: with which threads, and whether vectors are needed.
 struct Reading {
   ThreadPool* threads = nullptr;
   bool with_vectors = true;
@@ -136,8 +136,8 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const 
   return rows;
 }
 
-/// Whether at least a quarter of the first rows have a property in this layout. `count`: returns the number of rows
-/// with the property.
+/// Whether at least a quarter of a file's first rows, read with this layout, have a property. `count`: returns how many
+/// of the given rows have the property.
 bool in_a_quarter(const fs::path& path, const SparseLayout& layout, int64_t bytes,
                   const std::function<int64_t(const SparseRows&)>& count) {
   const int64_t rows = std::min(bytes / layout.row_bytes(), rows_per_block(layout));
@@ -146,9 +146,10 @@ bool in_a_quarter(const fs::path& path, const SparseLayout& layout, int64_t byte
   return found * 4 >= rows;
 }
 
-/// Guesses from the first rows whether keys have 4 bytes, if the file size fits 4 and 8. In a wrong 8-byte layout,
-/// vector elements become part of the keys, and many keys are negative. Valid keys may be negative, too. In a wrong
-/// 4-byte layout, halves of keys become vector elements, and many have implausible magnitudes.
+/// Guesses whether a file has keys of 4 bytes if its size fits keys of 4 and of 8 bytes. True if, in the first rows,
+/// many 8-byte keys would be negative and only few vector elements would be implausible with 4-byte keys. Background:
+/// if 4-byte keys are read as 8 bytes, vector elements become part of the keys. If 8-byte keys are read as 4 bytes,
+/// halves of keys become vector elements. Negative keys alone prove nothing, because valid keys may be negative.
 bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLayout& narrow, int64_t bytes) {
   const auto negative = [](const SparseRows& some) {
     return std::count_if(some.keys.begin(), some.keys.end(), [](int64_t key) { return key < 0; });
@@ -160,9 +161,9 @@ bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLa
   return in_a_quarter(path, wide, bytes, negative) && !in_a_quarter(path, narrow, bytes, odd);
 }
 
-/// Whether the file has slot ids although its size fits rows without slot ids. The size may fit by accident, but slot
-/// ids that are valid in all rows are no accident. (The oldest layout has 4-byte keys and 4-byte slot ids. Its rows are
-/// as long as rows with 8-byte keys, so it cannot be detected.)
+/// Whether the file has slot ids although its size also fits rows without slot ids. The file has slot ids if its size
+/// fits, and the slot ids of all rows would be valid, which cannot be coincidence. (The oldest layout has 4-byte keys
+/// and 4-byte slot ids. Its rows are as long as rows with 8-byte keys, so it cannot be detected.)
 bool holds_slot_ids(int64_t bytes, const SparseLayout& without,
                     const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
   const auto others = known_layouts(true, without.dim, without.key_bytes);

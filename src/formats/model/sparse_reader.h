@@ -12,12 +12,12 @@ namespace hctr {
 
 class ThreadPool;
 
-inline constexpr const char* kSparseModelFile = "sparse model file";  ///< its name in messages
+inline constexpr const char* kSparseModelFile = "sparse model file";  ///< the file type, for messages
 
 /// The layout of rows in a file: key, slot id (if rows are identified by slot and key), vector.
 struct SparseLayout {
-  int key_bytes = 8;   ///< 4: unsigned
-  int slot_bytes = 0;  ///< 0: no slot id
+  int key_bytes = 8;   ///< 8 (signed) or 4 (unsigned)
+  int slot_bytes = 0;  ///< 0: rows have no slot id
   int64_t dim = 0;
   int64_t row_bytes() const { return key_bytes + slot_bytes + dim * 4; }
 };
@@ -44,7 +44,8 @@ struct SparseRows {
 struct SparseFileShape {
   bool with_slot = false;
   int64_t dim = 0, slots = 0;
-  /// Key width if the file size fits several. 0: 8 bytes, or 4 if many 8-byte keys would be negative.
+  /// The key width to assume if several widths fit the file size. 0: assume 8 bytes, or 4 if many 8-byte keys would be
+  /// negative.
   int key_bytes = 8;
   bool with_vectors = true;  ///< false: blocks have no vectors
 };

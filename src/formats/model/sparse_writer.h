@@ -32,7 +32,7 @@ class SparseWriter {
   bool with_slot_;
   ModelFormat format_;
   int key_bytes_;
-  AtomicFile* rows_ = nullptr;  // v2
+  AtomicFile* rows_ = nullptr;  // v2 only
   AtomicFile *keys_ = nullptr, *slots_ = nullptr, *vectors_ = nullptr;
   std::vector<std::byte> bytes_;
 };

@@ -18,7 +18,7 @@ class TableSummary {
   struct Row {
     int64_t key;
     uint64_t slot;
-    double norm;  ///< Euclidean
+    double norm;  ///< Euclidean norm of the row's vector
   };
   /// A histogram bin of norms in [2^exponent, 2^(exponent + 1)).
   struct Bin {
@@ -30,7 +30,7 @@ class TableSummary {
   int64_t smallest_key() const { return smallest_key_; }
   int64_t largest_key() const { return largest_key_; }
   int64_t rows_of_zeros() const { return zeros_; }
-  int64_t rows_not_finite() const { return not_finite_; }  ///< excluded from all norms
+  int64_t rows_not_finite() const { return not_finite_; }  ///< rows with Inf or NaN, which the norms exclude
   double mean_norm() const;
   double smallest_norm() const { return smallest_norm_; }
   double largest_norm() const { return largest_norm_; }

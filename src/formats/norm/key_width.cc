@@ -13,7 +13,7 @@ constexpr size_t kLastLook = 64 << 20;   // maximum bytes to examine; few files 
 /// The result of reading records with one key width.
 struct Reading {
   int64_t records = 0;  ///< number of valid records
-  bool alive = true;    ///< no invalid record so far
+  bool alive = true;    ///< whether all records so far are valid
   bool keys = false;    ///< some record has a key; without keys, both widths give the same records
   std::string problem{};
 };
@@ -33,8 +33,8 @@ RecordShape loose(RecordShape shape) {
   return shape;
 }
 
-/// Reads records with one key width. `bytes`: starts at the first record's block. `whole`: `bytes` extends to the end
-/// of the file.
+/// Reads records with one key width. `bytes`: the bytes of the file from the first record's block on. `whole`: whether
+/// these bytes reach the end of the file.
 Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, const std::vector<std::byte>& bytes,
                 bool whole) {
   Reading reading;

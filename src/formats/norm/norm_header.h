@@ -38,9 +38,9 @@ struct NormInfo {
 /// value and the demanded value if the two differ.
 NormInfo read_norm_header(const fs::path&, const NormDemands&);
 
-/// Reads the header and detects the key width, 4 or 8. Errors: those of read_norm_header(); Error(data) if the file
-/// fits neither width, fits both and none was requested (the message says how to choose), or only fits the width that
-/// was not requested.
+/// Reads the header and detects the key width, 4 or 8. Errors: those of read_norm_header(). Also Error(data) in three
+/// cases: the file fits neither width; the file fits only the width that was not requested; or the file fits both
+/// widths and none was requested (the message says how to choose).
 NormInfo read_norm_info(const fs::path&, const NormDemands&);
 
 }  // namespace hctr

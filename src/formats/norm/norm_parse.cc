@@ -197,7 +197,7 @@ class RecordParser {
     ++rows_;
   }
 
-  /// Stores the number of keys of each slot, and the address of each input, unless all records so far are one-hot.
+  /// If some record so far is not one-hot, stores the number of keys of each slot and the address of each input.
   /// Returns the problem, or an empty text.
   std::string find_slots(const std::byte* payload, const std::byte* end) {
     const std::byte* slots = payload + sizes_.numbers;
@@ -221,7 +221,7 @@ class RecordParser {
     return walk.problem;
   }
 
-  /// At the first record that is not one-hot: stores the counts and inputs of the records before it.
+  /// Called at the first record that is not one-hot. Stores the counts and inputs of all earlier records.
   void store_one_hot_records() {
     const size_t inputs = info_.shape.inputs.size();
     grow(scratch_.nnz, most_ * sizes_.slots);
@@ -252,8 +252,8 @@ class RecordParser {
   const std::optional<BadRecordPolicy> policy_;
   ParseScratch& scratch_;
   SampleBlock& block_;
-  int64_t most_ = 0;  // selected records
-  int64_t rows_ = 0;  // good records so far
+  int64_t most_ = 0;  // number of selected records
+  int64_t rows_ = 0;  // number of good records so far
   bool one_hot_ = true;
   BadRecords bad_;
 };
@@ -275,7 +275,7 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
 
 BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowSelection& rows,
                             std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
-  // count_norm_rows() has verified the checksums, and no selected record has a wrong one
+  // count_norm_rows() has verified the checksums, so every selected record has a correct checksum
   const bool summed = rows.some() && !policy;
   if (block.may_pack && (!summed || scratch.failed.count == 0) &&
       parse_norm_pattern(info, chunk, rows, !summed, scratch.pattern, block))

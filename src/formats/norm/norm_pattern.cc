@@ -8,7 +8,8 @@
 namespace hctr {
 namespace {
 
-/// bad: some record is bad. wider, other_counts: the chunk does not match the pattern.
+/// Why an attempt succeeded or failed. bad: some record is bad. wider: some key needs 64 bits in the block.
+/// other_counts: some slot has another number of keys than in the pattern.
 enum class Outcome { good, bad, wider, other_counts };
 
 /// Copies `count` floats. Returns a value whose highest bit is set if any float is NaN or infinite.
@@ -45,7 +46,7 @@ const std::byte* walk_input(const std::byte* p, const std::byte* end, const Reco
   return p;
 }
 
-/// One parse attempt with keys of type Key in the file and Out in the block.
+/// One attempt to parse a chunk. Key: type of the keys in the file. Out: type of the keys in the block.
 template <class Key, class Out>
 class PatternParse {
  public:

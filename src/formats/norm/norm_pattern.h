@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Number of bytes after the last record that may be read; their values are ignored.
+/// Number of bytes that may be read past the last record. Their values are ignored.
 inline constexpr size_t kPatternSlack = 16;
 
 /// The pattern of earlier chunks, which the next chunk probably has, too. One per thread.

@@ -92,8 +92,8 @@ std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::
   const std::byte* const last = begin + std::min({bytes.size(), kSearch, sizes.most + kFrame});
   const auto offset_of = [&](const std::byte* p) { return static_cast<uint32_t>(p - begin); };
   if (info.check == Check::sum) {
-    // Maximum bytes over which checksums are computed. The limit is needed because many integers look like a valid
-    // length if records may be long.
+    // Maximum bytes to checksum. Without a limit the search could be slow: if records may be long, many integers look
+    // like the length of a record.
     int64_t budget = 4 * static_cast<int64_t>(bytes.size());
     for (const std::byte* p = begin; p < last && end - p >= kFrame && budget >= 0; ++p) {
       if (!frame_fits(sizes, p, end, budget)) continue;

@@ -15,7 +15,7 @@ namespace hctr {
 /// A column that becomes a label or a dense value.
 struct ParquetNumber {
   DenseRule rule;
-  /// true: text columns are parsed as numbers; false: a text column is an error
+  /// Whether a text column is parsed as numbers. If false, a text column is an error.
   bool text = false;
   int64_t index = -1;                     ///< column index in _metadata.json; -1: not stated
   LabelColumn label{};                    ///< the rules of a label; a dense value uses only their number notation
@@ -38,7 +38,7 @@ struct ParquetPlan {
   RecordShape shape;
   std::vector<ParquetNumber> labels, dense;
   std::vector<ParquetSlot> slots;
-  std::vector<std::string> kept;     ///< Source::keep
+  std::vector<std::string> kept;     ///< names of the columns of Source::keep
   bool trim = false;                 ///< strip blanks around texts
   std::vector<std::string> missing;  ///< texts that are read as null
   uint64_t most_key = 0;             ///< largest allowed key
@@ -54,8 +54,8 @@ struct ParquetPlan {
   std::string type_problem(size_t column, const ParquetField&) const;
   /// The form in which decimals, dates and times of the column are read.
   ParquetForm form(size_t column) const;
-  /// Whether all keys of a file fit 32 bits. Requires that slots are integers of at most 32 bits, and stay below 2^32
-  /// after their offsets are added. `fields`: field index of each column.
+  /// Whether all keys of a file fit 32 bits: all slots are integers of at most 32 bits, and stay below 2^32 after their
+  /// offsets are added. `fields`: field index of each column.
   bool keys_fit_u32(const ParquetFile&, const std::vector<int64_t>& fields) const;
 };
 

@@ -17,7 +17,7 @@ std::string why_no_parquet();
 /// The function that frees the `owner` of values read from this file's columns.
 void (*drop_of(const ParquetFile&))(void* owner);
 
-/// Rows decoded together. Decoded values and parsed samples of a piece fit the L2 cache.
+/// Rows per piece. The rows of a piece are decoded together. Their decoded values and parsed samples fit the L2 cache.
 inline constexpr int64_t kParquetPieceRows = 8192;
 
 /// Opens a file, or an in-memory table by its name. Errors: Error(io) if the file does not exist; Error(data) if it is

@@ -34,8 +34,8 @@ enum class ParquetType : int32_t {
 /// The form in which decimals, dates and times are returned, because C++ has no such types. Other types are returned as
 /// stored.
 enum class ParquetForm : int32_t {
-  number,   ///< f64: of a decimal, the nearest double; of a time, the seconds since 1970-01-01 00:00 UTC or midnight
-  integer,  ///< i64, for whole_decimal
+  number,   ///< f64: the value of a decimal; the seconds of a time, since midnight or 1970-01-01 00:00 UTC
+  integer,  ///< i64, only for whole_decimal
   value,    ///< normalized text, equal for equal values: "12.5", "2024-01-31 07:05:00"
   text      ///< text with the column's precision: "12.50", "2024-01-31 07:05:00Z"
 };
@@ -45,8 +45,8 @@ struct ParquetField {
   ParquetType type;  ///< type of the values; for a list, of its items
   bool list;
   const char* said;        ///< Arrow's name of the type, for messages
-  bool nullable = false;   ///< for writing: whether the column may have nulls
-  bool formatted = false;  ///< text produced by a ParquetForm
+  bool nullable = false;   ///< the column may have nulls; used only for writing
+  bool formatted = false;  ///< the values are converted to text (ParquetForm)
 };
 
 struct ParquetGroup {
@@ -57,7 +57,7 @@ struct ParquetFileInfo {
   int64_t rows = 0, field_count = 0, group_count = 0;
   const ParquetField* fields = nullptr;
   const ParquetGroup* groups = nullptr;
-  const char* written_by = "";  ///< such as "parquet-mr version 1.8.3"; `packed`: such as "snappy"
+  const char* written_by = "";  ///< the program that wrote the file; packed: its compression, such as "snappy"
   const char* packed = "";
 };
 
@@ -67,7 +67,7 @@ struct ParquetFileInfo {
 ///   text   [items + 1]  item i of text is the bytes [text[i], text[i + 1]) of `values`
 struct ParquetValues {
   int64_t rows = 0;
-  /// validity bitmap: bit valid_rows_at + r is set if row r has a value; null: all rows do
+  /// validity bitmap: bit valid_rows_at + r is set if row r has a value; null: every row has a value
   const uint8_t* valid_rows = nullptr;
   int64_t valid_rows_at = 0;
   const int32_t* list = nullptr;
@@ -122,8 +122,8 @@ struct ParquetPlugin {
   /// Opens a file. `piece_rows`: rows per ParquetColumn::read().
   const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
   void (*drop)(void* owner);
-  /// Creates a file. Supports field types up to `text` and null; ignores `said`. `threads` threads encode columns;
-  /// their number does not change the bytes.
+  /// Creates a file. Fields may have the types up to `text` in ParquetType, and null; `said` is ignored. `threads`
+  /// threads encode columns; their number does not change the bytes.
   const char* (*create)(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink,
                         ParquetWriter** writer);
 };

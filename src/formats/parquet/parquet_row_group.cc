@@ -108,7 +108,7 @@ std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece&
              field(at).name, "' (", field(at).said, ") cannot be read from its row ", piece * kParquetPieceRows + 1,
              " on: ", problem);
 } catch (const std::bad_alloc&) {
-  return "out of memory";  // short enough to fit without an allocation
+  return "out of memory";  // so short that std::string does not allocate
 } catch (const std::exception& error) {
   return error.what();
 }

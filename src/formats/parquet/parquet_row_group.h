@@ -54,13 +54,13 @@ struct ParquetRead {
 /// to the requested pieces.
 class ParquetRowGroup {
  public:
-  /// `columns`: several may have the same field; kNoField is not read. `first_piece`: earlier pieces will not be
-  /// requested.
+  /// `columns`: the columns to read. Several may read the same field; a column with the field kNoField is not read.
+  /// `first_piece`: the first piece that will be requested.
   ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, const std::vector<ParquetRead>& columns,
                   int64_t first_piece);
 
-  /// Returns the values of a piece. Errors: Error(data) naming file, row group, column and row; or if an earlier piece
-  /// failed.
+  /// Returns the values of a piece. Errors: Error(data) if the piece or an earlier one cannot be read, naming file, row
+  /// group, column and row.
   ParquetPiece read(size_t column, int64_t piece);
   /// Marks a piece as not needed. Its columns are still decoded if a later piece is read.
   void skip(int64_t piece);
@@ -85,7 +85,7 @@ class ParquetRowGroup {
     ParquetField field;  // the field, with the value type of its ParquetForm
     std::mutex memory;   // guards the column's values under ThreadSanitizer; see ~ParquetPiece
     std::unique_ptr<ParquetColumn> reader;
-    std::list<Decoded> decoded;  // queued for the threads of their pieces
+    std::list<Decoded> decoded;  // decoded pieces that their threads have not fetched yet
     std::string problem;         // decoding error; empty: none
   };
   struct Sleeper {

@@ -225,8 +225,8 @@ class ParquetRows::SlotKeys {
       });
     to_.block_->keys[static_cast<size_t>(to_.keys_++)] = key;
   }
-  /// Adds the values of a text with several values. `left`: maximum number of rows that still need keys; memory for one
-  /// key of each row is reserved, too.
+  /// Adds the values of a text with several values. `left`: at most this many rows, including row `row`, still need
+  /// keys. Reserves memory for the keys of the text and for one more key of each of these rows.
   void add_values(int64_t row, std::string_view cell, int64_t left) {
     grow(to_.block_->keys, to_.keys_ + static_cast<int64_t>(cell.size()) + left);
     const char* problem = nullptr;

@@ -17,7 +17,8 @@
 namespace hctr {
 namespace {
 
-/// A piece of a row group for one parser. If destroyed before it is read, later pieces fail instead of waiting.
+/// A piece of a row group for one parser. If this object is destroyed before the piece is read, later pieces fail
+/// instead of waiting for the piece.
 struct PieceSource {
   PieceSource(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
   ~PieceSource() {
@@ -211,8 +212,8 @@ class ParquetSet : public SampleSet {
   int key_bytes_ = 4;
 };
 
-/// Column lists that the section omits are in _metadata.json. Only the files show whether a column is a list; one key
-/// per slot is assumed.
+/// Widths are derived only from the column lists in the section; omitted lists are in _metadata.json. A slot is assumed
+/// to have one key, because only the files show whether its column contains lists.
 StatedWidths parquet_widths(const DataSection& section) {
   const auto& options = section.options.get<ParquetOptions>();
   StatedWidths widths;

@@ -33,16 +33,16 @@ bool is_time(ValueForm form) {
 /// Whether equal values in two forms get equal keys.
 bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (a == b) return true;
-  if (is_time(a) || is_time(b))  // a date has the same text in most files, but a time has several notations
+  if (is_time(a) || is_time(b))  // most files write a date as the same text, but times have several notations
     return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
-  // numbers and booleans are equal as numbers, for example true and 1
+  // numbers and booleans have equal keys if they are equal as numbers, such as true and 1
   if (!texts) return true;
-  // without "keys", the column type selects the rule
+  // without "keys", texts are hashed and numbers are not
   if (!keys) return false;
-  // texts are parsed as numbers
+  // these rules parse texts as numbers
   if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;
-  // the hashed texts "true" and "1" differ
+  // a boolean true is hashed as "1", unlike the text "true"
   return a != ValueForm::truth && b != ValueForm::truth;
 }
 

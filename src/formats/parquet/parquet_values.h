@@ -58,17 +58,18 @@ bool with_values(ParquetType type, const void* values, const Visit& visit) {
 }
 
 bool is_float(ParquetType);
-/// The field with the value type of the given form. Changes only decimals, dates and times.
+/// The field as it is read in the given form: with the value type of the form. Changes only decimals, dates and times.
 ParquetField read_as(ParquetField, ParquetForm);
 /// Whether row r has a value. Null, NaN and an empty text are treated as missing, like an empty CSV cell.
 bool has_value(ParquetType, const ParquetValues&, int64_t r);
 /// Whether item i has a value, by the rule of has_value().
 bool has_item(ParquetType, const ParquetValues&, int64_t i);
-/// Whether row r is not null. is_valid_item(): whether item i is not null.
+/// Whether row r is not null.
 inline bool is_valid(const ParquetValues& values, int64_t r) {
   const int64_t at = values.valid_rows_at + r;
   return !values.valid_rows || ((values.valid_rows[at >> 3] >> (at & 7)) & 1);
 }
+/// Whether item i is not null.
 inline bool is_valid_item(const ParquetValues& values, int64_t i) {
   if (!values.list) return is_valid(values, i);
   const int64_t at = values.valid_items_at + i;
@@ -80,8 +81,8 @@ std::string_view text_at(const ParquetValues&, int64_t i);
 double number_at(ParquetType, const ParquetValues&, int64_t i);
 /// The exclusive bound below which a float type represents every integer exactly; 0 for other types.
 double whole_below(ParquetType);
-/// The decimal digits of an integer, written to `memory`, or the text of a text item. A float yields digits if it is an
-/// integer with magnitude below whole_below(); otherwise the result is empty.
+/// Item i as text. For text: the text itself. For an integer: its decimal digits, written to `memory`. For a boolean:
+/// "1" or "0". For a float: the digits if it is an integer with magnitude below whole_below(), else empty.
 std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&memory)[24]);
 
 /// Appends the value of row r as text: an empty text if missing; numbers with enough digits to distinguish them; "true"

@@ -116,8 +116,7 @@ uint64_t transpose_keys(const RawShape& shape, const std::byte* keys, int64_t re
   return bits;
 }
 
-/// Writes all records as rows, without a branch per record. Returns true only if all records are good; false if some
-/// may be bad.
+/// Writes all records as rows, without a branch per record. Returns false if some record may be bad.
 template <bool kStream>
 bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, const OneHotRows& to) {
   uint64_t bits = 0;

@@ -46,7 +46,8 @@ class RawSet : public SampleSet, public RowMap {
     std::vector<ByteFile> open;
     int64_t bytes = 0;
     for (const fs::path& file : files_) bytes += open.emplace_back(file).size();
-    // Keys have 32 bits, or 64 bits if requested and consistent with the file sizes.
+    // Keys have 32 bits. They have 64 bits if `width` is i64 and the files have exactly the size of num_samples records
+    // with such keys.
     if (const RawShape wide(section, 8);
         width == KeyWidth::i64 && source.num_samples > 0 && bytes == source.num_samples * wide.record())
       shape_ = wide;

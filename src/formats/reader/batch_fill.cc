@@ -21,7 +21,7 @@ void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRan
 /// One slot of a table in the batch.
 struct SlotColumn {
   size_t table = 0;
-  int64_t slot = 0, record_slot = 0;  // slot indices in the table and in the record
+  int64_t slot = 0, record_slot = 0;  // slot: index in the table; record_slot: index in the record
   int64_t begin = 0;                  // index of the slot's first key in the table
   bool ones = true;                   // each row has one key in the slot
 };
@@ -55,7 +55,7 @@ int64_t begin_of_ones(const RowRange& range, int64_t record_slot) {
 
 template <class From, class To>
 void copy_keys(const From* from, int64_t count, To* to) {
-  if (count == 1)  // a fast path, because shuffled rows are copied one by one
+  if (count == 1)  // fast path for shuffled rows, which are copied one by one
     *to = static_cast<To>(*from);
   else
     for (int64_t k = 0; k < count; ++k) to[k] = static_cast<To>(from[k]);
@@ -85,7 +85,7 @@ class SlotFill {
   }
 
  private:
-  /// Copies the bags of a range. The keys fit the capacity.
+  /// Copies the bags of a range. The keys must fit the capacity.
   template <class From>
   void add(const RowRange& range, const From* keys) {
     if (range.block->has_ones(place_.record_slot)) {  // no truncation, because limits allow at least one key

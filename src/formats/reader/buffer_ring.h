@@ -1,5 +1,5 @@
-// Tracks free batch buffers. The filling thread acquires the buffers in turn and blocks until each is free; close()
-// wakes it.
+// Tracks which batch buffers are free. The filling thread acquires the buffers in turn, and waits for each until it is
+// free. close() ends such a wait.
 #pragma once
 
 #include <condition_variable>

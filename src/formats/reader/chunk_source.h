@@ -26,13 +26,14 @@ class ChunkSource {
   /// Starts at the chunk of `from`. Errors: Error(data) if the set does not have the file of `from`.
   ChunkSource(SampleSet&, const PassOptions&, const ReaderPosition& from);
 
-  /// Fills `chunk` with the next chunk. Returns false at the end of the last file, never with `repeat`. Errors: those
-  /// of the format.
+  /// Fills `chunk` with the next chunk. Returns false at the end of the last file. With `repeat`, there is no such end.
+  /// Errors: those of the format.
   bool next(Chunk& chunk);
   /// Makes next() return false, even if it is waiting for a file that does not exist yet. Thread-safe.
   void close();
-  /// The pass of the last chunk. file(): index of the chunk's file in the order of that pass.
+  /// The pass of the last chunk.
   int64_t pass() const { return pass_; }
+  /// The file of the last chunk, as its position in the order of the pass.
   int64_t file() const { return next_file_ - 1; }
 
  private:

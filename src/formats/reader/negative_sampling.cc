@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kEnoughRows = 1 << 16;  // number of rows that estimates 1 % positives with an error of 4 %
+constexpr int64_t kEnoughRows = 1 << 16;  // enough to estimate a share of 1 % positives with an error of 4 %
 
 bool is_positive(const SampleBlock& block, int64_t label_dim, int64_t row) {
   return block.label[static_cast<size_t>(row * label_dim)] >= 0.5f;

@@ -64,7 +64,7 @@ struct BadRecordReport {
   std::string set;                             ///< name of the set, for messages
   std::optional<int64_t> most{};               ///< maximum number of bad records; empty: unlimited
   Log log = Log::silent();                     ///< receives the warnings
-  std::set<size_t> files{};                    ///< files with a warning already
+  std::set<size_t> files{};                    ///< files of which a bad record was logged
   std::shared_ptr<BadRecordsFile> aside = {};  ///< file to which bad records are appended; null: none
 };
 
@@ -78,9 +78,9 @@ struct LeftOutNegatives {
 struct ChunkParsing {
   int workers;
   int64_t slots;                                ///< slots per row
-  std::optional<RankSlice> slice{};             ///< parse only these rows, counted from the start of the stream on;
-                                                ///< requires a set that can select rows
-  std::optional<LeftOutNegatives> negatives{};  ///< drops rows from the stream
+  std::optional<RankSlice> slice{};             ///< if set, only these rows are parsed, counted from the stream's first
+                                                ///< row; requires a set that can select rows
+  std::optional<LeftOutNegatives> negatives{};  ///< if set, drops negatives from the stream
   std::optional<ShuffledSlice> shuffled{};      ///< selects the rows to parse in each pass of a shuffled set
 };
 
@@ -98,7 +98,7 @@ class ParsedChunkStream {
     workers_.close();
   }
   const std::optional<RankSlice>& slice() const { return slice_; }
-  /// The error for a pass whose number of rows is not `expected`. The shuffle order assumed `expected` rows.
+  /// The error for a pass that has another number of rows than `expected`, which the shuffle order assumed.
   Error other_rows(int64_t expected) const;
   /// Number of rows parsed so far.
   int64_t parsed_rows() const { return parsed_rows_; }

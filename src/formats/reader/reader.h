@@ -54,9 +54,9 @@ struct ReaderOptions {
   bool keep_last_partial = true;  ///< without repeat: deliver a smaller last batch
   int64_t shuffle = 0;            ///< rows per shuffle window; rows are shuffled within a window. 0: set order
   uint64_t seed = 0;              ///< seed of shuffling and negative sampling
-  double negative_share = 1;      ///< fraction of samples with label 0 to deliver
+  double negative_share = 1;      ///< fraction of the negatives (label 0) to deliver
   ReaderPosition from = {};       ///< start position
-  /// Called with each filled batch by a reader thread, before next() returns the buffer. Must not throw.
+  /// A reader thread calls this with each filled batch, before next() returns the buffer. Must not throw.
   std::function<void(const BatchView&)> on_filled = {};
   std::shared_ptr<FileFeed> feed = {};  ///< names the files of a growing set; null: the files of the source
 };
@@ -64,8 +64,8 @@ struct ReaderOptions {
 /// Data of a batch that are not in its buffer.
 struct PassedOn {
   KeptCells kept;  ///< cells of Source::keep in this rank's rows
-  /// For each record skipped since the previous batch: number of rows of this batch, over all ranks, before the record.
-  /// Not set when shuffling.
+  /// One number for each record skipped since the previous batch: how many rows of this batch, over all ranks, precede
+  /// the record. Not set when shuffling.
   std::vector<int64_t> rows_before_bad;
 };
 
@@ -81,8 +81,8 @@ struct DataFingerprint {
 ///
 /// Each batch fills its buffer up to layout.bytes. Of the StepState, the reader sets first_sample (index of this rank's
 /// row 0, counted since the start or the last reset()), valid_samples and global_samples. Skipped bad records are
-/// counted; the first in each file is logged. Users of a buffer may write only its StepState, because the reader does
-/// not rewrite values that are equal in all batches.
+/// counted; the first in each file is logged. Callers may change only the StepState in a buffer. They must not change
+/// other bytes, because the reader does not rewrite bytes that are equal in all batches.
 class Reader {
  public:
   /// `buffers`: layout.bytes each, aligned for any type; must outlive the reader. Errors: those of the format for
@@ -96,7 +96,7 @@ class Reader {
   /// Waits for the next batch, at most `limit`. Returns whether next() would return or throw without blocking.
   bool wait(std::chrono::milliseconds limit);
   /// Waits for the next batch and returns its buffer index: 0, 1, ..., n-1, 0, ... Returns nothing at the end of the
-  /// set, never with `repeat`. Errors: those of the reader threads, after all batches before the error.
+  /// set. With `repeat`, the set has no end. Errors: those of the reader threads, after all batches before the error.
   std::optional<int> next();
   /// Releases a buffer for refilling. Thread-safe; buffers may be released in any order.
   void release(int buffer);
@@ -112,15 +112,15 @@ class Reader {
   /// The start of the next pass after position(), for epochs with different orders. Resets the sample count to 0.
   ReaderPosition next_pass() const;
 
-  /// Describes the last row of the last batch for messages: "record 18 of '<file>'". Only the file if records are not
-  /// counted or some were skipped; empty when shuffling.
+  /// Describes the last row of the last batch for messages: "record 18 of '<file>'". If records are not counted, or if
+  /// some were skipped, returns only the file. When shuffling, returns an empty text.
   std::string place_of_last_row() const;
 
   /// Number of samples, like SampleSet::samples(). With negative sampling, an estimate of the delivered samples.
   int64_t samples() const;
   bool samples_estimated() const;
-  /// At the end of the set: number of samples after the last full batch that were not delivered; 0 if samples() is
-  /// exact.
+  /// At the end of the set: number of samples that were not delivered, because they come after the last full batch. 0
+  /// if samples() is exact.
   int64_t rows_left_over() const;
   /// Whether samples have labels. Always true unless Source::labels_optional.
   bool has_labels() const;

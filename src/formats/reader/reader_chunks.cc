@@ -135,7 +135,7 @@ class ChunkRun : public ReaderRun {
 
   ReaderSet& set_;
   ReaderPosition from_;
-  std::atomic<bool> ending_ = false;  // set at destruction; a short batch is then not the end of the set
+  std::atomic<bool> ending_ = false;  // the destructor sets it: a short batch then does not mean the end of the set
   ParsedChunkStream chunks_;
   BoundedQueue<BatchRows> batches_{1};
   BoundedQueue<ReadyBatch> ready_;

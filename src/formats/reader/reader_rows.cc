@@ -96,7 +96,7 @@ class RowRun : public ReaderRun {
     int64_t rows = 0;              // number of rows over all ranks
     int64_t issued = 0, open = 0;  // issued: number of issued tasks; open: issued tasks not yet done
     bool all_issued = false;
-    ReaderPosition after;  // valid if all_issued
+    ReaderPosition after;  // position after the batch; set once all_issued is true
     std::exception_ptr error;
     int64_t error_number = 0;  // index of the first failed task
   };
@@ -170,7 +170,7 @@ class RowRun : public ReaderRun {
     ready_.notify_one();
   }
 
-  /// Records the error and stops issuing tasks. Tasks issued before may still fail.
+  /// Records the error and stops issuing tasks. Tasks that were already issued may also fail.
   void fail(const Work& work, std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     Buffer& buffer = *work.buffer;

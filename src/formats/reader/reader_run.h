@@ -23,7 +23,7 @@ struct ReaderSet {
   int64_t rank_begin = 0, rank_end = 0;  ///< this rank's row range in a batch
   Recycler<SampleBlock> blocks;
   BadRecordReport bad_report;
-  size_t kept_columns;  ///< size of Source::keep
+  size_t kept_columns;  ///< number of columns in Source::keep
   NegativeSampling negatives;
   int64_t delivered_samples = 0;  ///< samples per pass; an estimate with negative sampling
   /// rows per pass; when shuffling, set after a run has reached the end of the set
@@ -51,7 +51,7 @@ struct ReadyBatch {
 class ReaderRun {
  public:
   virtual ~ReaderRun() = default;
-  // Reader's members of the same names call these functions.
+  // The members of Reader with the same names call these functions.
   virtual bool wait(std::chrono::milliseconds limit) = 0;
   virtual std::optional<ReadyBatch> next() = 0;
   virtual void release(int buffer) = 0;
@@ -60,8 +60,8 @@ class ReaderRun {
 
 /// Reads any set: parses chunks, collects the rows of each batch, and copies them to a buffer.
 std::unique_ptr<ReaderRun> run_by_chunks(ReaderSet&, const ReaderPosition& from);
-/// Reads a set with a RowMap: parses rows directly into their batch. Requires set order and errors on bad records.
-/// `rows`: the set's RowMap, with at least one row.
+/// Reads a set with a RowMap: parses rows directly into their batch. Only for reading in set order with bad records as
+/// errors. `rows`: the set's RowMap, with at least one row.
 std::unique_ptr<ReaderRun> run_by_rows(ReaderSet&, const RowMap& rows, const ReaderPosition& from);
 
 }  // namespace hctr

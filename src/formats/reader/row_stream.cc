@@ -29,8 +29,8 @@ class Cursor {
     }
     return true;
   }
-  /// Appends to `rows_before` one number per bad record that precedes one of the next `count` rows: `taken` plus the
-  /// number of rows from the next row to the record. Call before next(count).
+  /// For each bad record that precedes one of the next `count` rows, appends a number to `rows_before`: `taken` plus
+  /// how many of these `count` rows precede the record. Call before next(count).
   void pass_on_bad(int64_t count, int64_t taken, std::vector<int64_t>& rows_before) {
     rows_before.insert(rows_before.end(), static_cast<size_t>(behind_), taken);
     behind_ = 0;
@@ -82,11 +82,11 @@ class Cursor {
   ParsedChunkStream& chunks_;
   ReaderPosition start_;
   ParsedChunk chunk_;
-  int64_t row_ = 0, skip_;   // skip_: rows after start_'s chunk boundary that were delivered earlier
+  int64_t row_ = 0, skip_;   // skip_: rows from start_'s chunk boundary to the first row to deliver
   size_t next_bad_ = 0;      // index in chunk_.rows_before_bad of the next bad record to report
   size_t span_ = 0;          // index in chunk_.own->spans of the first span that ends after row_
   int64_t before_span_ = 0;  // number of rows in the spans before span_
-  int64_t behind_ = 0;       // bad records after the last row of earlier chunks, not yet reported
+  int64_t behind_ = 0;       // number of unreported bad records at the end of earlier chunks
 };
 
 class InOrder : public RowStream {
@@ -118,8 +118,8 @@ struct Window {
   std::vector<RowRange> rows;  // single-row ranges
   std::vector<std::shared_ptr<const SampleBlock>> blocks;
   int64_t bad_records = 0;
-  std::optional<int64_t> pass_rows;  // rows per pass, assumed when rows were selected for parsing
-  bool full = false;                 // no more rows are added
+  std::optional<int64_t> pass_rows;  // rows per pass, as assumed when the rows to parse were selected
+  bool full = false;                 // no more rows will be added
 };
 
 class Shuffled : public RowStream {

@@ -13,7 +13,8 @@ namespace hctr {
 struct Rows {
   std::vector<RowRange> ranges;
   std::vector<std::shared_ptr<const void>> owners;  ///< own the memory of the ranges
-  /// For each bad record before or among the rows: number of rows before the record, over all ranks. Only in set order.
+  /// One number for each bad record before or among these rows: how many of the rows, over all ranks, precede the
+  /// record. Only in set order.
   std::vector<int64_t> rows_before_bad;
 
   /// Drops all rows outside [begin, end). The remaining rows must have been parsed.
@@ -29,8 +30,8 @@ class RowStream {
   virtual int64_t next(int64_t most, Rows& rows) = 0;
   /// The position of the next row. Its `samples` is not set.
   virtual ReaderPosition position() const = 0;
-  /// Total records skipped up to the end of the chunk that contains the last row of next(); when shuffling, up to the
-  /// end of the window that contains this row.
+  /// Total number of skipped records. In set order, it includes the whole chunk that contains the last row of next().
+  /// When shuffling, it includes the whole window that contains this row.
   virtual int64_t bad_records() const = 0;
   /// At the end of the set: number of rows in the last pass; empty if unknown.
   virtual std::optional<int64_t> pass_rows() const { return {}; }

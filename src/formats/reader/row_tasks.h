@@ -9,7 +9,7 @@ namespace hctr {
 /// Rows for one call of RowParser::parse().
 struct RowTask {
   RecordRange rows;         ///< empty if the rank has no rows in the batch
-  int64_t row = 0;          ///< index in the batch of the first row
+  int64_t row = 0;          ///< the first row's index in its batch
   bool check_only = false;  ///< rows delivered before the reader's start, parsed only to report errors
 };
 

@@ -23,8 +23,8 @@ class RowWalk {
   /// The next rows, at most `most` and within one file. Requires left() > 0.
   RecordRange next(int64_t most);
   void skip(int64_t count);
-  /// The position after the last returned row; at the end of a pass, still in that pass. Does not set the counts of
-  /// samples and bad records.
+  /// The position after the last returned row. If this row is the last one of a pass, the position is the end of that
+  /// pass, not the start of the next. Does not set the counts of samples and bad records.
   ReaderPosition position() const;
 
  private:

@@ -12,7 +12,7 @@ namespace hctr {
 
 /// Selects a rank's rows chunk by chunk, before they are parsed. A row's shuffled position follows from the seed, the
 /// pass, the window's index and the window's size. The last window of a pass is shorter, so the number of rows per pass
-/// must be known. Memory: one byte per row of a window, and eight more during the selection.
+/// must be known. Memory: one byte per row of a window; nine bytes per row during the selection.
 ///
 /// Not thread-safe, except selects().
 class ShuffledSlice {

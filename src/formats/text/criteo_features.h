@@ -49,7 +49,8 @@ uint64_t cross_value(uint64_t a, uint64_t b);
 /// The columns with features in a record, in ascending order.
 std::vector<uint32_t> criteo_columns(const CriteoStyle&);
 
-/// Sets the features of a row in key order of the record: those of the wide slot, then one per deep slot.
+/// Sets the features of a row in the order of the record's keys: first all features of the wide slot, then one feature
+/// per deep slot.
 void criteo_features(const CriteoStyle&, const CriteoRow&, std::vector<Feature>& features);
 
 /// Returns the key of a feature. Keys of different columns differ.

@@ -11,12 +11,12 @@ namespace hctr {
 /// A rejected record.
 struct RefusedRecord {
   std::string_view text;  ///< the record, with or without its line end
-  size_t expected = 0;    ///< number of cells
+  size_t expected = 0;    ///< expected number of cells; found: actual number
   size_t found = 0;
   bool header = false;  ///< the file's header has the expected number of cells
 };
 
-/// The likely cause after "; ", such as backslash escapes, a comment line or row names of R. Empty if unknown.
+/// Returns "; " and the likely cause, such as backslash escapes, a comment line or row names of R. Empty if unknown.
 std::string dialect_hint(const RefusedRecord&, const TextGrammar&);
 
 /// The hint about backslash escapes.

@@ -44,7 +44,7 @@ class RowMajor {
  private:
   RecordShape shape_;
   int64_t slots_;
-  bool limits_matter_;  // whether one key per slot can already exceed a limit
+  bool limits_matter_;  // whether even one key per slot can exceed a limit
   SampleBlock* block_ = nullptr;
   std::span<const size_t> passed_on_;
   int64_t rows_ = 0, capacity_ = 0;

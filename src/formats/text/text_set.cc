@@ -30,8 +30,8 @@ int64_t lines_before(const fs::path& path, int64_t offset) {
 /// Cached properties of one file.
 struct TextFile {
   std::shared_ptr<const RowMaker> maker;
-  std::vector<size_t> passed_on;  // column indices of Source::keep
-  int64_t first_record = 0;       // offset in the decompressed content
+  std::vector<size_t> passed_on;  // for each column of Source::keep, its index in the file
+  int64_t first_record = 0;       // offset of the first record in the decompressed content
   bool packed = false;
 };
 
@@ -93,7 +93,7 @@ class TextSet : public SampleSet {
     if (const std::string why = why_no_rows(start); !why.empty())
       throw Error(Kind::data, cat("'", path.string(), "': ", why));
     const char *const begin = start.data(), *const end = begin + start.size(), *p = begin;
-    if (start.starts_with("\xEF\xBB\xBF")) p += 3;  // a byte order mark
+    if (start.starts_with("\xEF\xBB\xBF")) p += 3;  // skips a byte order mark
     known.first_record = p - begin;
     RecordSplitter splitter(format_.grammar);
     for (const char* next; p < end; p = next) {
@@ -123,7 +123,7 @@ class TextSet : public SampleSet {
     }
   }
 
-  /// The indices of the columns of Source::keep in a file.
+  /// For each column of Source::keep, its index in a file.
   std::vector<size_t> find_columns(const std::vector<std::string>& columns) const {
     std::vector<size_t> indices;
     for (const std::string& name : keep_) {

@@ -28,8 +28,9 @@ class RowMaker {
   virtual ~RowMaker() = default;
   /// Number of cells per record.
   virtual size_t columns() const = 0;
-  /// Values of columns that are not in the records, such as partitions. added_columns(): their names.
+  /// Values of columns that are not in the records, such as partitions.
   virtual Cells added() const { return {}; }
+  /// The names of the columns of added().
   virtual std::span<const std::string> added_columns() const { return {}; }
   /// Converts `cells`: the columns() cells of the record, then the cells of added(). Returns the problem, such as
   /// "column 'price': expected …"; empty if the record is valid.
@@ -64,7 +65,7 @@ struct TextParsing {
   std::function<std::string(size_t)> where;  ///< describes the record at an offset for messages
 };
 /// Parses the complete records of a text from offset `begin` on into `rows`, and adds skipped records to `bad`. Errors:
-/// Error(data); with the skip policy, only for a quote that is not closed.
+/// Error(data). If the policy skips bad records, this error occurs only for a quote that is not closed.
 void parse_text(std::string_view text, size_t begin, const TextParsing&, RecordSplitter&, RowMajor& rows,
                 BadRecords& bad);
 

@@ -83,8 +83,8 @@ bool shapes_fit(const Graph& graph, const Machine& m) {
          sums_columns(graph, graph.nodes[m.first]);
 }
 
-/// Whether one fused node can replace the Concat of vectors. The fused node must run after its inputs are written and
-/// before its outputs are read, and either all or none of its outputs have gradients.
+/// Whether one fused node can run in the place of the Concat of vectors: after its inputs are written and before its
+/// outputs are read. Also checks that either all or none of the outputs have gradients.
 bool order_fits(const Graph& graph, const Machine& m) {
   const auto& weights = graph.edges[graph.nodes[m.all_weights].in[1]];
   if (weights.producer && *weights.producer >= m.all_vectors) return false;
