@@ -25,14 +25,14 @@ class BlockWriter {
   BlockWriter(const BlockWriter&) = delete;
   BlockWriter& operator=(const BlockWriter&) = delete;
 
-  /// Memory for a block, aligned to kPage. Waits while all kBlocks blocks are in use. Errors: Error(io) if a block could
-  /// not be written.
+  /// Memory for a block, aligned to kPage. Waits while all kBlocks blocks are in use. Errors: Error(io) if a block
+  /// could not be written.
   std::byte* take();
-  /// Writes a block, which take() returned, to a byte offset of the file, and makes its memory available again. Does not
-  /// wait.
+  /// Writes a block, which take() returned, to a byte offset of the file, and makes its memory available again. Does
+  /// not wait.
   void write(int64_t offset, std::byte* block, int64_t bytes);
-  /// Waits until all blocks are written. They may still be in the disk's cache. Errors: Error(io) if a block could not be
-  /// written.
+  /// Waits until all blocks are written. They may still be in the disk's cache. Errors: Error(io) if a block could not
+  /// be written.
   void finish();
 
  private:

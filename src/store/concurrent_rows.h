@@ -56,8 +56,8 @@ class ConcurrentRows {
   /// Like put() for each key in order, on all threads: each thread changes a part of the partitions. rows: [keys,
   /// words].
   void put_all(std::span<const int64_t> keys, const uint32_t* rows, ThreadPool&);
-  /// For each key in order, on all threads: if the key has a row, copies it to `rows`, otherwise adds the row in `rows`.
-  /// rows: [keys, words]
+  /// For each key in order, on all threads: if the key has a row, copies it to `rows`, otherwise adds the row in
+  /// `rows`. rows: [keys, words]
   void find_or_put_all(std::span<const int64_t> keys, uint32_t* rows, ThreadPool&);
 
   int64_t words() const { return words_; }

@@ -28,7 +28,8 @@ void make_random_rows(const StoreTableSource& from, const StoreRowSink& sink, Th
       for (int64_t i = begin; i < end; ++i) {
         const auto row_key = static_cast<uint64_t>(first + i);
         if (from.dim < kWideRow)
-          for (size_t d = 0; d < dim; d += 4) std::memcpy(&bits[d], philox(key, row_key, d / 4).v, 4 * sizeof(uint32_t));
+          for (size_t d = 0; d < dim; d += 4)
+            std::memcpy(&bits[d], philox(key, row_key, d / 4).v, 4 * sizeof(uint32_t));
         else
           random_bits(key, row_key, 0, from.dim, bits.data());
         float* const row = rows.data() + i * from.dim;

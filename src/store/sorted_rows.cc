@@ -14,7 +14,9 @@ constexpr size_t kMostBytesOfBuffer = size_t{1} << 20, kLeastBytesOfBuffer = siz
                  kBytesOfBuffers = size_t{512} << 20;
 constexpr size_t kRowsAhead = 16;  // rows whose memory is loaded into the caches in advance
 
-int64_t whole_pages(int64_t bytes) { return (bytes + BlockWriter::kPage - 1) / BlockWriter::kPage * BlockWriter::kPage; }
+int64_t whole_pages(int64_t bytes) {
+  return (bytes + BlockWriter::kPage - 1) / BlockWriter::kPage * BlockWriter::kPage;
+}
 
 }  // namespace
 
@@ -154,7 +156,8 @@ std::vector<SortedRows::Range> SortedRows::finish(int64_t most, ThreadPool& thre
     samples.insert(samples.end(), run.samples.begin(), run.samples.end());
   }
   std::sort(samples.begin(), samples.end());
-  const auto wanted = std::clamp<int64_t>(records / static_cast<int64_t>(kLeastRowsOfRun), 1, std::max<int64_t>(most, 1));
+  const auto wanted =
+      std::clamp<int64_t>(records / static_cast<int64_t>(kLeastRowsOfRun), 1, std::max<int64_t>(most, 1));
   const size_t buffers = std::max<size_t>(1, runs_.size() * static_cast<size_t>(wanted));
   const size_t buffer_bytes = std::clamp(kBytesOfBuffers / buffers, kLeastBytesOfBuffer, kMostBytesOfBuffer);
   std::vector<int64_t> begins(runs_.size());
@@ -163,9 +166,10 @@ std::vector<SortedRows::Range> SortedRows::finish(int64_t most, ThreadPool& thre
     Range range(*this, buffer_bytes);
     for (size_t r = 0; r < runs_.size(); ++r) {
       const int64_t end =
-          n + 1 == wanted ? runs_[r].records
-                          : records_before(runs_[r], samples[samples.size() * static_cast<size_t>(n + 1) /
-                                                             static_cast<size_t>(wanted)]);
+          n + 1 == wanted
+              ? runs_[r].records
+              : records_before(runs_[r],
+                               samples[samples.size() * static_cast<size_t>(n + 1) / static_cast<size_t>(wanted)]);
       if (end > begins[r]) range.add(r, begins[r], end);
       begins[r] = std::max(begins[r], end);
     }

@@ -90,7 +90,7 @@ class SortedRows::Range {
   const SortedRows* of_;
   size_t buffer_bytes_;
   std::vector<Cursor> cursors_{};  // in the order in which the runs were added
-  std::vector<Head> heads_{};      // a heap; the top has the smallest key, and of equal keys the row that was added last
+  std::vector<Head> heads_{};  // a heap; the top has the smallest key, and of equal keys the row that was added last
   std::vector<float> row_;
 };
 

@@ -29,19 +29,22 @@ namespace fs = std::filesystem;
 
 /// A table source with known row values, in blocks.
 StoreTableSource known_rows(const StoreCase& of) {
-  return {.name = "t", .dim = of.dim, .rows = [of](const StoreRowSink& sink) {
-            constexpr int64_t kPiece = 16384;
-            std::vector<int64_t> keys;
-            std::vector<float> rows;
-            for (int64_t key = 0; key < of.rows; ++key) {
-              keys.push_back(key);
-              rows.insert(rows.end(), static_cast<size_t>(of.dim), static_cast<float>(key % 1000003));
-              if (std::ssize(keys) < kPiece && key + 1 < of.rows) continue;
-              sink({}, keys, rows);
-              keys.clear();
-              rows.clear();
-            }
-          },
+  return {.name = "t",
+          .dim = of.dim,
+          .rows =
+              [of](const StoreRowSink& sink) {
+                constexpr int64_t kPiece = 16384;
+                std::vector<int64_t> keys;
+                std::vector<float> rows;
+                for (int64_t key = 0; key < of.rows; ++key) {
+                  keys.push_back(key);
+                  rows.insert(rows.end(), static_cast<size_t>(of.dim), static_cast<float>(key % 1000003));
+                  if (std::ssize(keys) < kPiece && key + 1 < of.rows) continue;
+                  sink({}, keys, rows);
+                  keys.clear();
+                  rows.clear();
+                }
+              },
           .expected = of.rows};
 }
 

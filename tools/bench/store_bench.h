@@ -17,8 +17,9 @@ struct StoreCase {
   double seconds = 5;
 };
 
-/// Reports the rows found per second, and for files the rate of loads beside the disk's rate. For comparison runs redis-benchmark's pipelined GET and db_bench's
-/// multireadrandom with values of the same size, if these programs are installed. Checks every row.
+/// Reports the rows found per second, and for files the rate of loads beside the disk's rate. For comparison runs
+/// redis-benchmark's pipelined GET and db_bench's multireadrandom with values of the same size, if these programs are
+/// installed. Checks every row.
 void bench_store(const StoreCase&, Report&);
 
 }  // namespace hctr::bench

@@ -15,8 +15,8 @@ TensorSpec with_padded_rows(const TensorSpec& spec) {
 
 constexpr int64_t kWideBytes = 256;
 
-/// Whether a layer wrote the tensor to memory of its own. Embeddings may change their gradients in place, and views
-/// pass gradients on to embeddings; such tensors do not qualify.
+/// Whether a layer wrote the tensor to memory of its own. False for an embedding, which may change its gradient in
+/// place, and for a view, which may pass its gradient on to an embedding.
 bool made_by_layer(const Graph& graph, const Edge& edge) {
   return edge.producer && graph.nodes[*edge.producer].spec.memory == LayerSpec::Memory::own;
 }

@@ -24,8 +24,8 @@ class FusableLayer : public Layer {
   /// This layer without its drelu; the only reader of out[0] computes drelu instead. The reader writes the gradient
   /// before the ReLU to d_out[0], and also writes the bias gradient. Null if the layer does not end with ReLU.
   virtual std::shared_ptr<const Layer> finished_by_reader() const { return nullptr; }
-  /// LayerIo::below for the reader of this layer, if finished_by_reader() returned this layer. `io`: this layer's own
-  /// tensors.
+  /// The element of LayerIo::below for the layer that reads this layer's output. Call only on a layer that
+  /// finished_by_reader() returned. `io`: this layer's own tensors.
   virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
   /// Whether this layer is y = x W + b with one output and no activation. A loss can run such a layer.
   virtual bool is_logit_layer() const { return false; }

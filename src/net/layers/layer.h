@@ -89,8 +89,8 @@ struct LayerSpec {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  /// written by forward(). Unchanged until backward() or, if a reader computes this layer's drelu (ReluEnd), until the
-  /// reader's backward()
+  /// written by forward() and unchanged until backward(). If a reader computes this layer's drelu (ReluEnd), the
+  /// reader's backward(), which runs earlier, may already change the contents
   Specs scratch{};
   std::vector<size_t> scratch_of_backward{};  ///< indices into `scratch` of entries that evaluation does not need
   /// Memory shared by all layers. The contents are valid during forward(), and from the start of backward() to the end
@@ -120,19 +120,21 @@ struct LogitIo {
 /// The tensors of one call. Two tensors alias only if the memory plan followed a hint of LayerSpec.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch, transient;
-  /// [weight] the transposed copy that ops::transpose_weights() writes; none if the weight has no copy. Empty if no
-  /// weight has a copy.
+  /// [weight] the transposed copy that ops::transpose_weights() writes; none for a weight without a copy. The vector is
+  /// empty if no weight has a copy.
   std::vector<std::optional<Tensor>> transposed{};
-  std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
+  std::vector<ops::Fp8ProductScaling> fp8{};  ///< one for each of LayerSpec::fp8_products
   std::vector<std::optional<Tensor>> d_in;    ///< [input] none if the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;       ///< d_out is empty for a loss
-  /// [input] the tensors of the preceding layer, which wrote the input, if this layer computes the preceding layer's
-  /// drelu (FusableLayer::finished_by_reader()). Empty if this layer computes no other layer's drelu.
+  /// [input] the tensors of the layer that wrote the input, if this layer computes that layer's drelu
+  /// (FusableLayer::finished_by_reader()); otherwise none. The vector is empty if this layer computes no other layer's
+  /// drelu.
   std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< overflow check for the gradient of LayerTraits::searches_gradient_of
-  /// Overflow check of operands that backward() reads anyway, for wgrads deferred to Context::last_launches().
+  /// Overflow check for operands of wgrads that are deferred to Context::last_launches(): backward() checks those
+  /// operands that it reads anyway.
   ops::OverflowSearch operands{};
-  std::optional<LogitIo> logit{};  ///< set for losses in training
+  std::optional<LogitIo> logit{};  ///< set in training for a loss that runs other layers
   /// Replaces a tensor by its sum over all ranks, for statistics of the global batch. A no-op on one rank.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };

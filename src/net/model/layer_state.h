@@ -1,4 +1,4 @@
-// State of one replica's layers in addition to weights (running statistics), and the state file.
+// The state of one replica's layers that is not a weight, such as running statistics, and the file of this state.
 #pragma once
 
 #include <filesystem>

@@ -66,7 +66,7 @@ void remove_unfinished_deltas(const std::string& prefix);
 /// The result of apply_deltas().
 struct AppliedDeltas {
   int64_t iteration = 0;
-  /// rows of the new model; changed and removed rows, summed over all deltas
+  /// counts of each table: `rows` is that of the new model; `changed` and `removed` are sums over all deltas
   std::vector<SavedDelta::Table> tables{};
 };
 

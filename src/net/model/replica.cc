@@ -70,7 +70,8 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, con
   else if (exchanges_fp16 && shape.use != ReplicaUse::score_dense)
     scaler_.emplace(Precision::scaled(), runtime);
   else if (config.solver.on_nan == OnNan::skip)
-    scaler_.emplace(Precision{}, runtime);  // a constant scale of 1 only checks gradients and skips steps
+    // The scale stays 1. The scaler only checks gradients and skips steps.
+    scaler_.emplace(Precision{}, runtime);
 }
 
 std::vector<Replica::PlannedTable> Replica::planned_tables(const ReplicaShape& replica) const {

@@ -69,7 +69,7 @@ struct StepCallbacks {
 struct ReplicaShape {
   int64_t samples, eval_samples;  ///< rows of a training batch, and of an evaluation batch
   int ring_size;                  ///< buffers of the ring
-  /// One per embedding, for several ranks; empty: placement without a plan.
+  /// [embedding] the planned placement, for several ranks; empty: placement without a plan
   std::vector<Placement> placements{};
   ReplicaUse use = ReplicaUse::train;
 };
@@ -144,9 +144,9 @@ class Replica {
   /// The weighted sum of all losses and penalties over all ranks, and the prediction of the first loss.
   Tensor loss(Phase phase) const { return network(phase).loss(); }
   Tensor prediction(Phase phase) const { return network(phase).prediction(); }
-  /// The losses of the config, in the order of the config, named by their tops. For several losses: each loss's
-  /// prediction and value. The value is unweighted and without penalties. After evaluate() the value covers all ranks,
-  /// after train_step() only this rank.
+  /// tasks(): the name of each loss, which is its top, in the order of the config. losses(), predictions() and
+  /// labels(): one tensor per loss, in the same order. If there are several losses, losses() is unweighted and without
+  /// penalties. After evaluate() it covers all ranks, after train_step() only this rank.
   std::vector<std::string> tasks() const;
   std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
   std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
@@ -263,7 +263,7 @@ class Replica {
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   StepFacts step_facts(const Network::Binding&) const;
-  /// The arguments of a step for its calls, including calls outside of the recording.
+  /// The arguments of one step, as its calls need them. Calls outside of the recording use the same arguments.
   struct StepOf {
     int buffer;
     BatchTensors batch;

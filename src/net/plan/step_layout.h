@@ -73,8 +73,8 @@ class StepLayout {
   std::vector<Recorded> recorded_;  // [event]
   size_t piece_ = 0;
   std::vector<size_t> all_, main_;    // all_: all tables; main_: tables that are not on the elements stream
-  std::vector<size_t> vectors_sent_;  // [table] event
-  size_t loss_known_ = 0;             // event
+  std::vector<size_t> vectors_sent_;  // [table] the event after the table's vectors are sent
+  size_t loss_known_ = 0;             // the event after report_loss
   std::optional<size_t> skip_known_;  // event after the skip decision; none: the decision follows the last gradient
   // forward_joins_: layers that wait for the layers stream; started_: layers whose backward pass runs on that stream
   std::set<size_t> forward_joins_, started_;

@@ -79,7 +79,7 @@ void StepLayout::weight_copies() {
   }
 }
 
-/// Makes the vectors whose first reader is `node` complete on the compute stream.
+/// Completes, on the compute stream, the vectors of all tables whose first reader is `node`.
 void StepLayout::before_forward(size_t node) {
   const std::vector<size_t>& needed = facts_.layers[node].first_reads;
   if (needed.empty()) return;
@@ -114,7 +114,7 @@ void StepLayout::end_forward() {
   if (facts_.penalty) add(Part::penalty);
   wait(kExchange, record(kCompute), choices_.outside);
   if (!facts_.alone()) add_exchange(Part::all_reduce_loss);
-  // queued before the table updates, which run on this stream or start later
+  // report_loss precedes the table updates: they are queued later on this stream, or on streams that start them later
   add_exchange(Part::report_loss);
   loss_known_ = record(kExchange, choices_.outside);
 }

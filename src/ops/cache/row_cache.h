@@ -68,7 +68,7 @@ struct CachePool {
 struct alignas(32) CacheSession {
   unsigned long long epoch;   ///< CacheLookup::epoch; 0: no lookup is running
   uint32_t mixed;             ///< nonzero: a block read another generation than CacheLookup::generation
-  uint32_t misses, defaults;  ///< so far
+  uint32_t misses, defaults;  ///< counts so far: misses, and keys that got the default
   uint32_t blocks;            ///< blocks that have ended
 };
 
@@ -88,8 +88,8 @@ struct CacheMiss {
   int32_t part, at;
 };
 
-/// The counters that a lookup reports. May be in page-locked host memory. Two words of 64 bits, which the GPU writes in
-/// any order after all else: each has the ticket, so that no fence must order them.
+/// The counters that a lookup reports. The answer may be in page-locked host memory. The GPU writes it last, as two
+/// 64-bit words in any order. Each word contains the ticket, so the words need no fence between them.
 struct alignas(16) CacheAnswer {
   uint32_t misses;  ///< missing keys, duplicates included
   uint32_t ticket;
@@ -116,13 +116,14 @@ struct CachePart {
 struct CacheLookup {
   const CachePool* pools = nullptr;
   static constexpr int32_t kFewParts = 4;
-  const CachePart* parts = nullptr;  // [part_count], by ascending first_item; null: few_parts
+  // [part_count], by ascending first_item; null: the parts are in few_parts
+  const CachePart* parts = nullptr;
   int32_t part_count = 0;
   CachePart few_parts[kFewParts];
   HCTR_HD const CachePart& part(int32_t p) const { return parts ? parts[p] : few_parts[p]; }
   int32_t most_dim = 0;   // largest dim of `pools`
   bool only_f32 = false;  // all of `pools` store f32
-  bool has_bags = false;  // a part has offsets
+  bool has_bags = false;  // at least one part has offsets
   int64_t items = 0;      // number of vectors of all parts
   int64_t keys = 0;       // number of keys of all parts
   /// [keys of all parts] place of each key: a row number or a kPlace constant. Written if a part has offsets, and read
@@ -131,15 +132,16 @@ struct CacheLookup {
   CacheMiss* misses = nullptr;  // [keys of all parts]; may be in page-locked host memory
   CacheState* state = nullptr;
   int32_t session = 0;
-  /// An epoch that has begun, and a generation, both read before the lookup was queued. An older epoch than the current
-  /// one only delays changes. If the generation changes, the lookup reports `mixed`. The CPU reads both from `state`.
+  /// The epoch and the generation of the cache, read before the lookup is queued. If `epoch` is no longer the current
+  /// epoch, changes are only delayed. If `generation` is no longer the current generation, the lookup reports `mixed`.
+  /// The CPU reads the current values from `state` instead.
   uint64_t epoch = 1;
   uint32_t generation = 0;
   CacheAnswer* answer = nullptr;
   uint32_t ticket = 0;
   /// True: lists misses, and keeps the session open until cache_fill(). False: a missing key gets the default.
   bool lists_misses = false;
-  bool takes_stale = false;  ///< keys of stale rows are no misses
+  bool takes_stale = false;  ///< true: a key with a stale row is not a miss
 };
 
 /// Writes the vectors of all items. A pooled vector adds its rows in key order, then multiplies by the weight, like
@@ -157,7 +159,7 @@ struct CacheFound {
 /// fills; the last one has the bags.
 struct CacheFill {
   const CacheFound* found = nullptr;  // [found_count]
-  int64_t found_first = 0;            ///< earlier fills had the elements before this one
+  int64_t found_first = 0;            ///< this fill begins here; earlier fills processed the elements before
   int64_t found_count = 0;
   bool ends = true;  ///< the last fill of the lookup
   const float* values = nullptr;

@@ -9,7 +9,8 @@ namespace hctr::ops {
 
 inline constexpr unsigned kWholeWarp = 0xffffffffu;
 
-/// A lane's key. The constructor reads nothing that changes modify, so a block may call it before it opens the session.
+/// A lane's key. The constructor reads no memory that changes of the cache modify, so a block may call it before it
+/// opens the session.
 struct LaneRequest {
   int64_t key = 0, at = 0;  // at: index among the keys of all parts
   int32_t part = 0;

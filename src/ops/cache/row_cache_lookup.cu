@@ -15,7 +15,7 @@ using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
 constexpr int kFindThreads = 256, kRowThreads = 128;
-constexpr int kMostAtOnce = 8;  // rows whose loads by one lane overlap
+constexpr int kMostAtOnce = 8;  // number of rows that a lane loads concurrently
 
 /// Returns the part that contains key `at`.
 __device__ int32_t part_of_key(const CacheLookup& lookup, int64_t at) {
@@ -56,7 +56,7 @@ class WarpRows {
   }
 
  private:
-  /// The lane that owns the key of this lane's row in a step.
+  /// In each step, this lane copies a part of one row. Returns the lane that has the key of that row.
   __device__ int of_step(int step) const { return step * kRowsOfStep + static_cast<int>(threadIdx.x % 32) / kLanes; }
 
   template <int kSteps>
@@ -88,7 +88,8 @@ class WarpRows {
   int count_;
 };
 
-/// The request of this lane among the 32 keys from `first` on, of which a lookup has at least one.
+/// The request of this lane, for key `first` + lane. If the lookup has no such key, the lane has no key (`asked` is
+/// false).
 __device__ LaneRequest request_at(const CacheLookup& lookup, int64_t first) {
   if (first >= lookup.keys) return {};
   const int64_t own_at = first + threadIdx.x % 32, at = min(own_at, lookup.keys - 1);
@@ -106,8 +107,8 @@ __device__ void prefetch_pool(const CacheLookup& lookup, int32_t p) {
 template <int kLanes, bool kOnlyF32>
 __global__ void __launch_bounds__(kFindThreads, 2) cache_rows_kernel(const __grid_constant__ CacheLookup lookup) {
   int64_t first = thread_index() / 32 * 32;
-  // The reads of the key and of its pool overlap the opening of the session. A pool that changes before or after the
-  // opening changes the generation, too.
+  // The block reads the key and the arguments of its pool while it opens the session. If the pool changes meanwhile,
+  // the generation changes, too.
   LaneRequest next = request_at(lookup, first);
   prefetch_pool(lookup, next.part);
   const SeenState seen = begin_session(lookup);
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(kRowThreads, kOnlyF32 ? 6 : 4)
       for (int64_t at = bag.begin; __any_sync(kWholeWarp, at < end); at += kLanes) {
         const int32_t own = next;
         next = place_at(at + kLanes + lane);
-        // All lanes have a row only in bags: an item of a part without bags has one key.
+        // All lanes can have a row only if the items are bags, because an item of a part without bags has one key.
         if (__all_sync(kWholeWarp, own >= 0))
           of.template add_rows<true>(own, kLanes);
         else
@@ -235,7 +236,7 @@ void with_lanes(const CacheLookup& lookup, Work work) {
 namespace cuda {
 
 void cache_lookup(Context& ctx, const CacheLookup& lookup) {
-  // Few keys are divided among many multiprocessors.
+  // With at most kFewKeys keys, small blocks divide the keys among many multiprocessors.
   constexpr int64_t kFewKeys = 32'768;
   const int find_threads = lookup.keys <= kFewKeys ? 32 : kFindThreads;
   const auto find_grid = grid_for(std::max<int64_t>(lookup.keys, 1), find_threads, hctr::cuda::blocks_of_device(8));

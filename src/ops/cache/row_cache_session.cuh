@@ -62,8 +62,8 @@ __device__ inline bool last_block_ends(CacheSession& session) {
 }
 
 /// Adds the counts of a block, and writes the answer in the last block. Each block calls write_answer() after its last
-/// read of an entry. `rows_follow`: a later kernel reads the rows, and ends the session by end_rows(). Otherwise the
-/// session of a lookup without listed misses ends here.
+/// read of an entry. `rows_follow`: a later kernel reads the rows and then calls end_rows(). If `rows_follow` is false
+/// and the lookup lists no misses, write_answer() ends the session.
 __device__ inline void write_answer(const CacheLookup& lookup, LookupCounts counts, bool rows_follow) {
   __shared__ uint32_t misses, defaults;
   if (threadIdx.x == 0) misses = defaults = 0;

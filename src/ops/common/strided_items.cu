@@ -81,7 +81,7 @@ __global__ void gather_kernel(Cells<const T> x, const __grid_constant__ Indices 
 struct Sums {
   int count;
   int item[kIndicesPerLaunch / 2], begin[kIndicesPerLaunch / 2 + 1], sources[kIndicesPerLaunch];
-  int used;  ///< number of sources
+  int used;  ///< number of sources in use
 };
 static_assert(sizeof(Sums) + 2 * sizeof(Cells<float>) <= 4096);
 

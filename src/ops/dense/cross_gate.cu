@@ -35,7 +35,7 @@ struct CrossRule {
 /// Computes the first layer's gate gradient, and the gradient of x summed over all layers.
 template <class T>
 struct FirstCrossRule : CrossRule {
-  static constexpr int kAtOnce = 2;  // layers whose tensors are loaded before the first is used
+  static constexpr int kAtOnce = 2;  // number of layers whose tensors a thread loads before it uses any of them
   const T *t[kMostCrossLayers], *d_y[kMostCrossLayers];
   int64_t t_stride[kMostCrossLayers], d_y_stride[kMostCrossLayers];
   int layers;

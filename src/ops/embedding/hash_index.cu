@@ -150,7 +150,7 @@ __global__ void index_enter_kernel(HashIndex index, const int32_t* rows, int64_t
     marks -= enter_absent<DeviceAccess>(index.entries, index.state->mask, index.row_keys[row],
                                         index.row_slots ? index.row_slots[row] : 0, static_cast<uint32_t>(row));
   }
-  add_marks(index.state, marks);  // modulo 2^32
+  add_marks(index.state, marks);  // `marks` wraps modulo 2^32, so this subtracts
 }
 
 __device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {

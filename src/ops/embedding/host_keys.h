@@ -76,9 +76,8 @@ struct HostKeys {
 
 /// Numbers keys in the order of their first occurrences, and plans the messages for `keys.offsets` and `keys.keys`. A
 /// column sends each distinct key once if this saves bytes; otherwise it sends each occurrence. A column has one vector
-/// per key or one vector per bag, whichever needs fewer vectors. Gradients follow the same choice with
-/// `sums_gradients`; otherwise there is one gradient per bag. `occurrences` = keys.offsets[all_bags]. Overwrites
-/// `scratch`.
+/// per key or one vector per bag, whichever needs fewer vectors. With `sums_gradients`, gradients are likewise per key
+/// or per bag; otherwise they are per bag. `occurrences` = keys.offsets[all_bags]. Overwrites `scratch`.
 HCTR_OP(void plan_host_keys(Context&, HostMessages, HostKeys keys, int64_t occurrences, std::byte* scratch))
 /// Bytes of scratch that suffice for each function of this file.
 size_t host_keys_scratch_bytes(Device, int64_t bags, int64_t keys);
@@ -113,7 +112,8 @@ HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words,
 struct RankInMessage {
   int32_t message, index;  // index: index of the rank on its host
 };
-/// Sizes of the join at an owner. Every message contains all `columns`; each rank has `samples` samples.
+/// The sizes of the batch that an owner joins from the messages. Every message contains all `columns`; each rank has
+/// `samples` samples.
 struct HostJoin {
   int64_t ranks = 0, columns = 0, samples = 0;
   const RankInMessage* of_rank = nullptr;  // [ranks]
@@ -124,7 +124,7 @@ struct OwnerLists {
   int32_t* offsets = nullptr;  // [vectors + 1] offsets in `keys`
   // [listed] batch positions; vector v sums the rows of keys[offsets[v]] up to keys[offsets[v + 1]]
   int32_t* keys = nullptr;
-  int32_t* first = nullptr;  // [vectors] overwritten
+  int32_t* first = nullptr;  // [vectors] workspace, overwritten
 
   /// [keys of the batch] gradient number of each key; null: not requested. An unanswered message has one gradient per
   /// bag, numbered by rank on the host, then sample, then column. Received gradients are numbered from `received` on,

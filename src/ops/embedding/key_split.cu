@@ -103,9 +103,9 @@ __device__ void write_split_keys(BlockRange range, KeyBatch batch, KeySplit spli
   }
 }
 
-/// Merges the messages. The position of bag (column, rank, sample) in the batch is the number of keys before the bag.
-/// From lower ranks, these are the keys of this column and of earlier columns. From higher ranks, these are the keys of
-/// earlier columns. From the same rank, these are all keys before the bag in the message.
+/// Merges the messages. The keys of bag (column, rank, sample) begin at the number of keys before the bag in the merged
+/// batch. These are: from lower ranks, all keys of this column and of earlier columns; from higher ranks, all keys of
+/// earlier columns; from the same rank, all keys before the bag in the message.
 __device__ void merge_messages(BlockRange range, MergeShape shape, const int64_t* messages, int32_t* offsets,
                                int64_t* keys) {
   const auto samples = static_cast<uint32_t>(shape.samples), all = static_cast<uint32_t>(shape.ranks) * samples;

@@ -166,8 +166,8 @@ const char* RocksDatabaseOf::get(RocksColumn* column, const RocksRequest& reques
   return nullptr;
 }
 
-const char* RocksDatabaseOf::bulk(RocksColumn* column, int32_t key_bytes, int64_t row_bytes,
-                                  const RocksSource* sources, int64_t count) {
+const char* RocksDatabaseOf::bulk(RocksColumn* column, int32_t key_bytes, int64_t row_bytes, const RocksSource* sources,
+                                  int64_t count) {
   const rocksdb::EnvOptions settings = bulk_settings(*database_);
   std::deque<SortedFiles> parts;
   {

@@ -49,7 +49,8 @@ TEST(SortedRows, HaveTheLastRowOfEachKeyInTheOrderOfBytesWithAndWithoutMemory) {
         ASSERT_EQ(byte_order_of(key), wanted->first);
         ASSERT_EQ(std::vector<float>(row, row + 2), wanted->second);
       }
-      EXPECT_GT(std::distance(first, wanted), std::ssize(plain) / (2 * std::ssize(ranges))) << "ranges of similar sizes";
+      EXPECT_GT(std::distance(first, wanted), std::ssize(plain) / (2 * std::ssize(ranges)))
+          << "ranges of similar sizes";
     }
     EXPECT_EQ(wanted, plain.end());
   }
