@@ -37,7 +37,7 @@ bool MemoryPlan::takes_as_data(const Graph& graph, const Tensor& dense) const {
   if (is_data(*graph.dense)) return true;
   const Edge& edge = graph.edges[*graph.dense];
   return dense.dtype() == edge.spec.dtype && std::ranges::all_of(edge.readers, [&](size_t reader) {
-           // the reader accepts any column offset and stride
+           // a layer with outputs in memory of its own accepts inputs with any column offset and stride
            return graph.nodes[reader].spec.memory == LayerSpec::Memory::own;
          });
 }

@@ -78,7 +78,7 @@ struct FullyConnected {
     std::optional<Tensor> scratch;  ///< set if needs_scratch()
     /// tensors of the preceding stage, if this stage computes the preceding stage's drelu
     std::optional<ReluEnd> below;
-    ops::OverflowSearch operands{};       ///< LayerIo::operands
+    ops::OverflowSearch operands{};       ///< see LayerIo::operands
     std::optional<Fp8Memory> fp8_memory;  ///< set if fp8; fp8_scaling is then set, too
     std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };

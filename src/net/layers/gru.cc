@@ -86,7 +86,7 @@ class Gru : public Layer {
     const Tensor &d_of_input = io.scratch[kDInput], &d_of_state = io.scratch[kDState], &before = io.scratch[kBefore],
                  &h = io.out[0];
     const int64_t batch = h.dim(0), all = steps_ * units_;
-    // The state before each step: the outputs shifted by one step.
+    // `before` gets the state before each step: the output of the preceding step, and 0 for the first step.
     const Tensor shifted = before.reshaped({batch, all});
     ops::fill(ctx, 0, shifted.columns(0, units_));
     if (steps_ > 1) ops::copy(ctx, h.reshaped({batch, all}).columns(0, all - units_), shifted.columns(units_, all));

@@ -124,7 +124,7 @@ struct LayerIo {
   /// empty if no weight has a copy.
   std::vector<std::optional<Tensor>> transposed{};
   std::vector<ops::Fp8ProductScaling> fp8{};  ///< one for each of LayerSpec::fp8_products
-  std::vector<std::optional<Tensor>> d_in;    ///< [input] none if the gradient is not needed, as for data
+  std::vector<std::optional<Tensor>> d_in;    ///< [input] none if the gradient is not needed, for example for data
   std::vector<Tensor> d_out, d_weights;       ///< d_out is empty for a loss
   /// [input] the tensors of the layer that wrote the input, if this layer computes that layer's drelu
   /// (FusableLayer::finished_by_reader()); otherwise none. The vector is empty if this layer computes no other layer's

@@ -174,7 +174,7 @@ class Stack : public FusableLayer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
-      // in FP8 the reader does not compute drelu, because the pass that rounds the gradient does
+      // with FP8, the pass that rounds the gradient also computes drelu, so the reader does not
       if (stage.fp8) stage.finished_by_reader = false;
       any = any || stage.fp8;
       width = stage.num_output;

@@ -30,7 +30,7 @@ class LossScaler {
   /// The scale and the number of skipped steps. Waits for the stream.
   ops::LossScale read(StreamRef) const;
 
-  /// For checkpoints.
+  /// Checkpoints save and load the scale.
   void save_state(StateWriter to) const { to.array("scale", "u8", kStateShape, scale_.data()); }
   void load_state(const StateReader& from) { from.array("scale", "u8", kStateShape, scale_.data()); }
 

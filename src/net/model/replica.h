@@ -68,7 +68,7 @@ struct StepCallbacks {
 /// The batches of a replica, and the placement of its rows.
 struct ReplicaShape {
   int64_t samples, eval_samples;  ///< rows of a training batch, and of an evaluation batch
-  int ring_size;                  ///< buffers of the ring
+  int ring_size;                  ///< number of buffers, used as a ring
   /// [embedding] the planned placement, for several ranks; empty: placement without a plan
   std::vector<Placement> placements{};
   ReplicaUse use = ReplicaUse::train;

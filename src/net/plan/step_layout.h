@@ -20,7 +20,7 @@ class StepLayout {
   using On = StepStream;
   static constexpr On kCompute = On::compute, kExchange = On::exchange, kElements = On::elements;
 
-  // Adding calls.
+  // The following functions add calls to the plan.
   PlannedCall& add(Part, On = kCompute, size_t index = 0);
   // adds a call that is recorded only if exchanges are recorded
   PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);
@@ -76,7 +76,8 @@ class StepLayout {
   std::vector<size_t> vectors_sent_;  // [table] the event after the table's vectors are sent
   size_t loss_known_ = 0;             // the event after report_loss
   std::optional<size_t> skip_known_;  // event after the skip decision; none: the decision follows the last gradient
-  // forward_joins_: layers that wait for the layers stream; started_: layers whose backward pass runs on that stream
+  // forward_joins_: layers that wait for the layers stream. started_: layers whose backward pass runs on the layers
+  // stream.
   std::set<size_t> forward_joins_, started_;
   // Layers whose wgrads are not queued yet.
   struct Waiting {

@@ -7,14 +7,14 @@
 // and one lookup reads a 128-byte line of entries, a head and a row.
 //
 // A row never changes while a lookup may read the row (read-copy-update: P. McKenney and J. Slingwine, 1998). New
-// values are written to a free row, and then the entry is pointed at the new row. The old row is retired; it becomes
-// free when all lookups that were running have ended. Each lookup therefore stores its start epoch in a session, and
-// clears the epoch when it ends.
+// values are written to a free row, and then the entry is pointed at the new row. The old row is retired. It becomes
+// free when all lookups that were running at its retirement have ended. Each lookup therefore stores its start epoch in
+// a session, and clears the epoch when it ends.
 //
 // The generation is odd while an update sets entries or marks them as stale. A lookup that saw an odd generation, or
 // another generation than its caller, sets `mixed` in its answer: some of its rows may be older than the update, and
-// others newer. The caller then repeats the lookup. Afterwards new rows replace the stale rows piece by piece, while
-// lookups that list misses report keys of stale rows as misses.
+// others newer. The caller then repeats the lookup. After the update, new rows replace the stale rows piece by piece.
+// Until then, lookups that list misses report keys of stale rows as misses.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct CacheCounts {
   uint32_t free_rows;  ///< size of the stack CachePool::free
   uint32_t retired;    ///< size of the list CachePool::retired
   uint32_t refused;    ///< keys that found no free row or no free entry
-  uint32_t evicted;    ///< keys that a new key replaced
+  uint32_t evicted;    ///< keys that were replaced by new keys
   uint32_t keys;       ///< keys that have an entry
 };
 

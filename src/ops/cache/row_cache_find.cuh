@@ -29,7 +29,7 @@ struct LaneRequest {
 struct LaneKey : LaneRequest {
   int32_t space = 0;
   bool whole = false;
-  bool complete = false;  ///< a key without an entry has no row
+  bool complete = false;  ///< true: a key without an entry has no row
   uint32_t sets = 0;
   uint64_t* entries = nullptr;
   uint8_t* used = nullptr;
@@ -118,7 +118,7 @@ __device__ inline FoundByLane find_by_lane(const LaneKey& of) {
   FoundByLane found;
   if (!of.asked) return found;
   if (way >= 0) {
-    // an old value only repeats or saves a store to `used`, so this load may hit in L1
+    // This load may hit in L1: an outdated value only causes or omits one store to `used`.
     found.used = __ldca(pool.used + int64_t{hash.set} * kCacheWays + way);
     const CacheHead head = load_head(pool, cache_row(low));
     if (head.key == of.key && head.space == of.space) {

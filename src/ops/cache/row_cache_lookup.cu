@@ -22,7 +22,8 @@ __device__ int32_t part_of_key(const CacheLookup& lookup, int64_t at) {
   return last_part_from<&CachePart::first_key>(lookup, at);
 }
 
-/// Whether a bag of the part contains key `at`: offsets may begin after the first key and end before the last one.
+/// Whether a bag of the part contains key `at`. Some keys may be in no bag, because offsets may begin after the first
+/// key and end before the last one.
 __device__ bool is_in_bag(const CacheLookup& lookup, int32_t p, int64_t at) {
   const CachePart& part = lookup.part(p);
   if (!part.offsets) return true;
@@ -156,7 +157,8 @@ class ItemSum {
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         places[k] = __shfl_sync(kWholeWarp, own_place, step + k, kLanes);
-        // A key without a row loads row 0, and ignores it: loads without conditions overlap.
+        // A lane whose key has no row loads row 0 and ignores it, because only loads without conditions run
+        // concurrently.
         const auto row = static_cast<uint32_t>(kAllRows ? places[k] : max(places[k], 0));
         values[k] = load_elements<kOnlyF32, kThrough>(pool_, row, i_, scales_ ? __ldca(&pool_.heads[row].scale) : 1.0f);
       }

@@ -124,7 +124,7 @@ struct CacheBag {
   }
 };
 
-/// As KeyBatch::weight().
+/// Returns the weight of each key of a bag with `keys` keys, like KeyBatch::weight().
 HCTR_HD inline float weight_of_bag(Combiner combiner, int64_t keys) {
   if (combiner == Combiner::sum || combiner == Combiner::none || keys <= 1) return 1.0f;
   return 1.0f / (combiner == Combiner::mean ? static_cast<float>(keys) : sqrtf(static_cast<float>(keys)));

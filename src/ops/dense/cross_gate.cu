@@ -86,7 +86,7 @@ __global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRu
     const int64_t left = columns - s.column;
     const T* const d_first = rule.d_y[0] + s.row * rule.d_y_stride[0] + s.column;
     float sum[V] = {};
-    // A branch around each load would serialize the loads.
+    // One branch for all loads: a branch around each load would serialize them.
     if (left >= V)
       rule.template add_all<V>(s.row, s.column, V, cuda::load_pack<V>(d_first), sum);
     else

@@ -16,7 +16,7 @@ struct Turn {
 
 /// The scalars of the backward pass, by sample and layer.
 struct CrossScalars {
-  float *slopes, *gradients;  ///< c_l s_l and c_l
+  float *slopes, *gradients;  ///< slopes: c_l s_l; gradients: c_l
 };
 
 /// Lane r < R: computes the scalars of sample r from its dot product of x and dy, and returns s_L. `factors` [row,

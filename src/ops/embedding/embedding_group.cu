@@ -152,8 +152,8 @@ void sort_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int
 void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int row_bits, const RowGroups& groups,
                     std::byte* memory) {
   const int64_t keys = batch.key_capacity;
-  const TiledScratch scratch(memory,
-                             keys);  // sized for small tiles; larger tiles need less, because they have fewer counts
+  // The scratch is sized for small tiles. Larger tiles need less, because they have fewer counts.
+  const TiledScratch scratch(memory, keys);
   if (keys <= kKeysOfSmallTiles)
     sort_in_tiles<kSortEach>(ctx, batch, rows, row_bits, groups, scratch);
   else if (keys <= kKeysOfMiddleTiles)

@@ -170,8 +170,9 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
 template <class Gradients>
 struct LoadedRun {
   static constexpr int32_t kLong = -1;
-  int32_t row = 0;             // 0: no run
-  int32_t begin = 0, end = 0;  // occurrences of a short run; for a long run, the index of its sum, and kLong
+  int32_t row = 0;  // 0: no run
+  // For a short run, the range of its occurrences. For a long run, `begin` is the index of its sum, and `end` is kLong.
+  int32_t begin = 0, end = 0;
   typename Gradients::Place first{};
 
   LoadedRun() = default;

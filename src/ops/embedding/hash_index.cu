@@ -89,7 +89,8 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
       }
       publish_row<DeviceAccess>(*found.entry, mine.key, mine.slot, fresh);
     }
-    // the whole block publishes its rows before any of its threads waits for a row; then `before` may be reused
+    // At this barrier, the whole block has published its rows; only then may its threads wait for rows. After the
+    // barrier, `before` may be reused.
     __syncthreads();
     if (found.row == kNoRowYet) found.row = wait_for_row<DeviceAccess>(*found.entry);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);

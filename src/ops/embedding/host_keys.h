@@ -21,7 +21,7 @@ namespace hctr::ops {
 struct HostColumn {
   int32_t message = 0;
   int32_t most_keys = 1;     // maximum number of keys per bag
-  int32_t bags = 0;          // ranks on the sender's host * samples
+  int32_t bags = 0;          // number of bags: ranks on the sender's host * samples
   bool sums_of_keys = true;  // whether a bag's vector is the sum of its keys' vectors
   // Whether owners answer with vectors. False if sender and owner are on one host; keys are then not deduplicated
   // either.
@@ -52,7 +52,7 @@ struct HostColumnPlan {
   int64_t counted = 0;  // keys that the owner counted in the bags; must equal `occurrences`
 };
 struct HostMessageSizes {
-  int32_t words = 0;                   // 64-bit words
+  int32_t words = 0;                   // message size in 64-bit words
   int32_t vectors = 0, gradients = 0;  // vectors: sent by the owner; gradients: received by the owner
   int32_t listed = 0;                  // total number of rows that are summed into the vectors
 
@@ -152,7 +152,8 @@ struct BagLists {
   // [count] Without `sums_gradients`: the number of each bag's gradient, counted from 1. 0: the bag's column is not
   // answered with vectors (HostColumn::answered).
   int32_t* gradients = nullptr;
-  int32_t* own = nullptr;  // [count] for own columns: index of the bag in [bags, own_columns]
+  int32_t* own =
+      nullptr;  // [count] index of the bag in an array [bags, own_columns], if the sender owns the bag's column; else 0
 };
 /// Lists the vectors and gradients of each bag from the plan of plan_host_keys().
 HCTR_OP(void list_host_vectors(Context&, HostMessages, HostKeys planned, HostBags, BagLists lists, std::byte* scratch))
