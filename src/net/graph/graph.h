@@ -65,7 +65,8 @@ struct Graph {
   std::vector<size_t> losses;            ///< the nodes with a loss, in the order of the config
   int64_t parameters = 0;                ///< number of dense weights
 
-  /// Whether the tensor has a gradient but no reader, so that its gradient is zero. Outputs of losses have no gradient.
+  /// Whether the tensor has a gradient although no layer reads the tensor. The gradient is then zero. Outputs of losses
+  /// have no gradient.
   bool unread(TensorId) const;
 };
 

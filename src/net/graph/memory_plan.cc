@@ -3,8 +3,9 @@
 namespace hctr {
 namespace {
 
-/// Aligns rows to 16 bytes, so that kernels and GEMMs can use wide loads for any row width. Arenas are zeroed, and only
-/// GEMMs write to the padding, where they compute products with zeros. The padding therefore stays zero.
+/// Aligns rows to 16 bytes, so that kernels and GEMMs can use wide loads for any row width. The padding is zero at the
+/// start. Only GEMMs write to it, and they write zeros, because they multiply by zeros. The padding therefore stays
+/// zero.
 TensorSpec with_padded_rows(const TensorSpec& spec) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(spec.dtype)), width = spec.row_elements();
   if (spec.shape.rank() < 2 || width < unit) return spec;

@@ -26,7 +26,7 @@ struct FullyConnected {
   Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
   float dropout_rate = 0;  ///< nonzero only after ReLU
   uint64_t dropout_stream = 0;
-  /// Whether the reader of y computes this stage's drelu and bias gradient. d_y is then the gradient of x W + b.
+  /// Whether the reader of y computes this stage's drelu and bias gradient. If so, d_y is the gradient of x W + b.
   /// Requires relu_with_bias().
   bool finished_by_reader = false;
   bool fp8 = false;  ///< whether the training GEMMs have FP8 operands
@@ -82,7 +82,7 @@ struct FullyConnected {
     std::optional<Fp8Memory> fp8_memory;  ///< set if fp8; fp8_scaling is then set, too
     std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };
-  /// Whether the gradient of x W + b has memory of its own. Otherwise the gradient overwrites d_y.
+  /// Whether the gradient of x W + b has memory of its own. If not, it overwrites d_y.
   bool own_gradient() const {
     return activation != StageActivation::none && !finished_by_reader && !(fp8 && relu_with_bias());
   }

@@ -14,9 +14,9 @@
 
 namespace hctr {
 
-/// A delta while it is written. The folder formats::delta_name() appears when the delta is complete. Exists on one
-/// rank. Call members in the order of declaration; write() may run on any thread. Errors: Error(io); Error(data) if a
-/// row is not finite.
+/// A delta while it is written. The folder formats::delta_name() appears when the delta is complete. Only one rank has
+/// this object. Call members in the order of declaration; write() may run on any thread. Errors: Error(io); Error(data)
+/// if a row is not finite.
 class PendingDelta {
  public:
   PendingDelta(const std::string& prefix, int64_t iteration, SavedDelta, ModelFormat);

@@ -103,8 +103,8 @@ class Replica {
   /// Whether hold_memory_to_save() or reserve_rows() has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
   /// Call on the host after prepare() of the next step is queued for `buffer`, and before train_step(). Errors:
-  /// Error(data) if the batch exceeds the row limit of a table; those of RowTiers::bring_rows(). An error leaves the
-  /// model unchanged.
+  /// Error(data) if the batch exceeds the row limit of a table; the errors of RowTiers::bring_rows(). An error leaves
+  /// the model unchanged.
   void confirm_capacity(int buffer) const;
   /// Call after confirm_capacity(). Evicts rows from tables that exceed their limit.
   void enforce_limit(int buffer);

@@ -64,8 +64,8 @@ void StepLayout::forward() {
   }
 }
 
-/// Queues the weight copies that early_weight_copies() has not queued. Layers that read copies from the layers stream
-/// wait for that stream.
+/// Queues the weight copies that early_weight_copies() has not queued. If copies run on the layers stream, the first
+/// layer that may read them waits for that stream.
 void StepLayout::weight_copies() {
   if (!choices_.copies_early) {
     add(Part::copy_weights).end = facts_.layers.size();

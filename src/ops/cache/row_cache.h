@@ -163,7 +163,7 @@ struct CacheFill {
   int64_t found_count = 0;
   bool ends = true;  ///< the last fill of the lookup
   const float* values = nullptr;
-  // [bag_count] ascending vector numbers: the bags of pooled parts that have a missing key
+  // [bag_count] the bags of pooled parts, as ascending vector numbers; only bags with a missing key
   const int64_t* bags = nullptr;
   int64_t bag_count = 0;
 };

@@ -146,8 +146,8 @@ class ItemSum {
   __device__ ItemSum(const CachePool& pool, const CachePart& part, int i)
       : pool_(pool), part_(part), i_(i < pool.dim ? i : 0), scales_(!kOnlyF32 && bytes_of(pool.type) == 1) {}
 
-  /// Adds the rows of kLanes keys, or of the first `count` of them. Each lane has the place of one key. The loads of
-  /// kSteps rows overlap. Call from all lanes of a warp. kAllRows: all lanes of the warp have a row.
+  /// Adds the rows of kLanes keys, or of the first `count` of these keys. Each lane has the place of one key. A lane
+  /// loads kSteps rows at a time. Call from all lanes of a warp. kAllRows: the keys of all lanes have a row.
   template <bool kAllRows>
   __device__ void add_rows(int32_t own_place, int count) {
 #pragma unroll 1
@@ -216,8 +216,8 @@ __global__ void __launch_bounds__(kRowThreads, kOnlyF32 ? 6 : 4)
   end_rows(lookup);
 }
 
-/// Calls work(lanes, only_f32), both as types: the number of lanes that load a row of the lookup's largest dim, and
-/// whether all pools store f32.
+/// Calls work(lanes, only_f32) with two values that are known at compile time. `lanes` is the number of lanes that load
+/// a row of the lookup's largest dim; `only_f32` is whether all pools store f32.
 template <class Work>
 void with_lanes(const CacheLookup& lookup, Work work) {
   const auto of_type = [&](auto lanes) {

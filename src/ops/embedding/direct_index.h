@@ -74,8 +74,8 @@ struct OutOfRangeKey {
   int32_t found;  ///< 1: key and slot are valid
 };
 
-/// rows[p] = the place of the row of key p. rows[p] = 0 in three cases: past the last key; if another table has the
-/// slot of the key; if the key is outside its range. In the last case, the position p is recorded.
+/// Sets rows[p] to the place of the row of key p. Sets rows[p] to 0 past the last key, for a key whose slot belongs to
+/// another table, and for a key outside its range. In the last case, also records the position p.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, OutOfRangeState*, int32_t* rows))
 
 /// Reports the first key outside its range to the host, once. host->found is written last.

@@ -1,5 +1,5 @@
 // Kernels that update rows; embedding_update*.cu launch them. A group of lanes sums each run of up to kPiece
-// occurrences and updates its row. For a long run, it applies the sum that embedding_sums.cuh computed.
+// occurrences and updates its row. For a long run, the group takes the sum that embedding_sums.cuh computed.
 #pragma once
 
 #include <algorithm>

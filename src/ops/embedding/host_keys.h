@@ -152,8 +152,8 @@ struct BagLists {
   // [count] Without `sums_gradients`: the number of each bag's gradient, counted from 1. 0: the bag's column is not
   // answered with vectors (HostColumn::answered).
   int32_t* gradients = nullptr;
-  int32_t* own =
-      nullptr;  // [count] index of the bag in an array [bags, own_columns], if the sender owns the bag's column; else 0
+  // [count] index of the bag in an array [bags, own_columns], if the sender owns the bag's column; else 0
+  int32_t* own = nullptr;
 };
 /// Lists the vectors and gradients of each bag from the plan of plan_host_keys().
 HCTR_OP(void list_host_vectors(Context&, HostMessages, HostKeys planned, HostBags, BagLists lists, std::byte* scratch))
