@@ -72,8 +72,8 @@ class MemoryPlan {
   std::vector<bool> keep_dense_;
   std::vector<std::optional<ArenaRegion>> values_, gradients_;
   std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]
-  std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index]
-  std::vector<Specs> transient_;                                        // [node]
+  std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index in LayerSpec::scratch]
+  std::vector<Specs> transient_;                                        // [node] LayerSpec::transient
   // [index in LayerSpec::transient] memory shared by all nodes
   std::vector<size_t> transient_tickets_;
   // [edge] the contributions to a gradient; empty for fewer than two contributions

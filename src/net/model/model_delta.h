@@ -1,5 +1,5 @@
-// Deltas of models: the dense part and, for each table, the rows changed and the keys removed since the previous model.
-// Also applies deltas to an older model to make a newer one.
+// Deltas of models. A delta contains the dense part and, for each table, the rows that changed and the keys that were
+// removed since the previous model. apply_deltas() makes a newer model from an older model and deltas.
 #pragma once
 
 #include <deque>

@@ -42,7 +42,7 @@ struct LayerFacts {
 
 struct TableFacts {
   std::string name;
-  /// whether the vector size is not a multiple of four, so that separate kernels pool and update the vectors
+  /// true: the vector size is not a multiple of four, and separate kernels pool and update the vectors
   bool by_element = false;
   bool on_disk = false;  ///< rows may be on disk, so the host takes part in look-ups
   // The next members matter only with several ranks; engine/exchange/rank_embedding.h explains them.

@@ -70,7 +70,7 @@ class StepLayout {
     bool outside;
     size_t piece;
   };
-  std::vector<Recorded> recorded_;  // [event]
+  std::vector<Recorded> recorded_;  // [event] where the event is recorded
   size_t piece_ = 0;
   std::vector<size_t> all_, main_;    // all_: all tables; main_: tables that are not on the elements stream
   std::vector<size_t> vectors_sent_;  // [table] the event after the table's vectors are sent

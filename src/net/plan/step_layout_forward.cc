@@ -114,7 +114,7 @@ void StepLayout::end_forward() {
   if (facts_.penalty) add(Part::penalty);
   wait(kExchange, record(kCompute), choices_.outside);
   if (!facts_.alone()) add_exchange(Part::all_reduce_loss);
-  // report_loss precedes the table updates: they are queued later on this stream, or on streams that start them later
+  // The table updates come after report_loss: they are queued later on this stream, or start later on another stream.
   add_exchange(Part::report_loss);
   loss_known_ = record(kExchange, choices_.outside);
 }

@@ -1,6 +1,6 @@
 // Device functions that find the entries of 32 keys of a warp. Each lane has one key. Eight lanes read the 16 entries
-// of a set, two entries each. A warp therefore reads the sets of four keys with one load instruction, and the loads for
-// all 32 keys overlap.
+// of a set, two entries each. A warp therefore reads the sets of four keys with one load instruction. The loads for all
+// 32 keys run concurrently.
 #pragma once
 
 #include "ops/cache/row_cache_session.cuh"

@@ -76,8 +76,8 @@ __device__ inline void write(T* to, int64_t left, const float (&from)[V]) {
   }
 }
 
-/// load_pack() returns V elements. load_part_of_pack() returns min(V, left) elements, then zeros. To overlap several
-/// loads, test `left` >= V once for all loads.
+/// load_pack() returns V elements. load_part_of_pack() returns min(V, left) elements, then zeros. For several loads to
+/// run concurrently, test `left` >= V once for all of them.
 template <int V, class T>
 __device__ inline Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);

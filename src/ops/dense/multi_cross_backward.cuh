@@ -68,7 +68,7 @@ __device__ __forceinline__ void multiply_rows(const View<const T, 2>& x, const V
 #pragma unroll 1
   for (int64_t column = lane * V; column < dim; column += 32 * V) {
     Pack<T, V> in[kRows], gradient[kRows];
-    if (column + V <= dim) {  // one test for all loads, so that the loads overlap
+    if (column + V <= dim) {  // one test for all loads, so that they run concurrently
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         in[r] = *reinterpret_cast<const Pack<T, V>*>(x.row(known + min(r, after)) + column);

@@ -53,7 +53,7 @@ __device__ uint32_t take_row(IndexState* state, bool wanted) {
 }
 
 /// Key p of the batch and its slot, if p is below the number of keys. The key is loaded before the number of keys is
-/// known, so that both loads overlap; `keys` is allocated up to the capacity.
+/// known, so that the loads of both run concurrently. This is safe, because `keys` is allocated up to the capacity.
 struct BatchKey {
   int64_t key = 0;
   int32_t slot = 0;
