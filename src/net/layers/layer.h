@@ -103,7 +103,8 @@ struct LayerSpec {
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
   /// Whether the gradient of every input equals the gradient of the only output. A hint for the memory plan.
   bool hands_gradient_on = false;
-  /// [output] the output's first input column, if every output is a range of adjacent columns of the only input.
+  /// [output] the input column at which the output begins, if every output is a range of adjacent columns of the only
+  /// input.
   std::vector<int64_t> first_columns{};
   LayerTraits traits{};
 };

@@ -40,7 +40,7 @@ class LossScaler {
 
   ops::LossScaleRule rule_;
   Buffer scale_;
-  Arena overflow_;  // the result of the checks, [1], and the number of blocks that have finished checking, [1]
+  Arena overflow_;  // two tensors [1]: the result of the checks, and the number of blocks that have finished checking
 };
 
 }  // namespace hctr

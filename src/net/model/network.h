@@ -28,7 +28,7 @@ class Network {
     std::vector<LayerIo> calls;  // one per node
     // dense values to copy to the plan's memory; none if layers read the values in place
     std::optional<Tensor> dense;
-    bool weights_are_fixed = false;  // true: forward() skips the transposed copies of weights
+    bool weights_are_fixed = false;  // true: forward() does not write the transposed copies again
   };
   /// `search`: overflow check for layers that check the gradient of an embedding. `of_operands`: whether layers also
   /// check operands of deferred wgrads. `scales`: for layers with FP8 GEMMs; null if the graph has no FP8 GEMM.

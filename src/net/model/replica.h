@@ -185,9 +185,9 @@ class Replica {
   /// For each table without a row policy: "rows" and, for a hash index, "index_places", the number of slots of the
   /// index. Both are totals over all ranks. Collective. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_rows() const;
-  /// Memory in bytes by part. Dense weights, their gradients and optimizer states, and activations are those of this
-  /// rank. Rows of tables and their states are sums over all ranks. Excludes indices, exchange buffers and libraries.
-  /// Collective. Waits for queued steps.
+  /// Memory in bytes by part. For dense weights, their gradients and optimizer states, and for activations, these are
+  /// the bytes of this rank. For rows of tables and their states, these are sums over all ranks. Excludes indices,
+  /// exchange buffers and libraries. Collective. Waits for queued steps.
   std::vector<std::pair<std::string, int64_t>> memory_parts() const;
   /// The names of tables with a trained shared row; model files omit this row.
   std::vector<std::string> tables_with_shared_row() const;
@@ -224,7 +224,7 @@ class Replica {
   /// again.
   void freeze(const std::string& name, bool frozen);
 
-  /// StepState::updates_before of training: Adam's t of the loaded optimizer states, or 0.
+  /// The value of StepState::updates_before in training: Adam's t of the loaded optimizer states, or 0.
   int64_t updates_before() const { return updates_before_; }
 
   // For exports. No step may be queued.

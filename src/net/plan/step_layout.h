@@ -85,7 +85,7 @@ class StepLayout {
     bool grouped;
   };
   std::vector<Waiting> waiting_;
-  std::vector<size_t> apart_;  // layers whose wgrads run on the weights stream, which already waits for the operands
+  std::vector<size_t> apart_;  // layers whose wgrads run on the weights stream; it already waits for the operands
   bool holds_ = false, uses_weights_stream_ = false;
   size_t grouped_ = 0;  // number of GEMMs deferred to the end of the backward pass
 };

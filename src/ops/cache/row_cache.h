@@ -202,7 +202,7 @@ HCTR_OP(void cache_remove(Context&, const CachePool&, const CacheChange&))
 /// overlaps the bracket reports `mixed`. Insertions, evictions, and new rows for stale keys need no bracket.
 HCTR_OP(void cache_begin_update(Context&, CacheState*))
 HCTR_OP(void cache_end_update(Context&, CacheState*))
-/// Sets CacheState::applying. Changes queued before are visible to lookups that see the new value.
+/// Sets CacheState::applying. A lookup that sees the new value also sees all changes that were queued before this call.
 HCTR_OP(void cache_set_applying(Context&, CacheState*, bool applying))
 /// Begins the next epoch. Lookups of earlier epochs may still read retired rows.
 HCTR_OP(void cache_next_epoch(Context&, CacheState*))

@@ -15,7 +15,7 @@ namespace hctr::ops {
 
 /// Tombstone: the entry of a removed key in a pool with CachePool::whole set. Searches continue past tombstones.
 inline constexpr uint64_t kCacheGone = 0xffffffffu;
-/// The bit of an entry whose row is older than the last update.
+/// This bit of an entry is set if the entry's row is older than the last update.
 inline constexpr uint64_t kCacheStale = 0x80000000u;
 /// Values of `places` for keys without a cached row. kPlaceDefault: the key gets the default. kPlaceMissing: the key is
 /// a miss. kPlaceFilled - i: the key gets the answer fill.found[i].

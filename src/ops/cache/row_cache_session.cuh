@@ -10,7 +10,8 @@ struct LookupCounts {
   uint32_t misses = 0, defaults = 0;
 };
 
-/// Returns the row of a key, or kPlaceDefault or kPlaceMissing. `complete`: a key without an entry has no row.
+/// Returns the row of a key, or kPlaceDefault or kPlaceMissing. If `complete` is true, a key without an entry has no
+/// row.
 __device__ inline int32_t place_of(const CacheLookup& lookup, bool complete, const FoundEntry& found) {
   if (found.way >= 0 && !(found.stale && lookup.lists_misses && !lookup.takes_stale))
     return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;

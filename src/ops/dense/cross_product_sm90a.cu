@@ -39,7 +39,7 @@ struct GatedTiling {
 /// store. `summed` completes a phase when the group has read the results for the column sums.
 template <class Tiles>
 struct GatedStorage {
-  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< operands
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< GEMM operands of all pipeline stages
   std::byte boxes[Tiles::kGroups][2][Tiles::kMatrixBytes];
   Pipeline<Tiles::kStages> operands;
   Pipeline<2> tiles;

@@ -18,7 +18,7 @@ struct RowOwner {
 struct KeySpan {
   static constexpr int64_t kElsewhere = 0;  // a value of `step`: another table has the keys of the slot
   int64_t first, count, base;
-  int64_t step = 1;  // number of ranks that the keys are distributed over
+  int64_t step = 1;  // difference of adjacent keys: the number of ranks that have the slot's keys
 };
 
 /// A direct index, which a table may use instead of a hash index. Row 0 means "no row".
@@ -31,7 +31,7 @@ struct DirectIndex {
   const int32_t* places = nullptr;   // [rows + 1] place of each row number; null: the place equals the row number
   const int32_t* numbers = nullptr;  // [rows + 1] row number at each place
 
-  /// Returns the place of the key's row, or 0 if the key is outside its range.
+  /// Returns the place of the key's row, or 0 if the key is outside the range of its slot.
   HCTR_HD int32_t row(int64_t key, int32_t slot) const {
     const KeySpan range = ranges[by_slot ? slot : 0];
     if (key < range.first || range.step == KeySpan::kElsewhere) return 0;

@@ -49,7 +49,7 @@ struct HostColumnPlan {
   // indices of the column's first vector and first gradient, over all messages
   int32_t first_vector = 0, first_gradient = 0;
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // byte offsets from the start of the first message
-  int64_t counted = 0;  // keys that the owner counted in the bags; must equal `occurrences`
+  int64_t counted = 0;  // number of keys in the bags, as counted by the owner; must equal `occurrences`
 };
 struct HostMessageSizes {
   int32_t words = 0;                   // message size in 64-bit words

@@ -85,7 +85,8 @@ __device__ void write_split_keys(BlockRange range, KeyBatch batch, KeySplit spli
   int64_t* const message = split.messages[at.rank];
   auto* const offsets = reinterpret_cast<int32_t*>(message);
   int64_t* const keys = message + (at.owner.keys - at.owner.begin);
-  // A thread processes every 256th bag, so that a warp stores adjacent words; the stores may go over a link.
+  // A thread processes every 256th bag, so that a warp stores adjacent words. This saves time if the stores go over a
+  // link.
 #pragma unroll
   for (int j = 0; j < kSplitEach; ++j) {
     const int64_t i = at.bag(j);
