@@ -27,7 +27,7 @@ using Specs = std::vector<TensorSpec>;
 enum class Phase { train, evaluate };
 
 /// A weight of a layer: name, shape and initial values. The master copy is f32. The layer reads the weight in the dtype
-/// of its activations and writes the gradient in f32.
+/// of the layer's activations, and writes the gradient in f32.
 struct WeightSpec {
   std::string name;
   Shape shape;
@@ -96,7 +96,7 @@ struct LayerSpec {
   /// Memory shared by all layers. The contents are valid during forward(), and from the start of backward() to the end
   /// of backward_weights().
   Specs transient{};
-  /// number of weights whose forward and backward GEMMs scale their tensors for FP8 (LayerIo::fp8)
+  /// number of weights whose GEMMs run in FP8, forward and backward, with scaled tensors (LayerIo::fp8)
   size_t fp8_products = 0;
   /// How outputs may share memory with inputs. A hint for the memory plan. Layers call ops::copy in any case, which is
   /// a no-op if both tensors are the same memory.

@@ -1,4 +1,4 @@
-// Kernels that change a row cache: half a warp writes a row, finds the set of its key and sets the entry.
+// Kernels that change a row cache: half a warp writes a row, finds the set of the row's key and sets the key's entry.
 #include "core/device/copy_bytes.h"
 #include "ops/cache/row_cache_search.cuh"
 

@@ -25,7 +25,7 @@ struct LaneRequest {
   }
 };
 
-/// A lane's key and the fields of its pool.
+/// A lane's key and the fields of the key's pool.
 struct LaneKey : LaneRequest {
   int32_t space = 0;
   bool whole = false;
@@ -65,7 +65,7 @@ struct FoundByLane {
   uint8_t used = 0;  ///< the value of CachePool::used if the key was found
 };
 
-/// Searches one key by one lane, in all sets that may contain the key.
+/// Searches for one key with a single lane, in all sets that may contain the key.
 __device__ __noinline__ FoundByLane find_alone(const CachePool pool, int64_t key, int32_t space) {
   const CacheHash hash(pool, key, space);
   uint32_t set = hash.set;

@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kFindThreads, 3) cache_find_kernel(const __gri
   write_answer(lookup, counts, true);
 }
 
-/// The rows of one item, which kLanes lanes add up in the order of its keys.
+/// Adds up the rows of one item with kLanes lanes, in the order of the item's keys.
 template <int kLanes, bool kOnlyF32, RowsThrough kThrough, int kSteps>
 class ItemSum {
  public:

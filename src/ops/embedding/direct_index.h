@@ -62,7 +62,7 @@ struct DirectIndex {
   }
 };
 
-/// The first key that a kernel found outside its range. On the device.
+/// The first key that a kernel found outside the range of the key's slot. This state is on the device.
 struct OutOfRangeState {
   int32_t first = INT32_MAX;  ///< lowest position of an out-of-range key, in the first batch with such a key
   int32_t reported = 0;       ///< 1: already reported to the host
@@ -78,7 +78,7 @@ struct OutOfRangeKey {
 /// another table, and for a key outside its range. In the last case, also records the position p.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, OutOfRangeState*, int32_t* rows))
 
-/// Reports the first key outside its range to the host, once. host->found is written last.
+/// Reports to the host, once, the first key outside the range of its slot. Writes host->found last.
 HCTR_OP(void report_out_of_range(Context&, KeyBatch, OutOfRangeState*, OutOfRangeKey* host))
 
 }  // namespace hctr::ops
