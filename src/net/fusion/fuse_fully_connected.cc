@@ -22,7 +22,7 @@ bool join_activation(Graph& graph, Node& node, size_t reader) {
   return true;
 }
 
-/// Connects the only reader of a Concat of matrices directly to these matrices.
+/// If a Concat of matrices has a single reader, connects this reader directly to the matrices.
 bool join_concat(Graph& graph, Node& concat) {
   if (concat.spec.memory != LayerSpec::Memory::columns_of_inputs) return false;
   const auto reader = only_reader(graph, concat);

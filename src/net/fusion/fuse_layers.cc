@@ -8,8 +8,8 @@
 namespace hctr {
 namespace {
 
-/// Whether any tensor has three or more gradients whose sum changes if the nodes run in the order `other` instead of
-/// `order`.
+/// Whether another running order changes the value of a sum: whether a tensor with three or more gradients has its
+/// readers in another sequence in `other` than in `order`.
 bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const std::vector<size_t>& other) {
   std::vector<size_t> place(graph.nodes.size());
   for (size_t i = 0; i < other.size(); ++i) place[other[i]] = i;
@@ -24,9 +24,10 @@ bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const st
   return false;
 }
 
-/// The remaining nodes, in running order. Nodes that need no embedding come first, because they can run during
-/// look-ups, and embedding gradients do not wait for their backward pass. Nodes that need embeddings and the losses
-/// follow.
+/// The remaining nodes, in running order. Nodes that depend on no embedding come first, so that they can run during the
+/// look-ups. Their backward pass then runs after the gradients of embeddings are complete. Nodes that depend on an
+/// embedding, and the losses, follow. Keeps the old order if there is no embedding, or if the new order would change a
+/// sum.
 std::vector<size_t> running_order(const Graph& graph, const std::vector<bool>& gone) {
   std::vector<bool> waits(graph.edges.size(), false);
   for (const TensorId embedding : graph.embeddings) waits[embedding] = true;

@@ -8,7 +8,8 @@
 namespace hctr {
 namespace {
 
-/// The node that wrote the tensor, if its layer computes logits and the tensor has a single reader.
+/// Returns the node that wrote the tensor. None if that node's layer computes no logits, or if the tensor has several
+/// readers.
 std::optional<size_t> logit_layer_of(const Graph& graph, TensorId id) {
   const Edge& edge = graph.edges[id];
   if (!edge.producer || edge.readers.size() != 1 || !edge.needs_gradient) return std::nullopt;

@@ -29,9 +29,9 @@ bool pass_through(Graph& graph, Node& slice) {
   return true;
 }
 
-/// Matches a Slice whose rows are slots, where a Reshape is the only reader of each output and puts a sample's slots
-/// into one row. Replaces the match by a node that cuts the slots into columns directly. Returns the replaced Reshapes;
-/// empty if the pattern does not match.
+/// Matches a Slice whose rows are slots if the only reader of each of its outputs is a Reshape that puts a sample's
+/// slots into one row. Replaces the Slice and the Reshapes by one node, which cuts the slots into columns directly.
+/// Returns the replaced Reshapes; empty if the pattern does not match.
 std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
   if (slice.spec.first_columns.empty() || slice.in.size() != 1) return {};
   const TensorSpec& x = graph.edges[slice.in[0]].spec;

@@ -25,7 +25,7 @@ class Fp8Scales {
   /// Call at the end of a step. Computes the scales of the next step, which are equal on every rank.
   void finish(Context&, Communicator&) const;
 
-  /// For checkpoints.
+  /// Checkpoints save and load the scales.
   void save_state(StateWriter to) const { to.array("scales", "u8", shape(), scales_.data()); }
   void load_state(const StateReader& from) { from.array("scales", "u8", shape(), scales_.data()); }
   bool empty() const { return products_ == 0; }

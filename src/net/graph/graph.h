@@ -17,7 +17,7 @@ struct Edge {
   std::string name;
   TensorSpec spec;
   std::optional<size_t> producer;  ///< index of the node that writes this tensor; none: data or an embedding
-  /// nodes in running order; a node is listed once for each of its inputs that is this tensor
+  /// the nodes that read this tensor, in running order; a node that reads it with k inputs is listed k times
   std::vector<size_t> readers;
   bool needs_gradient = false;  ///< whether the tensor depends on trained weights or rows
 
@@ -36,8 +36,8 @@ struct Node {
   std::vector<TensorId> in, out;  ///< the second output of a loss is its prediction, which has no name
   /// computes this layer and the layers fused with it; null: the layer is not fused
   std::shared_ptr<const Layer> fused{};
-  /// [input] the preceding node, which wrote the input, if this node's backward pass also computes the preceding node's
-  /// drelu. Empty if this node computes no other node's drelu.
+  /// [input] the node that wrote the input, if this node's backward pass also computes that node's drelu; otherwise
+  /// none. The vector is empty if this node computes no other node's drelu.
   std::vector<std::optional<size_t>> finishes{};
   /// The nodes that a loss runs in training: the layer of its logits and, optionally, the Add after that layer.
   struct LogitNodes {
@@ -65,13 +65,14 @@ struct Graph {
   std::vector<size_t> losses;            ///< the nodes with a loss, in the order of the config
   int64_t parameters = 0;                ///< number of dense weights
 
-  /// Whether the tensor has a gradient but no reader, so that its gradient is zero. Outputs of losses have no gradient.
+  /// Whether the tensor has a gradient although no layer reads the tensor. The gradient is then zero. Outputs of losses
+  /// have no gradient.
   bool unread(TensorId) const;
 };
 
 /// Connects the layers for batches of `samples` rows. Adds an error to `problems` for each unknown name, duplicate name
-/// and cycle. If `problems` then holds no error, also checks shapes. The result is complete only if `problems` holds no
-/// error afterwards. The result keeps pointers into `config`.
+/// and cycle. Checks shapes only if `problems` holds no error after these checks. The graph is complete only if
+/// `problems` holds no error on return. The graph keeps pointers into `config`.
 Graph wire(const Config& config, int64_t samples, Problems& problems);
 
 /// The layer table to print: name, type, output shape, parameters.

@@ -11,8 +11,8 @@ double bytes_of(const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
-/// The bytes that a layer moves between `in` and `out`, in either direction; both may be values or gradients. Tensors
-/// that share memory move no bytes.
+/// The bytes of all tensors in `in` and `out`, except tensors that share memory with a tensor of the other list. The
+/// lists are the inputs and outputs of a layer, or their gradients.
 double bytes_between(const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
   const auto inside = [](const Tensor& part, const std::vector<Tensor>& all) {
     return std::any_of(all.begin(), all.end(), [&](const Tensor& t) {

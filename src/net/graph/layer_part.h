@@ -10,12 +10,12 @@
 
 namespace hctr {
 
-/// For messages.
+/// The layer's name and type, for messages.
 inline std::string label_of(const Node& node) {
   return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")");
 }
 
-/// The part of a profile in which a layer runs. `bytes` is called only while profiling.
+/// Profiles the layer's work as `part` while the returned object exists. Calls `bytes` only while profiling.
 template <class Bytes>
 ProfiledPart part_of(const Node& node, Context& ctx, std::string_view part, const Bytes& bytes) {
   return {ctx, part, node.entry->type->name(), node.entry->tops[0],

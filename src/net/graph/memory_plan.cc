@@ -3,8 +3,9 @@
 namespace hctr {
 namespace {
 
-/// Aligns rows to 16 bytes, so that kernels and GEMMs can use wide loads for any row width. Arenas are zeroed, and only
-/// GEMMs write to the padding, where they compute products with zeros. The padding therefore stays zero.
+/// Aligns rows to 16 bytes, so that kernels and GEMMs can use wide loads for any row width. The padding is zero at the
+/// start. Only GEMMs write to it, and they write zeros, because they multiply by zeros. The padding therefore stays
+/// zero.
 TensorSpec with_padded_rows(const TensorSpec& spec) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(spec.dtype)), width = spec.row_elements();
   if (spec.shape.rank() < 2 || width < unit) return spec;
@@ -15,8 +16,8 @@ TensorSpec with_padded_rows(const TensorSpec& spec) {
 
 constexpr int64_t kWideBytes = 256;
 
-/// Whether a layer wrote the tensor to memory of its own. Embeddings may change their gradients in place, and views
-/// pass gradients on to embeddings; such tensors do not qualify.
+/// Whether a layer wrote the tensor to memory of its own. False for an embedding, which may change its gradient in
+/// place, and for a view, which may pass its gradient on to an embedding.
 bool made_by_layer(const Graph& graph, const Edge& edge) {
   return edge.producer && graph.nodes[*edge.producer].spec.memory == LayerSpec::Memory::own;
 }
@@ -37,7 +38,7 @@ bool MemoryPlan::takes_as_data(const Graph& graph, const Tensor& dense) const {
   if (is_data(*graph.dense)) return true;
   const Edge& edge = graph.edges[*graph.dense];
   return dense.dtype() == edge.spec.dtype && std::ranges::all_of(edge.readers, [&](size_t reader) {
-           // the reader accepts any column offset and stride
+           // a layer with outputs in memory of its own accepts inputs with any column offset and stride
            return graph.nodes[reader].spec.memory == LayerSpec::Memory::own;
          });
 }

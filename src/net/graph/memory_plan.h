@@ -12,8 +12,9 @@
 namespace hctr {
 
 /// The layout of batches of `samples` rows on a device. On a GPU, dense values have the same dtype and row padding as
-/// other tensors, so that one kernel can compute the wgrads of their readers and the wgrads of other layers. TF32x3 has
-/// no such kernel. In TF32x3 and on a CPU, rows of dense values are contiguous, as uploaded.
+/// other tensors. One kernel can then compute the wgrads of the layers that read dense values together with the wgrads
+/// of other layers. TF32x3 has no such kernel: with TF32x3, as on a CPU, rows of dense values are contiguous, as
+/// uploaded.
 BatchLayout batch_layout(const Config&, int64_t samples, Device);
 
 /// The memory of one phase of one graph on one device: values and, for training, gradients.
@@ -29,9 +30,9 @@ class MemoryPlan {
   /// has its own memory for dense values if activations are not f32, or if a Reshape needs contiguous values, which the
   /// batch does not guarantee.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }
-  /// Whether layers may read `dense` in place. Otherwise the values are copied into the plan's memory.
+  /// Whether layers may read `dense` in place. If not, the values are copied into the plan's memory.
   bool takes_as_data(const Graph&, const Tensor& dense) const;
-  /// The memory for a layer's gradient of one of its inputs; none if that gradient is not needed.
+  /// The memory to which the node writes the gradient of this input; none if the gradient is not needed.
   std::optional<Tensor> contribution(size_t node, size_t input) const;
   /// Value and gradient of a tensor. Errors: Error(bug) for the value of a tensor that is part of the batch.
   Tensor value(TensorId) const;
@@ -67,12 +68,12 @@ class MemoryPlan {
   TensorId label_;
   std::optional<TensorId> dense_;
   Arena arena_;
-  // [edge] must be contiguous, because the host reads the tensor, or a Reshape changes the length of its rows
+  // [edge] whether the tensor must be contiguous, because the host reads it or a Reshape changes its row length
   std::vector<bool> keep_dense_;
   std::vector<std::optional<ArenaRegion>> values_, gradients_;
   std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]
-  std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index]
-  std::vector<Specs> transient_;                                        // [node]
+  std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index in LayerSpec::scratch]
+  std::vector<Specs> transient_;                                        // [node] LayerSpec::transient
   // [index in LayerSpec::transient] memory shared by all nodes
   std::vector<size_t> transient_tickets_;
   // [edge] the contributions to a gradient; empty for fewer than two contributions

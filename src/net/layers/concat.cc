@@ -61,8 +61,9 @@ class Concat : public Layer {
                to_string(first), ", this one ", to_string(other));
   }
 
-  /// Copies an input to its columns of the output, or back. The columns begin at `at`; along axis 2, they are columns
-  /// of every slot. Advances `at` by the input's width.
+  /// Copies `part`, one of the inputs, to its columns of `whole`; if into_whole is false, copies these columns to
+  /// `part` instead. The columns begin at `at`. With axis 2, they are columns of every slot. Advances `at` by the width
+  /// of `part`.
   void copy_part(Context& ctx, const Tensor& part, const Tensor& whole, int64_t& at, bool into_whole) const {
     const int64_t width = axis_ == 1 ? part.row_elements() : part.dim(2), begin = at;
     at += width;

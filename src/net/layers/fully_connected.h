@@ -26,7 +26,7 @@ struct FullyConnected {
   Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
   float dropout_rate = 0;  ///< nonzero only after ReLU
   uint64_t dropout_stream = 0;
-  /// Whether the reader of y computes this stage's drelu and bias gradient. d_y is then the gradient of x W + b.
+  /// Whether the reader of y computes this stage's drelu and bias gradient. If so, d_y is the gradient of x W + b.
   /// Requires relu_with_bias().
   bool finished_by_reader = false;
   bool fp8 = false;  ///< whether the training GEMMs have FP8 operands
@@ -47,14 +47,15 @@ struct FullyConnected {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
   bool relu_with_bias() const { return use_bias && activation == StageActivation::relu; }
-  /// Whether one operator computes the GEMM with W and its epilogue; that operator is faster with transposed weights.
+  /// Whether the GEMM with W reads a transposed copy of W. It does if one operator computes the GEMM and its epilogue,
+  /// because that operator is faster with transposed weights.
   bool reads_transposed_weights() const { return relu_with_bias() && num_output > 1 && !fp8; }
 
-  /// Adds y = f(x W + b) without dropout to the graph. `weights`: the names of weights().
+  /// Adds y = f(x W + b) without dropout to the graph. `weights`: the names of W and, if use_bias, b.
   void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
 
-  /// Memory of an FP8 stage, as bytes. `x_transposed` and `w` are kept from the forward pass to the backward
-  /// pass. The other tensors are used within forward(), and again from backward() to the end of backward_weights().
+  /// Memory of an FP8 stage, as bytes. `x_transposed` and `w` are kept from forward() to backward(). The other tensors
+  /// are used within forward(), and from the start of backward() to the end of backward_weights().
   struct Fp8Memory {
     Tensor x_transposed, w;
     Tensor rows, transposed, d_x;
@@ -65,23 +66,23 @@ struct FullyConnected {
   /// The tensors of one call.
   struct Io {
     Tensor x;
-    const Tensor* w;          ///< weights()
-    std::optional<Tensor> z;  ///< x W + b, if keeps_input_of_activation()
+    const Tensor* w;          ///< W and, if use_bias, b
+    std::optional<Tensor> z;  ///< x W + b; set if keeps_input_of_activation()
     Tensor y;
     std::optional<Tensor> w_transposed{};  ///< LayerIo::transposed of `w`
     std::optional<Tensor> d_y;             ///< none in forward()
     /// gradient of x W + b, shaped like y; written by backward(). If own_gradient() is false, d_z is d_y
     std::optional<Tensor> d_z;
     std::optional<Tensor> d_x;      ///< none if the gradient is not needed
-    const Tensor* d_w = nullptr;    ///< wgrads, in the order of weights()
-    std::optional<Tensor> scratch;  ///< if needs_scratch()
+    const Tensor* d_w = nullptr;    ///< gradients of the weights in `w`
+    std::optional<Tensor> scratch;  ///< set if needs_scratch()
     /// tensors of the preceding stage, if this stage computes the preceding stage's drelu
     std::optional<ReluEnd> below;
-    ops::OverflowSearch operands{};       ///< LayerIo::operands
-    std::optional<Fp8Memory> fp8_memory;  ///< if fp8; requires fp8_scaling
+    ops::OverflowSearch operands{};       ///< see LayerIo::operands
+    std::optional<Fp8Memory> fp8_memory;  ///< set if fp8; fp8_scaling is then set, too
     std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };
-  /// Whether the gradient of x W + b has memory of its own. Otherwise the gradient overwrites d_y.
+  /// Whether the gradient of x W + b has memory of its own. If not, it overwrites d_y.
   bool own_gradient() const {
     return activation != StageActivation::none && !finished_by_reader && !(fp8 && relu_with_bias());
   }
@@ -90,7 +91,7 @@ struct FullyConnected {
   TensorSpec scratch(const TensorSpec& y, int64_t width) const;
   /// The tensors that the reader of y needs to compute this stage's drelu.
   ReluEnd end(const Io&) const;
-  /// Whether y = x W + b has one column and no activation.
+  /// Whether the stage computes logits: one output column, no activation and no dropout.
   bool is_logit_layer() const { return num_output == 1 && activation == StageActivation::none && dropout_rate == 0; }
   /// The arguments for a loss that runs this stage: the concatenated tensors, their common weights, and y.
   ops::LogitLayer logit_layer(std::vector<ops::ConcatLinearInput>, const Io&) const;
@@ -106,7 +107,7 @@ struct FullyConnected {
  private:
   /// Whether backward() also checks x for overflow, on behalf of a deferred wgrad.
   bool searches_x(Context&, const Io&) const;
-  /// x W, plus the bias if use_bias, with ReLU if relu_with_bias().
+  /// Writes x W to `sums`, plus the bias if use_bias, with ReLU if relu_with_bias().
   void multiply(Context&, const Io&, const Tensor& sums) const;
   /// The form of backward() for an FP8 stage.
   void backward_fp8(Context&, const Io&) const;

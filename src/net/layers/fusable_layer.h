@@ -16,16 +16,16 @@ class FusableLayer : public Layer {
   /// A layer that reads this many matrices and computes this layer's output for their concatenation; null if none
   /// exists. Weights are the same; values differ only in the order of summation.
   virtual std::shared_ptr<const Layer> behind_concat(size_t) const { return nullptr; }
-  /// This layer for training, with FP8 GEMMs for each weight of at least `least_width` rows and columns; null if none
-  /// exists. Weights are the same.
+  /// Returns a copy of this layer for training, in which the GEMMs of each weight with at least `least_width` rows and
+  /// columns run in FP8. Weights are the same. Null if no such layer exists.
   virtual std::shared_ptr<const Layer> with_fp8_products(const Specs& inputs, int64_t least_width) const {
     return static_cast<void>(inputs), static_cast<void>(least_width), nullptr;
   }
-  /// This layer without its drelu; the only reader of out[0] computes drelu instead. The reader writes the gradient
+  /// Returns a copy of this layer that leaves its drelu to the only reader of out[0]. That reader writes the gradient
   /// before the ReLU to d_out[0], and also writes the bias gradient. Null if the layer does not end with ReLU.
   virtual std::shared_ptr<const Layer> finished_by_reader() const { return nullptr; }
-  /// LayerIo::below for the reader of this layer, if finished_by_reader() returned this layer. `io`: this layer's own
-  /// tensors.
+  /// The element of LayerIo::below for the layer that reads this layer's output. Call only on a layer that
+  /// finished_by_reader() returned. `io`: this layer's own tensors.
   virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
   /// Whether this layer is y = x W + b with one output and no activation. A loss can run such a layer.
   virtual bool is_logit_layer() const { return false; }

@@ -1,6 +1,6 @@
-// FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, concatenated.
-// FusedReshapeConcat has two outputs: the last slot of each sample (the candidate item), and all earlier slots (the
-// history).
+// FusedReshapeConcat and FusedReshapeConcatGeneral: each row of an output is one slot of one sample, and contains the
+// vectors of that slot from several embeddings side by side. FusedReshapeConcat has two outputs: the last slot of each
+// sample (the candidate item), and all earlier slots (the history).
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_parts.h"
 #include "ops/common/strided_items.h"

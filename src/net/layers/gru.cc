@@ -36,7 +36,8 @@ class Gru : public Layer {
         .weights = {{"input_weights", {3 * units_, width_}, start(params_.weight_init, width_)},
                     {"state_weights", {3 * units_, units_}, start(params_.weight_init, units_)},
                     {"bias", {3 * units_}, initial_values(params_.bias_init, 0, static_cast<double>(units_))}}};
-    spec.scratch.resize(kScratch, TensorSpec(dtype, {rows, 3 * units_}));  // the spec of kDInput and kDState
+    // All elements start with the spec of kDInput and kDState; the following lines set the other specs.
+    spec.scratch.resize(kScratch, TensorSpec(dtype, {rows, 3 * units_}));
     spec.scratch[kRows] = TensorSpec(dtype, {rows, width_});
     spec.scratch[kStart] = TensorSpec(dtype, {batch, units_});
     spec.scratch[kBefore] = TensorSpec(dtype, {rows, units_});
@@ -68,7 +69,7 @@ class Gru : public Layer {
       const auto gate = [&](int64_t g) { return graph.slice(whole, 1, g * units_, (g + 1) * units_); };
       return graph.add("Concat", {gate(1), gate(0), gate(2)}, {{"axis", int64_t{1}}});
     };
-    // the bias of the input; the bias of the state is 0
+    // `bias` is the bias of the input. `none` is the bias of the state, which is 0.
     const std::string bias = ordered(io.weights[2], {1, 3 * units_});
     const std::string none = graph.add_constant({1, 3 * units_}, std::vector<float>(static_cast<size_t>(3 * units_)));
     const std::string both = graph.add("Concat", {bias, none}, {{"axis", int64_t{1}}});
@@ -76,7 +77,7 @@ class Gru : public Layer {
                                     {by_step, ordered(io.weights[0], {1, 3 * units_, width_}),
                                      ordered(io.weights[1], {1, 3 * units_, units_}), both},
                                     {{"hidden_size", units_}, {"linear_before_reset", int64_t{1}}});
-    // [steps, 1, batch, units]
+    // `h` has the shape [steps, 1, batch, units], `turned` the shape [batch, steps, 1, units].
     const std::string turned = graph.add("Transpose", {h}, {{"perm", std::vector<int64_t>{2, 0, 1, 3}}});
     graph.add_as(io.y(), "Reshape", {turned, graph.rows_of(io.out[0].shape)});
   }
@@ -85,7 +86,7 @@ class Gru : public Layer {
     const Tensor &d_of_input = io.scratch[kDInput], &d_of_state = io.scratch[kDState], &before = io.scratch[kBefore],
                  &h = io.out[0];
     const int64_t batch = h.dim(0), all = steps_ * units_;
-    // The state before each step: the outputs shifted by one step.
+    // `before` gets the state before each step: the output of the preceding step, and 0 for the first step.
     const Tensor shifted = before.reshaped({batch, all});
     ops::fill(ctx, 0, shifted.columns(0, units_));
     if (steps_ > 1) ops::copy(ctx, h.reshaped({batch, all}).columns(0, all - units_), shifted.columns(units_, all));
@@ -108,8 +109,8 @@ class Gru : public Layer {
   }
 
  private:
-  // Indices into scratch. kRows: the input, and later its gradient, with one row per step. Used if the input does not
-  // have one row per step.
+  // Indices into scratch. kRows is used only if the input does not have one row per step. It then contains the input
+  // with one row per step, and later the input's gradient in the same layout.
   enum : size_t { kRows, kStart, kBefore, kOfInput, kOfState, kKept, kThrough, kDirect, kDInput, kDState, kScratch };
 
   int64_t batch_of(const Shape& shape) const {
@@ -130,7 +131,8 @@ class Gru : public Layer {
   /// The input, as a matrix with one row per step of each sequence.
   const Tensor& rows_of(const LayerIo& io) const { return is_rows(io.in[0]) ? io.in[0] : io.scratch[kRows]; }
 
-  /// Step t of every sequence, as a view. The rows of `x` are single steps or have shape [steps, columns].
+  /// A view of step t of every sequence. `x` has one row per step of each sequence, or the shape [batch, steps,
+  /// columns].
   Tensor step(const Tensor& x, int64_t t) const {
     const int64_t batch = x.elements() == 0 ? 0 : x.rank() == 3 ? x.dim(0) : x.dim(0) / steps_;
     const int64_t columns = x.rank() == 3 ? x.dim(2) : x.dim(1);

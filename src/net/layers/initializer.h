@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// The initializers that a config may name. `by_default` is the layer's own rule and has no name.
+/// The initializers that a config may name. `by_default` stands for the layer's own rule, which configs cannot name.
 enum class Initializer { by_default, uniform, xavier_norm, xavier_uniform, zero };
 template <>
 const Words<Initializer>& EnumWords<Initializer>::table();
@@ -25,8 +25,8 @@ struct InitialValues {
 ///   Uniform         U(+-1 / (in + out))
 ///   XavierNorm      N(0, s^2) with s = sqrt(1 / f) / 0.87962566103423978, f = (in + out) / 2
 ///   XavierUniform   U(+-sqrt(3 / f))
-/// f is at least 1. The constant is the standard deviation of a standard normal distribution truncated at two standard
-/// deviations. The normal distribution of XavierNorm is not truncated.
+/// f is at least 1. 0.8796... is the standard deviation of a standard normal distribution that is truncated at two
+/// standard deviations. XavierNorm divides by this number, although its own distribution is not truncated.
 InitialValues initial_values(Initializer, double fan_in, double fan_out);
 
 /// `count` values for the weight `stream` ("fc1/weights"): a pure function of seed and stream.

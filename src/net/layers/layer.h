@@ -27,7 +27,7 @@ using Specs = std::vector<TensorSpec>;
 enum class Phase { train, evaluate };
 
 /// A weight of a layer: name, shape and initial values. The master copy is f32. The layer reads the weight in the dtype
-/// of its activations and writes the gradient in f32.
+/// of the layer's activations, and writes the gradient in f32.
 struct WeightSpec {
   std::string name;
   Shape shape;
@@ -89,21 +89,22 @@ struct LayerSpec {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  /// written by forward(). Unchanged until backward() or, if a reader computes this layer's drelu (ReluEnd), until the
-  /// reader's backward()
+  /// written by forward() and unchanged until backward(). If a reader computes this layer's drelu (ReluEnd), the
+  /// reader's backward(), which runs earlier, may already change the contents
   Specs scratch{};
   std::vector<size_t> scratch_of_backward{};  ///< indices into `scratch` of entries that evaluation does not need
   /// Memory shared by all layers. The contents are valid during forward(), and from the start of backward() to the end
   /// of backward_weights().
   Specs transient{};
-  /// number of weights whose forward and backward GEMMs scale their tensors for FP8 (LayerIo::fp8)
+  /// number of weights whose GEMMs run in FP8, forward and backward, with scaled tensors (LayerIo::fp8)
   size_t fp8_products = 0;
   /// How outputs may share memory with inputs. A hint for the memory plan. Layers call ops::copy in any case, which is
   /// a no-op if both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
   /// Whether the gradient of every input equals the gradient of the only output. A hint for the memory plan.
   bool hands_gradient_on = false;
-  /// [output] the output's first input column, if every output is a range of adjacent columns of the only input.
+  /// [output] the input column at which the output begins, if every output is a range of adjacent columns of the only
+  /// input.
   std::vector<int64_t> first_columns{};
   LayerTraits traits{};
 };
@@ -120,19 +121,21 @@ struct LogitIo {
 /// The tensors of one call. Two tensors alias only if the memory plan followed a hint of LayerSpec.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch, transient;
-  /// [weight] the transposed copy that ops::transpose_weights() writes; none if the weight has no copy. Empty if no
-  /// weight has a copy.
+  /// [weight] the transposed copy that ops::transpose_weights() writes; none for a weight without a copy. The vector is
+  /// empty if no weight has a copy.
   std::vector<std::optional<Tensor>> transposed{};
-  std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
-  std::vector<std::optional<Tensor>> d_in;    ///< [input] none if the gradient is not needed, as for data
+  std::vector<ops::Fp8ProductScaling> fp8{};  ///< one for each of LayerSpec::fp8_products
+  std::vector<std::optional<Tensor>> d_in;    ///< [input] none if the gradient is not needed, for example for data
   std::vector<Tensor> d_out, d_weights;       ///< d_out is empty for a loss
-  /// [input] the tensors of the preceding layer, which wrote the input, if this layer computes the preceding layer's
-  /// drelu (FusableLayer::finished_by_reader()). Empty if this layer computes no other layer's drelu.
+  /// [input] the tensors of the layer that wrote the input, if this layer computes that layer's drelu
+  /// (FusableLayer::finished_by_reader()); otherwise none. The vector is empty if this layer computes no other layer's
+  /// drelu.
   std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< overflow check for the gradient of LayerTraits::searches_gradient_of
-  /// Overflow check of operands that backward() reads anyway, for wgrads deferred to Context::last_launches().
+  /// Overflow check for operands of wgrads that are deferred to Context::last_launches(): backward() checks those
+  /// operands that it reads anyway.
   ops::OverflowSearch operands{};
-  std::optional<LogitIo> logit{};  ///< set for losses in training
+  std::optional<LogitIo> logit{};  ///< set in training for a loss that runs other layers
   /// Replaces a tensor by its sum over all ranks, for statistics of the global batch. A no-op on one rank.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };

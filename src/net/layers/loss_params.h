@@ -19,7 +19,8 @@ struct LossParams {
   LossLayer::Regularizer regularizer() const;
 };
 
-/// The weights of a loss's terms: `positive_weight` and, if the layer has a third input, that input.
+/// The factors by which the terms of a loss are multiplied: `positive_weight` and, if the layer has a third input, that
+/// input.
 ops::TermWeights term_weights(const LossParams&, const LayerIo&);
 /// Throws LayerError unless the third input, if present, has one element for each row of the first input.
 void expect_sample_weights(const Specs& inputs, const std::string& layer_type);

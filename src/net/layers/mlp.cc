@@ -84,7 +84,7 @@ class Stack : public FusableLayer {
     spec.traits.finishes_relu_of = {0};
     if (stages_.size() == 1 && stages_[0].num_output == 1)
       spec.traits.weights_in_backward = LayerTraits::WeightsInBackward::with_gradient_of_input;
-    WeightProduct product;  // operands of a stage's wgrad GEMM; the loop sets operand x for the next stage
+    WeightProduct product;  // the operands of stage i's wgrad GEMM; each iteration sets x for the next stage
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
@@ -104,9 +104,9 @@ class Stack : public FusableLayer {
       Operand next{};
       if (i + 1 < stages_.size()) {
         next = {Operand::In::scratch, spec.scratch.size()};
-        spec.scratch.push_back(y);  // the value of y
+        spec.scratch.push_back(y);  // memory for y
         if (!own) product.d_y = {Operand::In::scratch, spec.scratch.size()};
-        of_backward(y);  // the gradient of y
+        of_backward(y);  // memory for the gradient of y
       }
       if (stage.has_weight_product()) spec.traits.weight_products.push_back(product);
       product.x = next;
@@ -174,7 +174,7 @@ class Stack : public FusableLayer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
-      // in FP8 the reader does not compute drelu, because the pass that rounds the gradient does
+      // with FP8, the pass that rounds the gradient also computes drelu, so the reader does not
       if (stage.fp8) stage.finished_by_reader = false;
       any = any || stage.fp8;
       width = stage.num_output;

@@ -99,7 +99,8 @@ class MultiCross : public Layer {
       gates.t.push_back(of_layer(io, l, kProduct));
       gates.d_y.push_back(l + 1 < layers_ ? input_of(io, l + 1) : io.d_out[0]);
     }
-    bool gated = false;  // whether the GEMM of the layer above has already written d_product of this layer
+    // Whether the GEMM of layer l + 1, which runs before layer l, has already written d_product of layer l.
+    bool gated = false;
     for (size_t l = layers_; l-- > 0;) {
       const Tensor &y = input_of(io, l), &sums = of_layer(io, l, kBiasSums), &d_bias = bias(io.d_weights, l);
       if (gated && l == 0 && d_x)

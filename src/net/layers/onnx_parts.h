@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// y = f(x).
+/// Adds y = f(x) to the graph.
 void add_activation(OnnxGraph&, const ops::Activation& f, const std::string& x, const std::string& y);
 
 /// Adds y = ops::softmax of x, with or without a mask.

@@ -1,4 +1,5 @@
-// PReLU_Dice: a leaky rectifier; the position of its step depends on the batch mean and variance.
+// PReLU_Dice: an activation with slope alpha below the batch mean and slope 1 above it. The batch variance determines
+// the width of the smooth transition.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/dense/dice.h"

@@ -41,7 +41,7 @@ class Product : public Layer {
   }
 
  private:
-  bool none_to_zero_;  // whether a factor of 0 gets gradient 0
+  bool none_to_zero_;  // true: where a factor is 0, its gradient is set to 0
 };
 
 template <bool kDotProduct>

@@ -74,7 +74,7 @@ class Slice : public Layer {
   /// The number of columns per slot for 3-D tensors; 1 for matrices.
   static int64_t width_of(const Shape& shape) { return shape.rank() == 3 ? shape[2] : 1; }
   static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
-  /// A view of the columns, or of the slots' columns, in [begin, end).
+  /// A view of the columns [begin, end) of a matrix, or of the slots [begin, end) of a 3-D tensor.
   static Tensor part(const Tensor& t, int64_t begin, int64_t end) {
     return flat(t).columns(begin * width_of(t.shape()), end * width_of(t.shape()));
   }

@@ -8,8 +8,8 @@
 namespace hctr {
 namespace {
 
-/// Null except for two ranks, because sums over more ranks depend on the order of summation, which the communicator
-/// chooses.
+/// Null unless there are exactly two ranks. Sums over more ranks depend on the order of summation, which the
+/// communicator chooses.
 std::unique_ptr<PeerExchange> between_two(const Weights& weights, Communicator& comm) {
   if (comm.size() != 2 || comm.several_hosts() || weights.gradient_ranges().empty()) return nullptr;
   return comm.make_peer_exchange({weights.all_gradients(), RankRanges::equal(2, 0)});

@@ -43,8 +43,8 @@ class GradientExchange {
   bool sums_at(size_t node) const {
     return std::ranges::any_of(buckets_, [node](const Bucket& bucket) { return bucket.node == node; });
   }
-  /// Runs body(context) on the side stream, after the queued buckets and the work queued on `ctx`; `body` starts
-  /// another all-reduce. Then records `done`.
+  /// Runs body(context), which starts another all-reduce, on the side stream; then records `done`. The side stream
+  /// first waits for the work queued on `ctx`, and runs `body` after the buckets that are already queued.
   template <class Body>
   void sum_on_side_stream(Context& ctx, const Body& body, CrossingEvent& done) {
     Context own = side_context(ctx);
@@ -54,7 +54,7 @@ class GradientExchange {
   }
   /// Makes the stream of the context wait for all started all-reduces.
   void join(Context&);
-  /// In order of completion, so the buckets of the last nodes come first.
+  /// The buckets in the order in which they are completed. The buckets of the last nodes come first.
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:

@@ -1,4 +1,4 @@
-// State of one replica's layers in addition to weights (running statistics), and the state file.
+// The state of one replica's layers that is not a weight, such as running statistics, and the file of this state.
 #pragma once
 
 #include <filesystem>
@@ -36,11 +36,11 @@ class LayerState {
   /// state. Logs the named layers that the file lacks.
   void load_layers(const std::filesystem::path&, const std::vector<std::string>& layers, StreamRef, const Log&);
 
-  /// For checkpoints.
+  /// Checkpoints save and load all state tensors.
   void save_state(StateWriter to) const { visit_state(to); }
   void load_state(const StateReader& from) { visit_state(from); }
 
-  /// The path for a dense model file: "<file>.ntp.json".
+  /// The path of the state file that belongs to a dense model file: "<file>.ntp.json".
   static std::filesystem::path path_for(std::filesystem::path dense_model_file);
 
  private:
@@ -58,7 +58,8 @@ class LayerState {
     for (const LayerItems& layer : layers_)
       for (const Item& item : layer.items) state.tensor(layer.name + "/" + item.spec.name, arena_.get(item.ticket));
   }
-  /// The values of each state item. Errors: Error(data) if the file's entry describes another layer.
+  /// Reads the values of each state of one layer from the layer's entry in the file. Errors: Error(data) if the entry
+  /// describes another layer.
   static std::vector<std::vector<float>> read_layer(const Json& object, const LayerItems&, size_t number,
                                                     const std::filesystem::path&, const Log&);
   void set_values(const LayerItems&, const std::vector<std::vector<float>>&, StreamRef);

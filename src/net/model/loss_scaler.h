@@ -30,7 +30,7 @@ class LossScaler {
   /// The scale and the number of skipped steps. Waits for the stream.
   ops::LossScale read(StreamRef) const;
 
-  /// For checkpoints.
+  /// Checkpoints save and load the scale.
   void save_state(StateWriter to) const { to.array("scale", "u8", kStateShape, scale_.data()); }
   void load_state(const StateReader& from) { from.array("scale", "u8", kStateShape, scale_.data()); }
 
@@ -40,7 +40,7 @@ class LossScaler {
 
   ops::LossScaleRule rule_;
   Buffer scale_;
-  Arena overflow_;  // the result of the checks, [1], and the number of blocks that have finished checking, [1]
+  Arena overflow_;  // two tensors [1]: the result of the checks, and the number of blocks that have finished checking
 };
 
 }  // namespace hctr

@@ -72,8 +72,8 @@ void verify_all(const ModelManifest& set) {
 
 std::string name_of_set(const ModelManifest& set) { return cat("'", set.path.string(), "'"); }
 
-/// The manifests of the deltas, in order of application. Checks that each delta is complete and builds on the preceding
-/// model.
+/// Reads the manifests of the deltas in `folders`, in the order in which the deltas are applied. Checks that each delta
+/// is complete and builds on the preceding model.
 std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vector<fs::path>& folders) {
   std::vector<ModelManifest> deltas;
   for (const fs::path& folder : folders) {

@@ -1,5 +1,5 @@
-// Deltas of models: the dense part and, for each table, the rows changed and the keys removed since the previous model.
-// Also applies deltas to an older model to make a newer one.
+// Deltas of models. A delta contains the dense part and, for each table, the rows that changed and the keys that were
+// removed since the previous model. apply_deltas() makes a newer model from an older model and deltas.
 #pragma once
 
 #include <deque>
@@ -14,9 +14,9 @@
 
 namespace hctr {
 
-/// A delta while it is written. The folder formats::delta_name() appears when the delta is complete. Exists on one
-/// rank. Call members in the order of declaration; write() may run on any thread. Errors: Error(io); Error(data) if a
-/// row is not finite.
+/// A delta while it is written. The folder formats::delta_name() appears when the delta is complete. Only one rank has
+/// this object. Call members in the order of declaration; write() may run on any thread. Errors: Error(io); Error(data)
+/// if a row is not finite.
 class PendingDelta {
  public:
   PendingDelta(const std::string& prefix, int64_t iteration, SavedDelta, ModelFormat);
@@ -66,7 +66,7 @@ void remove_unfinished_deltas(const std::string& prefix);
 /// The result of apply_deltas().
 struct AppliedDeltas {
   int64_t iteration = 0;
-  /// rows of the new model; changed and removed rows, summed over all deltas
+  /// counts of each table: `rows` is that of the new model; `changed` and `removed` are sums over all deltas
   std::vector<SavedDelta::Table> tables{};
 };
 

@@ -15,7 +15,7 @@ std::string describe_set(const ModelManifest& set) {
   return cat("of iteration ", set.iteration, set.run.empty() ? "" : cat(" of run ", set.run));
 }
 
-/// Throws if `file` does not contain the table at this position of the config.
+/// Throws if `file` contains another table than that of this embedding, or vectors of another size.
 void expect_table(const ModelManifest& set, const std::string& file, const EmbeddingSection& section, bool combined) {
   const SavedTable* saved = set.table_of(set.name_of(file));
   if (!saved) return;

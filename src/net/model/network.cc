@@ -35,7 +35,7 @@ void write_transposed_weights(Context& ctx, const std::vector<ops::TransposedWei
   ops::transpose_weights(ctx, all);
 }
 
-/// The layer of a node whose type a fusion has already checked.
+/// The node's layer as a FusableLayer. Call only for nodes whose layer a fusion has already found to be of this class.
 const FusableLayer& fusable(const Node& node) { return dynamic_cast<const FusableLayer&>(node.layer()); }
 
 /// The only reader of an embedding, if that node checks the embedding's gradient for overflow while writing it.

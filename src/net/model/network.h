@@ -22,12 +22,13 @@ class Network {
   Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&,
           GradientExchange* gradients = nullptr);
 
-  /// The tensors of all layer calls for a batch at fixed addresses. Bindings share activations.
+  /// The tensors of all layer calls, for a batch at fixed addresses. All bindings of a network share the memory of
+  /// activations.
   struct Binding {
     std::vector<LayerIo> calls;  // one per node
     // dense values to copy to the plan's memory; none if layers read the values in place
     std::optional<Tensor> dense;
-    bool weights_are_fixed = false;  // true: forward() skips the transposed copies of weights
+    bool weights_are_fixed = false;  // true: forward() does not write the transposed copies again
   };
   /// `search`: overflow check for layers that check the gradient of an embedding. `of_operands`: whether layers also
   /// check operands of deferred wgrads. `scales`: for layers with FP8 GEMMs; null if the graph has no FP8 GEMM.
@@ -50,7 +51,7 @@ class Network {
 
   // The parts of forward() and backward() that the step plan calls (net/model/step_layers.h).
   void convert_dense(Context&, const Binding&) const;
-  /// Writes the copies for the nodes [begin, end).
+  /// Writes the transposed copies of the weights of the nodes [begin, end).
   void write_weight_copies(Context&, const Binding&, size_t begin, size_t end) const;
   void forward_node(Context&, const Binding&, size_t node) const;
   void sum_losses(Context&) const;
@@ -64,7 +65,7 @@ class Network {
     return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
   }
   Tensor embedding_gradient(size_t embedding) const { return memory_.gradient(graph_.embeddings[embedding]); }
-  /// The weighted sum of all losses, [1]. With a single loss of weight 1, the same memory as that loss.
+  /// The weighted sum of all losses, [1]. If the only loss has weight 1, this tensor is that loss itself.
   Tensor loss() const;
   /// The prediction of the first loss.
   Tensor prediction() const { return predictions()[0]; }

@@ -70,7 +70,8 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, con
   else if (exchanges_fp16 && shape.use != ReplicaUse::score_dense)
     scaler_.emplace(Precision::scaled(), runtime);
   else if (config.solver.on_nan == OnNan::skip)
-    scaler_.emplace(Precision{}, runtime);  // a constant scale of 1 only checks gradients and skips steps
+    // The scale stays 1. The scaler only checks gradients and skips steps.
+    scaler_.emplace(Precision{}, runtime);
 }
 
 std::vector<Replica::PlannedTable> Replica::planned_tables(const ReplicaShape& replica) const {
@@ -114,8 +115,8 @@ std::vector<Replica::PlannedTable> Replica::planned_tables(const ReplicaShape& r
   return planned;
 }
 
-/// Makes small tables first. Tables that share a memory budget fill the GPU in this order, and each byte of a small
-/// table serves more reads.
+/// Makes the tables in ascending order of size. Tables that share a memory budget get GPU memory in this order, because
+/// each byte of a small table serves more reads.
 void Replica::make_tables(const std::vector<PlannedTable>& planned, const ReplicaShape& shape) {
   std::vector<size_t> order(planned.size());
   std::iota(order.begin(), order.end(), size_t{0});

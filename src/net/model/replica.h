@@ -68,8 +68,8 @@ struct StepCallbacks {
 /// The batches of a replica, and the placement of its rows.
 struct ReplicaShape {
   int64_t samples, eval_samples;  ///< rows of a training batch, and of an evaluation batch
-  int ring_size;                  ///< buffers of the ring
-  /// One per embedding, for several ranks; empty: placement without a plan.
+  int ring_size;                  ///< number of buffers, used as a ring
+  /// [embedding] the planned placement, for several ranks; empty: placement without a plan
   std::vector<Placement> placements{};
   ReplicaUse use = ReplicaUse::train;
 };
@@ -103,8 +103,8 @@ class Replica {
   /// Whether hold_memory_to_save() or reserve_rows() has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
   /// Call on the host after prepare() of the next step is queued for `buffer`, and before train_step(). Errors:
-  /// Error(data) if the batch exceeds the row limit of a table; those of RowTiers::bring_rows(). An error leaves the
-  /// model unchanged.
+  /// Error(data) if the batch exceeds the row limit of a table; the errors of RowTiers::bring_rows(). An error leaves
+  /// the model unchanged.
   void confirm_capacity(int buffer) const;
   /// Call after confirm_capacity(). Evicts rows from tables that exceed their limit.
   void enforce_limit(int buffer);
@@ -144,9 +144,9 @@ class Replica {
   /// The weighted sum of all losses and penalties over all ranks, and the prediction of the first loss.
   Tensor loss(Phase phase) const { return network(phase).loss(); }
   Tensor prediction(Phase phase) const { return network(phase).prediction(); }
-  /// The losses of the config, in the order of the config, named by their tops. For several losses: each loss's
-  /// prediction and value. The value is unweighted and without penalties. After evaluate() the value covers all ranks,
-  /// after train_step() only this rank.
+  /// tasks(): the name of each loss, which is its top, in the order of the config. losses(), predictions() and
+  /// labels(): one tensor per loss, in the same order. If there are several losses, losses() is unweighted and without
+  /// penalties. After evaluate() it covers all ranks, after train_step() only this rank.
   std::vector<std::string> tasks() const;
   std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
   std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
@@ -185,9 +185,9 @@ class Replica {
   /// For each table without a row policy: "rows" and, for a hash index, "index_places", the number of slots of the
   /// index. Both are totals over all ranks. Collective. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_rows() const;
-  /// Memory in bytes by part. Dense weights, their gradients and optimizer states, and activations are those of this
-  /// rank. Rows of tables and their states are sums over all ranks. Excludes indices, exchange buffers and libraries.
-  /// Collective. Waits for queued steps.
+  /// Memory in bytes by part. For dense weights, their gradients and optimizer states, and for activations, these are
+  /// the bytes of this rank. For rows of tables and their states, these are sums over all ranks. Excludes indices,
+  /// exchange buffers and libraries. Collective. Waits for queued steps.
   std::vector<std::pair<std::string, int64_t>> memory_parts() const;
   /// The names of tables with a trained shared row; model files omit this row.
   std::vector<std::string> tables_with_shared_row() const;
@@ -224,7 +224,7 @@ class Replica {
   /// again.
   void freeze(const std::string& name, bool frozen);
 
-  /// StepState::updates_before of training: Adam's t of the loaded optimizer states, or 0.
+  /// The value of StepState::updates_before in training: Adam's t of the loaded optimizer states, or 0.
   int64_t updates_before() const { return updates_before_; }
 
   // For exports. No step may be queued.
@@ -263,7 +263,7 @@ class Replica {
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   StepFacts step_facts(const Network::Binding&) const;
-  /// The arguments of a step for its calls, including calls outside of the recording.
+  /// The arguments of one step, as its calls need them. Calls outside of the recording use the same arguments.
   struct StepOf {
     int buffer;
     BatchTensors batch;

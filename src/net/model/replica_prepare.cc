@@ -1,4 +1,5 @@
-// Prepares a batch before its step: sends keys to their owner ranks, fetches rows into memory, and looks them up.
+// Prepares a batch before its step: sends its keys to their owner ranks, fetches rows from disk into memory, and looks
+// up the keys.
 #include <algorithm>
 
 #include "core/device/profiler.h"

@@ -17,7 +17,7 @@ class StepLayers {
   StepLayers(const Network& network, const Network::Binding& binding, const Context& caller)
       : network_(network), binding_(binding), caller_(caller), last_(caller) {}
 
-  /// Queues a call with `own`, a context on the call's stream. Returns whether it is a call of layers.
+  /// Queues the call if it is a call of layers; otherwise returns false. `own`: a context on the call's stream.
   bool run(const Context& own, const PlannedCall&);
   /// The wgrads that StepPart::grouped_products has started.
   std::span<const Lockstep::LateResult> grouped() const { return grouped_; }

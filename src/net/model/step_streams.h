@@ -11,7 +11,7 @@ namespace hctr {
 
 class StepStreams {
  public:
-  /// `several_ranks`: exchanges get priority over other kernels.
+  /// If `several_ranks`, exchanges get priority over other kernels.
   StepStreams(Runtime& runtime, bool several_ranks)
       : exchange_(runtime.exchange_stream()),
         elements_(runtime.device(), several_ranks ? StreamPriority::exchange : StreamPriority::lowest),
@@ -23,8 +23,8 @@ class StepStreams {
     const StreamRef all[kStepStreams] = {compute, exchange_, elements_, weights_, layers_, signal_};
     return all[static_cast<size_t>(stream)];
   }
-  /// A context on `stream` for the step of `caller`, a context on the compute stream. On the CPU all work runs on the
-  /// caller's stream.
+  /// Returns a context on `stream` for the same step as `caller`. `caller`: a context on the compute stream. On the CPU
+  /// all work runs on the caller's stream.
   Context on(StepStream stream, const Context& caller) const {
     if (stream == StepStream::compute || !caller.device().is_cuda()) return caller;
     Context copy = caller;
@@ -47,7 +47,8 @@ class StepEvents {
   }
   CrossingEvent& operator[](size_t event) { return events_.at(event); }
 
-  /// Runs a call that records or waits for an event, on the call's stream. Returns whether it is such a call.
+  /// Runs the call if it records an event or waits for an event; otherwise returns false. `own`: a context on the
+  /// call's stream.
   bool run(const Context& own, const PlannedCall& call) {
     if (call.part == StepPart::record_event)
       events_.at(call.index).record(own.stream());

@@ -19,8 +19,8 @@ ops::Penalty penalty_of(LossLayer::Regularizer::Kind kind) {
   return kind == LossLayer::Regularizer::Kind::l1 ? ops::Penalty::l1 : ops::Penalty::l2;
 }
 
-/// The factor of the penalty: lambda / (2 batch) for L2, where it multiplies sum w^2; lambda / batch for L1, where it
-/// multiplies sum |w|.
+/// The factor of the penalty. L2: lambda / (2 batch), multiplied by the sum of w^2. L1: lambda / batch, multiplied by
+/// the sum of |w|.
 float penalty_factor(const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) {
   const double half = regularizer.kind == LossLayer::Regularizer::Kind::l2 ? 0.5 : 1.0;
   return static_cast<float>(half * regularizer.lambda / static_cast<double>(samples) / ranks);
@@ -220,7 +220,7 @@ void Weights::update(Context& ctx) const {
 }
 
 Work Weights::work_of_update() const {
-  // Reads gradients; reads and writes weights and states; writes copies.
+  // An update reads gradients, reads and writes weights and states, and writes copies.
   size_t bytes = gradients_.bytes() + 2 * values_.bytes() + copies_.bytes();
   for (const Arena& state : states_) bytes += 2 * state.bytes();
   return {.bytes = static_cast<double>(bytes)};

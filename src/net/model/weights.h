@@ -40,7 +40,7 @@ class Weights {
   /// layers.
   Weights(const Config&, const Graph&, Runtime&, ReplicaUse = ReplicaUse::train);
 
-  /// The tensors that the node's layer reads: the weights, or copies in the dtype of its outputs.
+  /// The tensors that the node's layer reads: the weights, or copies of them in the dtype of the layer's outputs.
   std::vector<Tensor> of_node(size_t node) const;
   /// [weight of the node] the memory of LayerIo::transposed, which Network::forward() writes.
   std::vector<std::optional<Tensor>> transposed_of_node(size_t node) const;
@@ -60,7 +60,7 @@ class Weights {
   Work work_of_update() const;
   /// All gradients as one flat f32 tensor.
   Tensor all_gradients() const { return gradients_.flat(); }
-  /// The flat gradients except the given wgrads.
+  /// All gradients except the given wgrads, as parts of the flat tensor.
   std::vector<Tensor> gradients_without(std::span<const Tensor>) const;
   /// The range of each weight, including padding, in all_gradients(), in order.
   std::vector<GradientRange> gradient_ranges() const;
@@ -87,13 +87,13 @@ class Weights {
 
  private:
   struct Item {
-    std::string name;  // "fc1/weights"
+    std::string name;  // for example "fc1/weights"
     size_t node;
-    size_t value, gradient;  // tickets
+    size_t value, gradient;  // tickets in values_ and gradients_
     bool penalised;
     bool copied;                         // whether the layer reads a copy
-    bool frozen;                         // not updated
-    std::optional<size_t> transposed{};  // ticket of the transposed copy
+    bool frozen;                         // true: updates skip the weight
+    std::optional<size_t> transposed{};  // ticket in transposed_ of the transposed copy
   };
   /// Sets trained_.
   void find_trained();

@@ -1,5 +1,5 @@
-// Runs some layers on a separate stream: those that leave most of a GPU idle. They run concurrently with the layers
-// between them and their readers.
+// Moves layers that leave most of a GPU idle to a separate stream. Such a layer runs concurrently with the layers
+// between it and its first reader.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -1,4 +1,4 @@
-// Runs wgrads of small batches as one kernel at the end of the backward pass, or on a separate stream.
+// If the batch is small, runs wgrads as one kernel at the end of the backward pass, or on a separate stream.
 #include <algorithm>
 
 #include "net/plan/step_choices.h"

@@ -1,4 +1,4 @@
-// Runs some tables on a separate stream: those whose vector size is not a multiple of four.
+// Moves tables whose vector size is not a multiple of four to a separate stream.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -6,8 +6,8 @@
 namespace hctr {
 namespace {
 
-/// With several ranks, a call of a table waits for other ranks. All tables must then make the same calls, and no call
-/// may need the host.
+/// With several ranks, a call of a table waits for the same call on other ranks. Merged tables must therefore all make
+/// the same calls, and no call may need the host.
 bool all_merge(const StepFacts& facts) {
   return facts.alone() || std::ranges::all_of(facts.tables, &TableFacts::exchanges_by_kernels);
 }

@@ -7,9 +7,9 @@
 namespace hctr {
 namespace {
 
-/// The first layer, in backward order, whose wgrad is deferred; none if no wgrad is deferred. Defers up to `most` wgrad
-/// GEMMs: the last ones before the backward pass of the first reader of embeddings. If the wgrads of a layer read
-/// memory shared with other layers, only wgrads after that layer in backward order are deferred.
+/// Selects up to `most` wgrad GEMMs to defer: the last ones that precede the backward pass of the first reader of
+/// embeddings. If the wgrads of a layer read memory shared with other layers, only wgrads after that layer in backward
+/// order are selected. Returns the first layer, in backward order, with a selected wgrad; none if there is none.
 std::optional<size_t> products_before_embeddings(const StepFacts& facts, size_t most) {
   std::optional<size_t> earliest;
   size_t products = 0;

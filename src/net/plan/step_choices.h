@@ -21,8 +21,8 @@ struct StepChoices {
   bool layers_aside = false;  ///< layers with LayerFacts::concurrent_until run on a separate stream
   bool copies_early = false;  ///< transposed copies of weights are written before the look-up or concurrently with it
   bool wgrads_aside = false;  ///< wgrads with WeightGradientRun::apart run on a separate stream
-  /// [layer] whether a penalty or an all-reduce reads this layer's wgrads during the backward pass. Wgrads of this
-  /// layer and later layers must then be complete
+  /// [layer] whether a penalty or an all-reduce reads this layer's wgrads during the backward pass. If so, the wgrads
+  /// of this layer and of all later layers must be complete by then
   std::vector<bool> reads_wgrads{};
   /// the wgrads of this layer, and of all layers after it in backward order, run after the gradients of embeddings
   std::optional<size_t> held_from{};

@@ -42,10 +42,10 @@ struct LayerFacts {
 
 struct TableFacts {
   std::string name;
-  /// whether the vector size is not a multiple of four, so that separate kernels pool and update the vectors
+  /// true: the vector size is not a multiple of four, and separate kernels pool and update the vectors
   bool by_element = false;
   bool on_disk = false;  ///< rows may be on disk, so the host takes part in look-ups
-  // For several ranks; see engine/exchange/rank_embedding.h:
+  // The next members matter only with several ranks; engine/exchange/rank_embedding.h explains them.
   bool replicated_rows = false, exchanges_by_kernels = false, sends_by_engines = false;
 };
 
@@ -73,8 +73,8 @@ struct StepFacts {
   bool any_weight_copies() const;
 };
 
-/// The facts of a graph's nodes. `LayerIo`: tensors bound for training, of which only specs and addresses are used, not
-/// data.
+/// The facts of a graph's nodes. The tensors in LayerIo must be bound for training. Only their specs and addresses are
+/// used, not their data.
 std::vector<LayerFacts> layer_facts(const Graph&, std::span<const LayerIo>, const std::optional<GpuTraits>&,
                                     const RuntimeOptions&);
 

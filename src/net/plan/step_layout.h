@@ -20,7 +20,7 @@ class StepLayout {
   using On = StepStream;
   static constexpr On kCompute = On::compute, kExchange = On::exchange, kElements = On::elements;
 
-  // Adding calls.
+  // The following functions add calls to the plan.
   PlannedCall& add(Part, On = kCompute, size_t index = 0);
   // adds a call that is recorded only if exchanges are recorded
   PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);
@@ -70,13 +70,14 @@ class StepLayout {
     bool outside;
     size_t piece;
   };
-  std::vector<Recorded> recorded_;  // [event]
+  std::vector<Recorded> recorded_;  // [event] where the event is recorded
   size_t piece_ = 0;
   std::vector<size_t> all_, main_;    // all_: all tables; main_: tables that are not on the elements stream
-  std::vector<size_t> vectors_sent_;  // [table] event
-  size_t loss_known_ = 0;             // event
+  std::vector<size_t> vectors_sent_;  // [table] the event after the table's vectors are sent
+  size_t loss_known_ = 0;             // the event after report_loss
   std::optional<size_t> skip_known_;  // event after the skip decision; none: the decision follows the last gradient
-  // forward_joins_: layers that wait for the layers stream; started_: layers whose backward pass runs on that stream
+  // forward_joins_: layers that wait for the layers stream. started_: layers whose backward pass runs on the layers
+  // stream.
   std::set<size_t> forward_joins_, started_;
   // Layers whose wgrads are not queued yet.
   struct Waiting {
@@ -84,7 +85,7 @@ class StepLayout {
     bool grouped;
   };
   std::vector<Waiting> waiting_;
-  std::vector<size_t> apart_;  // layers whose wgrads run on the weights stream, which already waits for the operands
+  std::vector<size_t> apart_;  // layers whose wgrads run on the weights stream; it already waits for the operands
   bool holds_ = false, uses_weights_stream_ = false;
   size_t grouped_ = 0;  // number of GEMMs deferred to the end of the backward pass
 };

@@ -30,7 +30,7 @@ void StepLayout::backward() {
   finish_wgrads();
 }
 
-/// Also queues the backward passes of concurrent layers whose reader is `node`.
+/// Queues the backward pass of `node`, and then those of the concurrent layers whose reader is `node`.
 void StepLayout::backward_layer(size_t node) {
   if (started_.contains(node)) {
     order(On::layers, kCompute);

@@ -64,8 +64,8 @@ void StepLayout::forward() {
   }
 }
 
-/// Queues the weight copies that early_weight_copies() has not queued. Layers that read copies from the layers stream
-/// wait for that stream.
+/// Queues the weight copies that early_weight_copies() has not queued. If copies run on the layers stream, the first
+/// layer that may read them waits for that stream.
 void StepLayout::weight_copies() {
   if (!choices_.copies_early) {
     add(Part::copy_weights).end = facts_.layers.size();
@@ -79,7 +79,7 @@ void StepLayout::weight_copies() {
   }
 }
 
-/// Makes the vectors whose first reader is `node` complete on the compute stream.
+/// Completes, on the compute stream, the vectors of all tables whose first reader is `node`.
 void StepLayout::before_forward(size_t node) {
   const std::vector<size_t>& needed = facts_.layers[node].first_reads;
   if (needed.empty()) return;
@@ -114,7 +114,7 @@ void StepLayout::end_forward() {
   if (facts_.penalty) add(Part::penalty);
   wait(kExchange, record(kCompute), choices_.outside);
   if (!facts_.alone()) add_exchange(Part::all_reduce_loss);
-  // queued before the table updates, which run on this stream or start later
+  // The table updates come after report_loss: they are queued later on this stream, or start later on another stream.
   add_exchange(Part::report_loss);
   loss_known_ = record(kExchange, choices_.outside);
 }

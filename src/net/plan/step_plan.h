@@ -31,19 +31,19 @@ enum class StepPart {
   end_piece,  ///< ends a recorded piece; later calls wait until all earlier calls outside of the recording are queued
   begin_scale,
   copy_weights,  ///< writes transposed copies for the layers [index, end)
-  // Calls of tables, where `index` is a group:
+  // Calls of several tables; `index` is the group of tables:
   look_up,
   send_vectors,
   expect_gradients,
   receive_gradients,
   update_rows,
-  // By table:
+  // Calls of one table; `index` is the table:
   fill_vectors,
   combine_vectors,
   sum_contributions,
   sum_replicated,  ///< runs on the stream of all-reduces, and records the event `end` on that stream
   send_gradients,
-  // By layer:
+  // Calls of one layer; `index` is the layer:
   forward,
   backward,
   weight_gradients,
@@ -55,8 +55,8 @@ enum class StepPart {
   sum_losses,
   penalty,
   all_reduce_loss,
-  report_loss,     ///< StepCallbacks::loss_known
-  prefetch_point,  ///< StepCallbacks::prefetch_point
+  report_loss,     ///< calls StepCallbacks::loss_known
+  prefetch_point,  ///< calls StepCallbacks::prefetch_point
   grouped_all,     ///< runs all launches deferred to the end of the backward pass: bias gradients and GEMMs
   grouped_sums,
   grouped_products,

@@ -7,14 +7,14 @@
 // and one lookup reads a 128-byte line of entries, a head and a row.
 //
 // A row never changes while a lookup may read the row (read-copy-update: P. McKenney and J. Slingwine, 1998). New
-// values are written to a free row, and then the entry is pointed at the new row. The old row is retired; it becomes
-// free when all lookups that were running have ended. Each lookup therefore stores its start epoch in a session, and
-// clears the epoch when it ends.
+// values are written to a free row, and then the entry is pointed at the new row. The old row is retired. It becomes
+// free when all lookups that were running at its retirement have ended. Each lookup therefore stores its start epoch in
+// a session, and clears the epoch when it ends.
 //
 // The generation is odd while an update sets entries or marks them as stale. A lookup that saw an odd generation, or
 // another generation than its caller, sets `mixed` in its answer: some of its rows may be older than the update, and
-// others newer. The caller then repeats the lookup. Afterwards new rows replace the stale rows piece by piece, while
-// lookups that list misses report keys of stale rows as misses.
+// others newer. The caller then repeats the lookup. After the update, new rows replace the stale rows piece by piece.
+// Until then, lookups that list misses report keys of stale rows as misses.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct CacheCounts {
   uint32_t free_rows;  ///< size of the stack CachePool::free
   uint32_t retired;    ///< size of the list CachePool::retired
   uint32_t refused;    ///< keys that found no free row or no free entry
-  uint32_t evicted;    ///< keys that a new key replaced
+  uint32_t evicted;    ///< keys that were replaced by new keys
   uint32_t keys;       ///< keys that have an entry
 };
 
@@ -68,7 +68,7 @@ struct CachePool {
 struct alignas(32) CacheSession {
   unsigned long long epoch;   ///< CacheLookup::epoch; 0: no lookup is running
   uint32_t mixed;             ///< nonzero: a block read another generation than CacheLookup::generation
-  uint32_t misses, defaults;  ///< so far
+  uint32_t misses, defaults;  ///< counts so far: misses, and keys that got the default
   uint32_t blocks;            ///< blocks that have ended
 };
 
@@ -88,8 +88,8 @@ struct CacheMiss {
   int32_t part, at;
 };
 
-/// The counters that a lookup reports. May be in page-locked host memory. Two words of 64 bits, which the GPU writes in
-/// any order after all else: each has the ticket, so that no fence must order them.
+/// The counters that a lookup reports. The answer may be in page-locked host memory. The GPU writes it last, as two
+/// 64-bit words in any order. Each word contains the ticket, so the words need no fence between them.
 struct alignas(16) CacheAnswer {
   uint32_t misses;  ///< missing keys, duplicates included
   uint32_t ticket;
@@ -116,13 +116,14 @@ struct CachePart {
 struct CacheLookup {
   const CachePool* pools = nullptr;
   static constexpr int32_t kFewParts = 4;
-  const CachePart* parts = nullptr;  // [part_count], by ascending first_item; null: few_parts
+  // [part_count], by ascending first_item; null: the parts are in few_parts
+  const CachePart* parts = nullptr;
   int32_t part_count = 0;
   CachePart few_parts[kFewParts];
   HCTR_HD const CachePart& part(int32_t p) const { return parts ? parts[p] : few_parts[p]; }
   int32_t most_dim = 0;   // largest dim of `pools`
   bool only_f32 = false;  // all of `pools` store f32
-  bool has_bags = false;  // a part has offsets
+  bool has_bags = false;  // at least one part has offsets
   int64_t items = 0;      // number of vectors of all parts
   int64_t keys = 0;       // number of keys of all parts
   /// [keys of all parts] place of each key: a row number or a kPlace constant. Written if a part has offsets, and read
@@ -131,15 +132,16 @@ struct CacheLookup {
   CacheMiss* misses = nullptr;  // [keys of all parts]; may be in page-locked host memory
   CacheState* state = nullptr;
   int32_t session = 0;
-  /// An epoch that has begun, and a generation, both read before the lookup was queued. An older epoch than the current
-  /// one only delays changes. If the generation changes, the lookup reports `mixed`. The CPU reads both from `state`.
+  /// The epoch and the generation of the cache, read before the lookup is queued. If `epoch` is no longer the current
+  /// epoch, changes are only delayed. If `generation` is no longer the current generation, the lookup reports `mixed`.
+  /// The CPU reads the current values from `state` instead.
   uint64_t epoch = 1;
   uint32_t generation = 0;
   CacheAnswer* answer = nullptr;
   uint32_t ticket = 0;
   /// True: lists misses, and keeps the session open until cache_fill(). False: a missing key gets the default.
   bool lists_misses = false;
-  bool takes_stale = false;  ///< keys of stale rows are no misses
+  bool takes_stale = false;  ///< true: a key with a stale row is not a miss
 };
 
 /// Writes the vectors of all items. A pooled vector adds its rows in key order, then multiplies by the weight, like
@@ -157,11 +159,11 @@ struct CacheFound {
 /// fills; the last one has the bags.
 struct CacheFill {
   const CacheFound* found = nullptr;  // [found_count]
-  int64_t found_first = 0;            ///< earlier fills had the elements before this one
+  int64_t found_first = 0;            ///< this fill begins here; earlier fills processed the elements before
   int64_t found_count = 0;
   bool ends = true;  ///< the last fill of the lookup
   const float* values = nullptr;
-  // [bag_count] ascending vector numbers: the bags of pooled parts that have a missing key
+  // [bag_count] the bags of pooled parts, as ascending vector numbers; only bags with a missing key
   const int64_t* bags = nullptr;
   int64_t bag_count = 0;
 };
@@ -200,7 +202,7 @@ HCTR_OP(void cache_remove(Context&, const CachePool&, const CacheChange&))
 /// overlaps the bracket reports `mixed`. Insertions, evictions, and new rows for stale keys need no bracket.
 HCTR_OP(void cache_begin_update(Context&, CacheState*))
 HCTR_OP(void cache_end_update(Context&, CacheState*))
-/// Sets CacheState::applying. Changes queued before are visible to lookups that see the new value.
+/// Sets CacheState::applying. A lookup that sees the new value also sees all changes that were queued before this call.
 HCTR_OP(void cache_set_applying(Context&, CacheState*, bool applying))
 /// Begins the next epoch. Lookups of earlier epochs may still read retired rows.
 HCTR_OP(void cache_next_epoch(Context&, CacheState*))

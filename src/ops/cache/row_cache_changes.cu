@@ -1,4 +1,4 @@
-// Kernels that change a row cache: half a warp writes a row, finds the set of its key and sets the entry.
+// Kernels that change a row cache: half a warp writes a row, finds the set of the row's key and sets the key's entry.
 #include "core/device/copy_bytes.h"
 #include "ops/cache/row_cache_search.cuh"
 
@@ -10,9 +10,9 @@ using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-/// Pops a row from the free stack. Returns the row's number + 1, or 0 if the stack is empty. Each thread subtracts
-/// once, below zero too, and adds its row again if there was none: thousands of threads that compare and swap one
-/// counter take milliseconds.
+/// Pops a row from the free stack. Returns the row's number + 1, or 0 if the stack is empty. Each thread decrements the
+/// counter once, even below zero, and increments it again if no row was left. A compare-and-swap loop would take
+/// milliseconds if thousands of threads used the same counter.
 __device__ uint32_t take_free_row(const CachePool& pool) {
   auto* const free_rows = reinterpret_cast<int*>(&pool.counts->free_rows);
   const int left = atomicSub(free_rows, 1);
@@ -240,7 +240,8 @@ void cache_next_epoch(Context& ctx, CacheState* state) {
 }
 
 void cache_reclaim(Context& ctx, const CachePool& pool) {
-  constexpr int64_t kMostThreads = 1 << 16;  // few rows are retired, but the host does not know their number
+  // Few rows are retired, but the host does not know how many, so it limits the number of threads.
+  constexpr int64_t kMostThreads = 1 << 16;
   launch(ctx, "cache_reclaim", grid_for(std::min<int64_t>(pool.row_capacity, kMostThreads)), cache_reclaim_kernel,
          pool);
   launch(ctx, "cache_reclaimed", {1, 1}, cache_reclaimed_kernel, pool.counts);

@@ -1,4 +1,4 @@
-// Device functions that load rows of a cache and store vectors, four elements of a lane at a time.
+// Device functions that load rows of a cache and store vectors. Each lane handles four elements at a time.
 #pragma once
 
 #include "ops/cache/row_cache_search.cuh"
@@ -12,9 +12,9 @@ __device__ inline float4 four_elements(CachedType type, const std::byte* from) {
           cached_element(type, from, 3, 1.0f)};
 }
 
-/// Where loads of rows may hit. An L1 line may contain the old values of a row that was retired and reused while the
-/// kernel ran. A kernel may read rows through L1 only if an earlier kernel of the same session found the rows: then no
-/// row that it reads changes while it runs, except row 0, whose values are not used.
+/// The cache through which a kernel loads rows. An L1 line may contain the old values of a row that was retired and
+/// reused while the kernel ran. A kernel may therefore use L1 only if an earlier kernel of the same session found the
+/// rows. Such rows do not change while the kernel runs. Row 0 may change, but its values are not used.
 enum class RowsThrough { l1, l2 };
 
 template <RowsThrough kThrough, class T>

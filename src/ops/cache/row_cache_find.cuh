@@ -1,6 +1,6 @@
 // Device functions that find the entries of 32 keys of a warp. Each lane has one key. Eight lanes read the 16 entries
-// of a set, two entries each. A warp therefore reads the sets of four keys with one load instruction, and the loads for
-// all 32 keys overlap.
+// of a set, two entries each. A warp therefore reads the sets of four keys with one load instruction. The loads for all
+// 32 keys run concurrently.
 #pragma once
 
 #include "ops/cache/row_cache_session.cuh"
@@ -9,7 +9,8 @@ namespace hctr::ops {
 
 inline constexpr unsigned kWholeWarp = 0xffffffffu;
 
-/// A lane's key. The constructor reads nothing that changes modify, so a block may call it before it opens the session.
+/// A lane's key. The constructor reads no memory that changes of the cache modify, so a block may call it before it
+/// opens the session.
 struct LaneRequest {
   int64_t key = 0, at = 0;  // at: index among the keys of all parts
   int32_t part = 0;
@@ -24,11 +25,11 @@ struct LaneRequest {
   }
 };
 
-/// A lane's key and the fields of its pool.
+/// A lane's key and the fields of the key's pool.
 struct LaneKey : LaneRequest {
   int32_t space = 0;
   bool whole = false;
-  bool complete = false;  ///< a key without an entry has no row
+  bool complete = false;  ///< true: a key without an entry has no row
   uint32_t sets = 0;
   uint64_t* entries = nullptr;
   uint8_t* used = nullptr;
@@ -64,7 +65,7 @@ struct FoundByLane {
   uint8_t used = 0;  ///< the value of CachePool::used if the key was found
 };
 
-/// Searches one key by one lane, in all sets that may contain the key.
+/// Searches for one key with a single lane, in all sets that may contain the key.
 __device__ __noinline__ FoundByLane find_alone(const CachePool pool, int64_t key, int32_t space) {
   const CacheHash hash(pool, key, space);
   uint32_t set = hash.set;
@@ -117,7 +118,7 @@ __device__ inline FoundByLane find_by_lane(const LaneKey& of) {
   FoundByLane found;
   if (!of.asked) return found;
   if (way >= 0) {
-    // an old value only repeats or saves a store to `used`, so this load may hit in L1
+    // This load may hit in L1: an outdated value only causes or omits one store to `used`.
     found.used = __ldca(pool.used + int64_t{hash.set} * kCacheWays + way);
     const CacheHead head = load_head(pool, cache_row(low));
     if (head.key == of.key && head.space == of.space) {

@@ -15,14 +15,15 @@ using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
 constexpr int kFindThreads = 256, kRowThreads = 128;
-constexpr int kMostAtOnce = 8;  // rows whose loads by one lane overlap
+constexpr int kMostAtOnce = 8;  // number of rows that a lane loads concurrently
 
 /// Returns the part that contains key `at`.
 __device__ int32_t part_of_key(const CacheLookup& lookup, int64_t at) {
   return last_part_from<&CachePart::first_key>(lookup, at);
 }
 
-/// Whether a bag of the part contains key `at`: offsets may begin after the first key and end before the last one.
+/// Whether a bag of the part contains key `at`. Some keys may be in no bag, because offsets may begin after the first
+/// key and end before the last one.
 __device__ bool is_in_bag(const CacheLookup& lookup, int32_t p, int64_t at) {
   const CachePart& part = lookup.part(p);
   if (!part.offsets) return true;
@@ -56,7 +57,7 @@ class WarpRows {
   }
 
  private:
-  /// The lane that owns the key of this lane's row in a step.
+  /// In each step, this lane copies a part of one row. Returns the lane that has the key of that row.
   __device__ int of_step(int step) const { return step * kRowsOfStep + static_cast<int>(threadIdx.x % 32) / kLanes; }
 
   template <int kSteps>
@@ -88,7 +89,8 @@ class WarpRows {
   int count_;
 };
 
-/// The request of this lane among the 32 keys from `first` on, of which a lookup has at least one.
+/// The request of this lane, for key `first` + lane. If the lookup has no such key, the lane has no key (`asked` is
+/// false).
 __device__ LaneRequest request_at(const CacheLookup& lookup, int64_t first) {
   if (first >= lookup.keys) return {};
   const int64_t own_at = first + threadIdx.x % 32, at = min(own_at, lookup.keys - 1);
@@ -106,8 +108,8 @@ __device__ void prefetch_pool(const CacheLookup& lookup, int32_t p) {
 template <int kLanes, bool kOnlyF32>
 __global__ void __launch_bounds__(kFindThreads, 2) cache_rows_kernel(const __grid_constant__ CacheLookup lookup) {
   int64_t first = thread_index() / 32 * 32;
-  // The reads of the key and of its pool overlap the opening of the session. A pool that changes before or after the
-  // opening changes the generation, too.
+  // The block reads the key and the arguments of its pool while it opens the session. If the pool changes meanwhile,
+  // the generation changes, too.
   LaneRequest next = request_at(lookup, first);
   prefetch_pool(lookup, next.part);
   const SeenState seen = begin_session(lookup);
@@ -137,15 +139,15 @@ __global__ void __launch_bounds__(kFindThreads, 3) cache_find_kernel(const __gri
   write_answer(lookup, counts, true);
 }
 
-/// The rows of one item, which kLanes lanes add up in the order of its keys.
+/// Adds up the rows of one item with kLanes lanes, in the order of the item's keys.
 template <int kLanes, bool kOnlyF32, RowsThrough kThrough, int kSteps>
 class ItemSum {
  public:
   __device__ ItemSum(const CachePool& pool, const CachePart& part, int i)
       : pool_(pool), part_(part), i_(i < pool.dim ? i : 0), scales_(!kOnlyF32 && bytes_of(pool.type) == 1) {}
 
-  /// Adds the rows of kLanes keys, or of the first `count` of them. Each lane has the place of one key. The loads of
-  /// kSteps rows overlap. Call from all lanes of a warp. kAllRows: all lanes of the warp have a row.
+  /// Adds the rows of kLanes keys, or of the first `count` of these keys. Each lane has the place of one key. A lane
+  /// loads kSteps rows at a time. Call from all lanes of a warp. kAllRows: the keys of all lanes have a row.
   template <bool kAllRows>
   __device__ void add_rows(int32_t own_place, int count) {
 #pragma unroll 1
@@ -155,7 +157,8 @@ class ItemSum {
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         places[k] = __shfl_sync(kWholeWarp, own_place, step + k, kLanes);
-        // A key without a row loads row 0, and ignores it: loads without conditions overlap.
+        // A lane whose key has no row loads row 0 and ignores it, because only loads without conditions run
+        // concurrently.
         const auto row = static_cast<uint32_t>(kAllRows ? places[k] : max(places[k], 0));
         values[k] = load_elements<kOnlyF32, kThrough>(pool_, row, i_, scales_ ? __ldca(&pool_.heads[row].scale) : 1.0f);
       }
@@ -200,7 +203,7 @@ __global__ void __launch_bounds__(kRowThreads, kOnlyF32 ? 6 : 4)
       for (int64_t at = bag.begin; __any_sync(kWholeWarp, at < end); at += kLanes) {
         const int32_t own = next;
         next = place_at(at + kLanes + lane);
-        // All lanes have a row only in bags: an item of a part without bags has one key.
+        // All lanes can have a row only if the items are bags, because an item of a part without bags has one key.
         if (__all_sync(kWholeWarp, own >= 0))
           of.template add_rows<true>(own, kLanes);
         else
@@ -213,8 +216,8 @@ __global__ void __launch_bounds__(kRowThreads, kOnlyF32 ? 6 : 4)
   end_rows(lookup);
 }
 
-/// Calls work(lanes, only_f32), both as types: the number of lanes that load a row of the lookup's largest dim, and
-/// whether all pools store f32.
+/// Calls work(lanes, only_f32) with two values that are known at compile time. `lanes` is the number of lanes that load
+/// a row of the lookup's largest dim; `only_f32` is whether all pools store f32.
 template <class Work>
 void with_lanes(const CacheLookup& lookup, Work work) {
   const auto of_type = [&](auto lanes) {
@@ -235,7 +238,7 @@ void with_lanes(const CacheLookup& lookup, Work work) {
 namespace cuda {
 
 void cache_lookup(Context& ctx, const CacheLookup& lookup) {
-  // Few keys are divided among many multiprocessors.
+  // With at most kFewKeys keys, small blocks divide the keys among many multiprocessors.
   constexpr int64_t kFewKeys = 32'768;
   const int find_threads = lookup.keys <= kFewKeys ? 32 : kFindThreads;
   const auto find_grid = grid_for(std::max<int64_t>(lookup.keys, 1), find_threads, hctr::cuda::blocks_of_device(8));

@@ -15,7 +15,7 @@ namespace hctr::ops {
 
 /// Tombstone: the entry of a removed key in a pool with CachePool::whole set. Searches continue past tombstones.
 inline constexpr uint64_t kCacheGone = 0xffffffffu;
-/// The bit of an entry whose row is older than the last update.
+/// This bit of an entry is set if the entry's row is older than the last update.
 inline constexpr uint64_t kCacheStale = 0x80000000u;
 /// Values of `places` for keys without a cached row. kPlaceDefault: the key gets the default. kPlaceMissing: the key is
 /// a miss. kPlaceFilled - i: the key gets the answer fill.found[i].
@@ -124,7 +124,7 @@ struct CacheBag {
   }
 };
 
-/// As KeyBatch::weight().
+/// Returns the weight of each key of a bag with `keys` keys, like KeyBatch::weight().
 HCTR_HD inline float weight_of_bag(Combiner combiner, int64_t keys) {
   if (combiner == Combiner::sum || combiner == Combiner::none || keys <= 1) return 1.0f;
   return 1.0f / (combiner == Combiner::mean ? static_cast<float>(keys) : sqrtf(static_cast<float>(keys)));

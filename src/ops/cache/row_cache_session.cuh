@@ -10,7 +10,8 @@ struct LookupCounts {
   uint32_t misses = 0, defaults = 0;
 };
 
-/// Returns the row of a key, or kPlaceDefault or kPlaceMissing. `complete`: a key without an entry has no row.
+/// Returns the row of a key, or kPlaceDefault or kPlaceMissing. If `complete` is true, a key without an entry has no
+/// row.
 __device__ inline int32_t place_of(const CacheLookup& lookup, bool complete, const FoundEntry& found) {
   if (found.way >= 0 && !(found.stale && lookup.lists_misses && !lookup.takes_stale))
     return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;
@@ -62,8 +63,8 @@ __device__ inline bool last_block_ends(CacheSession& session) {
 }
 
 /// Adds the counts of a block, and writes the answer in the last block. Each block calls write_answer() after its last
-/// read of an entry. `rows_follow`: a later kernel reads the rows, and ends the session by end_rows(). Otherwise the
-/// session of a lookup without listed misses ends here.
+/// read of an entry. `rows_follow`: a later kernel reads the rows and then calls end_rows(). If `rows_follow` is false
+/// and the lookup lists no misses, write_answer() ends the session.
 __device__ inline void write_answer(const CacheLookup& lookup, LookupCounts counts, bool rows_follow) {
   __shared__ uint32_t misses, defaults;
   if (threadIdx.x == 0) misses = defaults = 0;

@@ -1,5 +1,5 @@
-// Maps each element of the input of a sum along an axis to the element of the output to which the input element is
-// added. Shared by both devices.
+// The rule of a sum along an axis: it maps each element of the input to the element of the output to which that element
+// is added. Shared by both devices.
 #pragma once
 
 #include <cstdint>

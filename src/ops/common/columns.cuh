@@ -9,7 +9,8 @@
 namespace hctr::ops::cuda {
 
 /// A block of 256 threads sums kColumns adjacent columns over one part of the rows. Each thread sums every kLanes-th
-/// row of one column; a tree sums the lanes. If `state` is given, rows without a sample are excluded.
+/// row of one column; then a tree reduction adds the sums of the lanes. If `state` is given, rows without a sample are
+/// excluded.
 template <int kColumns, class F>
 __global__ void column_parts_kernel(const StepState* state, int64_t rows, int64_t columns, F f, float* parts) {
   constexpr int kLanes = 256 / kColumns;

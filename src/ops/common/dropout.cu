@@ -72,8 +72,8 @@ __device__ void drop(const DropoutRule& rule, const Random4& draws, Eight<T>& x)
   }
 }
 
-/// kPacks: rows are aligned to 16 bytes. A thread starts the loads of kDropoutUnits units before the draws of these
-/// units, so that loads and draws overlap.
+/// kPacks: rows are aligned to 16 bytes. A thread starts the loads of kDropoutUnits units and then computes the draws
+/// of these units, so that the loads run in the meantime.
 template <bool kPacks, class T>
 __global__ void dropout_kernel(DropoutRule rule, const StepState* state, View<const T, 2> x, View<T, 2> y) {
   const StepState& s = *state;

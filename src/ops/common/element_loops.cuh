@@ -38,7 +38,7 @@ struct Chunk {
 
 inline __host__ __device__ int64_t chunks_per_row(int64_t columns, int width) { return (columns + width - 1) / width; }
 
-/// Position of chunk i of `width` elements, counted row by row.
+/// Returns the position of chunk i. Chunks have `width` elements and are counted row by row.
 __device__ inline Chunk chunk_at(int64_t i, int64_t rows, int64_t per_row, int width) {
   if (rows == 1) return {0, i * width};
   if (((i | per_row) >> 32) == 0) {  // 32-bit division is several times faster than 64-bit
@@ -76,8 +76,8 @@ __device__ inline void write(T* to, int64_t left, const float (&from)[V]) {
   }
 }
 
-/// load_pack() returns V elements. load_part_of_pack() returns min(V, left) elements, then zeros. To overlap several
-/// loads, test `left` >= V once for all loads.
+/// load_pack() returns V elements. load_part_of_pack() returns min(V, left) elements, then zeros. For several loads to
+/// run concurrently, test `left` >= V once for all of them.
 template <int V, class T>
 __device__ inline Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);

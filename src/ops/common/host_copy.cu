@@ -39,7 +39,8 @@ void cuda::copy_with_host(Context& ctx, std::span<const HostCopy> copies, uint32
     units = std::max(units, static_cast<int64_t>((copy.bytes + 15) / 16));
   }
   hctr::cuda::Grid grid = hctr::cuda::grid_for(units, kCopyThreads, done ? 1 : kMostBlocks);
-  grid.early = done != nullptr;  // without `done`, this kernel is the first node of a graph
+  // Without `done`, this kernel is the first node of a graph, so it has no preceding kernel to overlap with.
+  grid.early = done != nullptr;
   hctr::cuda::launch(ctx, "copy_with_host", grid, copy_with_host_kernel, list, done);
 }
 

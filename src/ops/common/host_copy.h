@@ -1,5 +1,5 @@
-// Copies of a few kilobytes between page-locked host memory and a device. A kernel that copies starts earlier after the
-// previous kernel than a copy engine does.
+// Copies of a few kilobytes between page-locked host memory and a device. A kernel makes the copies, because a kernel
+// starts sooner after the preceding kernel than a copy engine does.
 #pragma once
 
 #include <cstddef>

@@ -25,13 +25,13 @@ __device__ void search_overflow(int64_t thread, int64_t threads, const View<cons
                                 const OverflowSearch& search) {
   const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::chunks_per_row(columns, V);
   bool all_fit = true;
-#pragma unroll 4  // overlaps four loads
+#pragma unroll 4  // four loads run concurrently
   for (int64_t i = thread; i < rows * per_row; i += threads) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     float values[V] = {};
     cuda::read<V>(g.row(s.row) + s.column, columns - s.column, values);
 #pragma unroll
-    for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= search.largest;  // false for NaN
+    for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= search.largest;  // NaN: false
   }
   if (!all_fit) *search.found = 1;  // a benign race, because every thread writes the same value
 }

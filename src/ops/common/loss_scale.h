@@ -46,7 +46,7 @@ HCTR_OP(void begin_scaled_step(Context&, const LossScale*, StepState* state, Ten
 /// Sets *found = 1 if g contains an infinity, a NaN or a value outside +-largest; otherwise leaves *found unchanged. A
 /// no-op if `found` is null. Any row stride. Dtypes: g f32 f16 bf16.
 HCTR_OP(void find_overflow(Context&, Tensor g, OverflowSearch))
-/// Call after the backward pass. Runs LossScaleRule::finish() with overflow[0] > 0.
+/// Call after the backward pass. Calls LossScaleRule::finish(); the step has an overflow if overflow[0] > 0.
 HCTR_OP(void end_scaled_step(Context&, LossScaleRule, Tensor overflow, LossScale*, StepState* state))
 /// Runs find_overflow() on all tensors, then end_scaled_step(), in one kernel. search.found must point to `overflow`.
 /// `blocks_done` [1], i32, is 0 before and after the call.

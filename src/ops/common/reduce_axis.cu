@@ -14,7 +14,7 @@ template <class T>
 inline constexpr int kSumColumns = 32 / sizeof(T);
 
 /// A block of 1024 threads sums kColumns adjacent columns over all rows. Each thread sums every kLanes-th row of one
-/// column; a tree sums the lanes.
+/// column; then a tree reduction adds the sums of the lanes.
 template <class T, class Out>
 __global__ void sum_rows_kernel(View<const T, 2> x, float factor, Out* y) {
   constexpr int kColumns = kSumColumns<T>, kLanes = 1024 / kColumns;

@@ -1,8 +1,8 @@
 // Rounding of a float to the storage dtype of a table: to nearest, or stochastically. Stochastic rounding selects one
-// of the two adjacent values, with probabilities that make the expected result equal to the float. Adjacent bf16 (fp16)
-// values differ by at least 2^-8 (2^-11) of their magnitude. Most weight updates are smaller than half of this
-// difference, and rounding to nearest would lose such updates. Source: S. Gupta et al., "Deep learning with limited
-// numerical precision", ICML 2015.
+// of the two adjacent values, with probabilities that make the expected result equal to the float. Adjacent values
+// differ by at least 2^-8 of their magnitude in bf16, and by at least 2^-11 in fp16. Most weight updates are smaller
+// than half of this difference, and rounding to nearest would lose such updates. Source: S. Gupta et al., "Deep
+// learning with limited numerical precision", ICML 2015.
 #pragma once
 
 #include <cmath>

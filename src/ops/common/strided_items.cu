@@ -76,12 +76,12 @@ __global__ void gather_kernel(Cells<const T> x, const __grid_constant__ Indices 
   }
 }
 
-/// The sums of one launch: item `item[k]` of dx is the sum of the items of dy with the indices sources[i], where i is
-/// in [begin[k], begin[k + 1]).
+/// The sums of one launch. Item item[k] of dx is a sum of items of dy: those with the indices sources[i], for i in
+/// [begin[k], begin[k + 1]).
 struct Sums {
   int count;
   int item[kIndicesPerLaunch / 2], begin[kIndicesPerLaunch / 2 + 1], sources[kIndicesPerLaunch];
-  int used;  ///< number of sources
+  int used;  ///< number of sources in use
 };
 static_assert(sizeof(Sums) + 2 * sizeof(Cells<float>) <= 4096);
 

@@ -16,9 +16,9 @@ struct StridedItems {
   int64_t outer, items, width;
   int64_t outer_stride, item_stride;
 
-  /// One outer index per row of the tensor; a row is split into `items` items of equal width.
+  /// The outer index is the row of the tensor. Each row is split into `items` items of equal width.
   static StridedItems slots_of(Tensor, int64_t items);
-  /// One outer index per `items` consecutive rows of the tensor; an item is one row.
+  /// The outer index counts groups of `items` consecutive rows of the tensor. An item is one of these rows.
   static StridedItems runs_of_rows(Tensor, int64_t items);
   /// Columns [begin, end) of every item.
   StridedItems columns(int64_t begin, int64_t end) const;

@@ -35,7 +35,7 @@ struct CrossRule {
 /// Computes the first layer's gate gradient, and the gradient of x summed over all layers.
 template <class T>
 struct FirstCrossRule : CrossRule {
-  static constexpr int kAtOnce = 2;  // layers whose tensors are loaded before the first is used
+  static constexpr int kAtOnce = 2;  // number of layers whose tensors a thread loads before it uses any of them
   const T *t[kMostCrossLayers], *d_y[kMostCrossLayers];
   int64_t t_stride[kMostCrossLayers], d_y_stride[kMostCrossLayers];
   int layers;
@@ -86,7 +86,7 @@ __global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRu
     const int64_t left = columns - s.column;
     const T* const d_first = rule.d_y[0] + s.row * rule.d_y_stride[0] + s.column;
     float sum[V] = {};
-    // A branch around each load would serialize the loads.
+    // One branch for all loads: a branch around each load would serialize them.
     if (left >= V)
       rule.template add_all<V>(s.row, s.column, V, cuda::load_pack<V>(d_first), sum);
     else

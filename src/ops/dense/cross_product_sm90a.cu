@@ -39,7 +39,7 @@ struct GatedTiling {
 /// store. `summed` completes a phase when the group has read the results for the column sums.
 template <class Tiles>
 struct GatedStorage {
-  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< operands
+  std::byte stages[Tiles::kStages * Tiles::kStageBytes];  ///< GEMM operands of all pipeline stages
   std::byte boxes[Tiles::kGroups][2][Tiles::kMatrixBytes];
   Pipeline<Tiles::kStages> operands;
   Pipeline<2> tiles;
@@ -122,7 +122,7 @@ template <class Tiles, class E>
 __device__ __forceinline__ void finish_gates(const E& epilogue, int thread, const ColumnBiases<Tiles, E>& biases,
                                              const float (&d)[Tiles::kN / 2],
                                              std::byte (&matrices)[2][Tiles::kMatrixBytes]) {
-  constexpr int kAtOnce = 4;  // pairs of columns that are loaded before the first is used
+  constexpr int kAtOnce = 4;  // pairs of columns that a thread loads before it uses any of them
   const int lane = thread % 32, row = 16 * (thread / 32) + lane / 4;
   std::byte* const first = matrices[0] + row * kBoxRowBytes + 4 * (lane % 4);
   std::byte* const second = matrices[1] + row * kBoxRowBytes + 4 * (lane % 4);

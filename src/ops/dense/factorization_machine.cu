@@ -14,7 +14,8 @@ namespace {
 /// Samples staged per block. The slots of this many samples fill a multiple of 16 bytes, for any vector length.
 template <class T>
 constexpr int kFmSamples = 16 / sizeof(T);
-constexpr int kFmLanes = 4, kFmThreads = 256;  // threads per sum, threads per block
+// kFmLanes: threads that compute one sum. kFmThreads: threads of a block.
+constexpr int kFmLanes = 4, kFmThreads = 256;
 
 /// Calls f(sample, k, lane, valid) for each pair (sample, k), with kFmLanes threads per pair. There are `pairs` =
 /// samples * per_sample pairs. All threads of a warp make the same number of calls.
@@ -155,12 +156,14 @@ __global__ void __launch_bounds__(kFmThreads)
 /// Generates the elements of x's gradient in memory order: all slots of a sample, then the next sample.
 template <class T>
 struct SlotGradients {
-  const T* gradients;          // gradients of vectors, in shared memory: [sample, columns]
-  View<const T, 2> d_first;    // gradients of weights
-  int64_t begin;               // the block's first sample
-  int columns, dim, of_slots;  // elements of: a sample in `gradients` (columns), a vector (dim), a sample of x
-  int sample, element, k;      // the next element: its sample, its index in the sample, and its index in the slot (k)
-  const T* vectors;            // the address of the next vector element
+  const T* gradients;        // gradients of vectors, in shared memory: [sample, columns]
+  View<const T, 2> d_first;  // gradients of weights
+  int64_t begin;             // the block's first sample
+  // columns: elements of a sample in `gradients`. dim: elements of a vector. of_slots: elements of a sample in x.
+  int columns, dim, of_slots;
+  // The next element belongs to sample `sample`. `element` is its index in the sample, `k` its index in the slot.
+  int sample, element, k;
+  const T* vectors;  // the address of the next vector element
   __device__ T operator()() {
     T value;
     if (k == dim) {

@@ -1,6 +1,6 @@
 // Factorization machine kernels for vectors of at most 32 elements, of any dtype and alignment. A warp processes one
-// sample, a few vectors at a time. A lane processes one element of one of these vectors. The loads of a lane overlap;
-// the loads of a warp cover whole cache lines.
+// sample, a few vectors at a time. A lane processes one element of one of these vectors. The loads of one lane run
+// concurrently; the loads of a warp cover whole cache lines.
 #pragma once
 
 #include "ops/dense/factorization_machine_shape.cuh"

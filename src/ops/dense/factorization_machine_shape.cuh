@@ -52,7 +52,7 @@ struct FmWarp {
     return kElements * lane + shape.by_dim.divide(kElements * lane);
   }
   __device__ int step() const { return kElements * lanes + at_once; }
-  /// The lowest index of a word, at least `least`, that the lane processes.
+  /// Of the words that the lane processes, returns the lowest index that is at least `least`.
   __device__ int first_from(int least) const { return lane + (least - lane + lanes - 1) / lanes * lanes; }
   /// Sums `value` over all lanes that process the same elements of a vector, in a fixed order. The sum is returned in
   /// the lanes l < per_vector.

@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(kFmWarpThreads, 4)
     for (int j = warp.lane; j < shape.slots; j += 32) elements[j * shape.slot_width() + shape.dim] = of_weight;
     __syncwarp();
     auto* to = reinterpret_cast<uint32_t*>(gradients.x.row(b * shape.slots));
-    // factorization_machine_lanes.cuh ends with the same loop over elements. A function for both loops compiles to
-    // other address arithmetic.
+    // factorization_machine_lanes.cuh has the same loop. A common function for both would compile to other address
+    // arithmetic.
 #pragma unroll 4
     for (int i = warp.lane; i < of_slots; i += 32) to[i] = slots[i];
   }

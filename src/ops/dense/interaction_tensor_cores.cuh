@@ -216,8 +216,9 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
-/// Minimum blocks per multiprocessor for the backward kernel's launch bounds: the number that shared memory allows with
-/// DLRM's vectors, or a larger number if there are enough registers. 0: no bound, because S needs many registers.
+/// Minimum number of blocks per multiprocessor, for the launch bounds of the backward kernel. This is the number for
+/// which shared memory suffices with DLRM's vectors, or more if there are enough registers. 0: no bound, because S
+/// needs many registers.
 template <class T>
 constexpr int backward_blocks(int tiles) {
   if (tiles == 1) return 8;
@@ -243,7 +244,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
   const int x_stride = layout.stride * kPerChunk;
   const int width = static_cast<int>(dy.size(1)) - 1;    // the last column has no gradient
-  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // k steps of the GEMM over vectors
+  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // steps of the GEMM S X, whose inner dimension is the vectors
   constexpr int kColumnTiles = 2 * kPerChunk / 8;        // 8-column tiles in two chunks
   // Element offsets of the zeros and of the pairs' gradients. Vectors past the end, the diagonal of S, and elements of
   // S past the end all read as zero.

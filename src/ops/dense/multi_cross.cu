@@ -35,8 +35,8 @@ Pointers<T> pointers_of(const CrossWeights& weights) {
   return pointers;
 }
 
-/// Reads element k of the weights or biases of kLayersAtOnce layers from layer `first` on, with overlapping loads. Past
-/// the last layer, reads the last layer.
+/// Reads element k of the weights or biases of the kLayersAtOnce layers from layer `first` on. The loads run
+/// concurrently. Past the last layer, reads the last layer.
 template <class T>
 __device__ void read_layers(T* const* of, int first, int layers, int64_t k, float (&to)[kLayersAtOnce]) {
 #pragma unroll
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
       float dot[R][kLayersAtOnce] = {};
       for (int64_t k = lane * V; k < dim; k += 32 * V) {
         cuda::Pack<T, V> in[R], w[kLayersAtOnce];
-        if (k + V <= dim) {  // one test for all loads, so that the loads overlap
+        if (k + V <= dim) {  // one test for all loads, so that they run concurrently
 #pragma unroll
           for (int r = 0; r < R; ++r) in[r] = cuda::load_pack<V>(x.row(at.row(r)) + k);
 #pragma unroll
@@ -247,7 +247,7 @@ __global__ void cross_weights_kernel(const float* totals, const __grid_constant_
   const int layers = weights.layers;
   const float* c = totals + (layers + 1) * dim;
   for (int64_t k = cuda::thread_index(); k < dim; k += cuda::thread_count()) {
-    if (layers <= kLayersAtOnce) {  // same as the loop below, but the loads overlap
+    if (layers <= kLayersAtOnce) {  // does the same as the loop below, but with concurrent loads
       float w[kLayersAtOnce], b[kLayersAtOnce], dw[kLayersAtOnce], slopes[kLayersAtOnce], bias = 0;
       read_layers(weights.w, 0, layers, k, w);
       read_layers(weights.b, 0, layers, k, b);

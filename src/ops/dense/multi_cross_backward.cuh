@@ -16,7 +16,7 @@ struct Turn {
 
 /// The scalars of the backward pass, by sample and layer.
 struct CrossScalars {
-  float *slopes, *gradients;  ///< c_l s_l and c_l
+  float *slopes, *gradients;  ///< slopes: c_l s_l; gradients: c_l
 };
 
 /// Lane r < R: computes the scalars of sample r from its dot product of x and dy, and returns s_L. `factors` [row,
@@ -68,7 +68,7 @@ __device__ __forceinline__ void multiply_rows(const View<const T, 2>& x, const V
 #pragma unroll 1
   for (int64_t column = lane * V; column < dim; column += 32 * V) {
     Pack<T, V> in[kRows], gradient[kRows];
-    if (column + V <= dim) {  // one test for all loads, so that the loads overlap
+    if (column + V <= dim) {  // one test for all loads, so that they run concurrently
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         in[r] = *reinterpret_cast<const Pack<T, V>*>(x.row(known + min(r, after)) + column);

@@ -14,8 +14,11 @@ inline constexpr float kMaskedScore = -10000;
 template <class T>
 struct MaskRows {
   LastRows<const T> mask;
-  int64_t inner, lower;            // inner: rows of x per sample; lower: size of the third dimension of with_ones(x)
-  int64_t upper_step, lower_step;  // element strides of the mask for the second and the third dimension; 0: broadcast
+  // inner: rows of x per sample. lower: size of the third dimension of with_ones(x).
+  int64_t inner, lower;
+  // Element strides of the mask, 0 for broadcast. upper_step: of its second dimension. lower_step: of its third
+  // dimension.
+  int64_t upper_step, lower_step;
   HCTR_HD const T* row(int64_t r) const {
     if (!mask.data) return nullptr;
     const int64_t sample = r / inner, at = r % inner;

@@ -14,7 +14,7 @@ inline constexpr uint8_t kRowChanged = 3, kChangedSinceCheckpoint = 1, kChangedS
 struct AccessStats {
   uint32_t* last_seen = nullptr;    // [rows] step_of() of the last batch that contained the row
   uint32_t* occurrences = nullptr;  // [rows] occurrences over all batches; saturates
-  uint8_t* changed = nullptr;       // [rows] set to kRowChanged
+  uint8_t* changed = nullptr;       // [rows] set to kRowChanged if a batch contains the row
 
   const uint32_t* steps_before = nullptr;  // device memory: steps before this run, modulo 2^32; null: 0
 

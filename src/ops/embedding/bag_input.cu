@@ -10,7 +10,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 constexpr int kInputThreads = 256;
-constexpr int kKeysAtOnce = 4;  // keys per thread whose loads overlap
+constexpr int kKeysAtOnce = 4;  // keys that a thread loads concurrently
 
 __device__ int64_t offset_at(const FeatureBags& from, int64_t b) {
   if (!from.offsets) return b;

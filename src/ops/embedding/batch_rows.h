@@ -12,7 +12,7 @@ struct FeatureRange {
   int64_t most;  // maximum number of keys
 };
 
-/// to[i] = rows[*begin + i], and 0 from the last key on. Shapes: to [most].
+/// to[i] = rows[*begin + i]; 0 past the last key. Shapes: to [most].
 HCTR_OP(void read_rows(Context&, FeatureRange, const int32_t* rows, int32_t* to))
 
 /// rows[*begin + i] = from[i]. A number above *last_row, or below 0, becomes 0: such a row does not exist. Also writes

@@ -18,7 +18,7 @@ struct RowOwner {
 struct KeySpan {
   static constexpr int64_t kElsewhere = 0;  // a value of `step`: another table has the keys of the slot
   int64_t first, count, base;
-  int64_t step = 1;  // number of ranks that the keys are distributed over
+  int64_t step = 1;  // difference of adjacent keys: the number of ranks that have the slot's keys
 };
 
 /// A direct index, which a table may use instead of a hash index. Row 0 means "no row".
@@ -31,7 +31,7 @@ struct DirectIndex {
   const int32_t* places = nullptr;   // [rows + 1] place of each row number; null: the place equals the row number
   const int32_t* numbers = nullptr;  // [rows + 1] row number at each place
 
-  /// Returns the place of the key's row, or 0 if the key is outside its range.
+  /// Returns the place of the key's row, or 0 if the key is outside the range of its slot.
   HCTR_HD int32_t row(int64_t key, int32_t slot) const {
     const KeySpan range = ranges[by_slot ? slot : 0];
     if (key < range.first || range.step == KeySpan::kElsewhere) return 0;
@@ -62,7 +62,7 @@ struct DirectIndex {
   }
 };
 
-/// The first key that a kernel found outside its range. On the device.
+/// The first key that a kernel found outside the range of the key's slot. This state is on the device.
 struct OutOfRangeState {
   int32_t first = INT32_MAX;  ///< lowest position of an out-of-range key, in the first batch with such a key
   int32_t reported = 0;       ///< 1: already reported to the host
@@ -74,11 +74,11 @@ struct OutOfRangeKey {
   int32_t found;  ///< 1: key and slot are valid
 };
 
-/// rows[p] = the place of the row of key p. rows[p] = 0 in three cases: past the last key; if another table has the
-/// slot of the key; if the key is outside its range. In the last case, the position p is recorded.
+/// Sets rows[p] to the place of the row of key p. Sets rows[p] to 0 past the last key, for a key whose slot belongs to
+/// another table, and for a key outside its range. In the last case, also records the position p.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, OutOfRangeState*, int32_t* rows))
 
-/// Reports the first key outside its range to the host, once. host->found is written last.
+/// Reports to the host, once, the first key outside the range of its slot. Writes host->found last.
 HCTR_OP(void report_out_of_range(Context&, KeyBatch, OutOfRangeState*, OutOfRangeKey* host))
 
 }  // namespace hctr::ops

@@ -25,7 +25,7 @@ constexpr int kDigitBits = 11;
 constexpr int64_t kBuckets = int64_t{1} << kDigitBits;
 constexpr int64_t kMostParts = 64;
 
-/// One stable pass of a radix sort: each thread counts the digits of its part of the items, then scatters them.
+/// One stable pass of a radix sort: each thread counts the digits of its part of the items, then scatters these items.
 void sort_pass(Context& ctx, const uint64_t* from, uint64_t* to, int64_t count, int shift, uint32_t* buckets) {
   const int64_t parts = std::clamp<int64_t>(count / 8192, 1, std::min<int64_t>(ctx.threads().threads(), kMostParts));
   const auto digit = [shift](uint64_t item) { return (item >> shift) & (kBuckets - 1); };

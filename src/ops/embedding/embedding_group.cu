@@ -152,7 +152,8 @@ void sort_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int
 void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int row_bits, const RowGroups& groups,
                     std::byte* memory) {
   const int64_t keys = batch.key_capacity;
-  const TiledScratch scratch(memory, keys);  // for small tiles; larger tiles have fewer counts
+  // The scratch is sized for small tiles. Larger tiles need less, because they have fewer counts.
+  const TiledScratch scratch(memory, keys);
   if (keys <= kKeysOfSmallTiles)
     sort_in_tiles<kSortEach>(ctx, batch, rows, row_bits, groups, scratch);
   else if (keys <= kKeysOfMiddleTiles)
@@ -164,8 +165,8 @@ void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, in
 
 }  // namespace
 
-/// The maximum over the sorts that batches of up to `key_capacity` keys use. A batch with fewer keys than the capacity
-/// may use another sort.
+/// Scratch that suffices for every sort that group_by_row() may use for a batch of up to `key_capacity` keys. A smaller
+/// batch may use another sort than a batch of `key_capacity` keys.
 size_t group_scratch_bytes(int64_t key_capacity) {
   const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostMergedKeys)).bytes;
   if (key_capacity <= kMostTiledKeys) return in_tiles;

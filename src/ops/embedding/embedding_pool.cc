@@ -55,7 +55,7 @@ void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t 
     const Stored* row = table + rows[p] * dim;
     if (any) {
       for (int64_t i = 0; i < n; ++i) sum[i] += static_cast<float>(row[i]);
-    } else {  // a sum starts at 0, which turns -0 into 0
+    } else {  // a sum starts with 0.0f + the first row, which turns -0 into 0
       for (int64_t i = 0; i < n; ++i) sum[i] = 0.0f + static_cast<float>(row[i]);
     }
     any = true;

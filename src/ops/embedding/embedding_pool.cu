@@ -38,7 +38,7 @@ struct SampleElements {
   }
 };
 
-/// kPairs: element pairs that a lane loads before it uses the first of them, so that their loads overlap. kBlocks:
+/// kPairs: element pairs that a lane loads before it uses any of them, so that the loads run concurrently. kBlocks:
 /// resident blocks per multiprocessor.
 template <class Stored>
 struct SamplePace {

@@ -65,8 +65,8 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
 template <class Stored>
 constexpr bool kKeysByLane = sizeof(Stored) == 4;
 
-/// The number of vectors that a warp pools at a time, at most one per lane. With few vectors, more warps have work,
-/// unless other tables share the launch and bags have one key.
+/// The number of vectors that a warp pools at a time, at most one per lane. If the batch has few vectors, the number is
+/// smaller, so that more warps have work. It stays large if other tables share the launch and no bag has several keys.
 template <class Stored>
 inline int vectors_of_warp(const Context& ctx, const KeyBatch& batch, int lanes) {
   constexpr int64_t kMany = 1 << 15;
@@ -84,7 +84,7 @@ struct PooledVector {
   int32_t first = 0;  // the row of the first key; 0: none
 };
 
-/// `x` of a lane. Call from all lanes of the warp.
+/// Returns the `x` of lane `lane` in every lane. Call from all lanes of the warp.
 template <class T>
 __device__ T* of_lane(T* x, int lane) {
   return reinterpret_cast<T*>(__shfl_sync(0xffffffffu, reinterpret_cast<unsigned long long>(x), lane));
@@ -94,7 +94,7 @@ __device__ X of_lane(X x, int lane) {
   return __shfl_sync(0xffffffffu, x, lane);
 }
 
-/// Pools the vectors that the lanes of a warp have loaded, if no vector has several keys: copies rows.
+/// Pools the vectors that the lanes of a warp have loaded by copying rows. Requires that no vector has several keys.
 template <class Stored, int Width, class T>
 __device__ __forceinline__ void copy_vectors(const PooledVector<T>& mine, int here, const Stored* table, int64_t dim,
                                              const Group& group, int own) {
@@ -125,7 +125,7 @@ __device__ __forceinline__ void copy_vectors(const PooledVector<T>& mine, int he
   }
 }
 
-/// The sum of Width elements from e on of the rows of `keys`, in order. Several loads overlap.
+/// Returns elements [e, e + Width) of the sum of the rows of `keys`, added in order. Loads kAtOnce rows at a time.
 template <class Stored, int Width>
 __device__ __forceinline__ Fragment<Width> sum_bag(const KeyRange& keys, const int32_t* rows, const Stored* table,
                                                    int64_t dim, int64_t e) {
@@ -146,8 +146,8 @@ __device__ __forceinline__ Fragment<Width> sum_bag(const KeyRange& keys, const i
   return sum;
 }
 
-/// Pools `here` vectors from v0 on with a warp. Each lane loads the keys and the first row of one vector; then groups
-/// of lanes read the rows.
+/// Pools the vectors v0 to v0 + here - 1 with one warp. Each lane loads the keys and the first row number of one
+/// vector; then groups of lanes read the rows.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_by_lane(const KeyBatch& batch, int64_t v0, int here, const int32_t* rows,
                                              const Stored* table, Combiner combiner, int64_t dim, const Group& group,
@@ -176,8 +176,8 @@ __device__ __forceinline__ void pool_by_lane(const KeyBatch& batch, int64_t v0, 
   }
 }
 
-/// Pools all vectors. A warp pools vectors_of_warp() vectors at a time; `each` is their number. Writes each vector to
-/// the address to(sample, column); null skips the vector.
+/// Pools all vectors. A warp pools `each` = vectors_of_warp() vectors at a time. Writes each vector to the address
+/// to(sample, column); null skips the vector.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch& batch, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, int lanes, int each,
@@ -221,7 +221,8 @@ void dispatch_widest(DType vectors, const RowMemory& table, int64_t dim, const A
   });
 }
 
-/// The threads of pool_all(), and of groups of lanes that each call pool_few() for Pace::kAtOnce vectors.
+/// The number of threads to launch. threads_for_all() is for pool_all(); threads_for() is for kernels in which groups
+/// of lanes each call pool_few() for Pace::kAtOnce vectors.
 inline int64_t threads_for_all(int64_t vectors, int each) { return (vectors + each - 1) / each * 32; }
 template <class Stored>
 int64_t threads_for(int64_t vectors, int lanes) {

@@ -25,7 +25,7 @@ struct AnyFloatView {
   __device__ int64_t size(int i) const { return bytes.size(i); }
 };
 
-/// Width elements from element `at` of the memory of dy on.
+/// Returns elements [at, at + Width) of the memory of dy.
 template <int Width, class T>
 __device__ Fragment<Width> load_at(const View<T, 3>& dy, int64_t at) {
   return load_fragment<Width>(dy.data + at);
@@ -53,9 +53,9 @@ struct BagGradients {
   const int32_t* bags;
   Dy dy;
 
-  /// The weighted sum of Width elements from e on, over positions [begin, end) in order. kAtOnce: gradients that are
-  /// loaded before the first is added. The load of a gradient depends on the load of its bag; a small kAtOnce would
-  /// expose both latencies.
+  /// Returns elements [e, e + Width) of the weighted sum of the gradients at positions [begin, end), added in order. A
+  /// thread loads kAtOnce gradients before it adds the first. It must load the bag of a gradient before the gradient
+  /// itself, and with a small kAtOnce it would wait for each of these loads.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
@@ -146,7 +146,8 @@ __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, 
   }
 }
 
-/// The sum of Width elements from e on of `count` vectors, in order. count >= 1. Several loads overlap.
+/// Returns elements [e, e + Width) of the sum of `count` vectors, added in order. count >= 1. Loads kAtOnce vectors at
+/// a time.
 template <int Width>
 __device__ Fragment<Width> sum_vectors(const float* vectors, int count, int64_t dim, int64_t e) {
   constexpr int kAtOnce = 6;

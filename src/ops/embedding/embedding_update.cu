@@ -7,8 +7,8 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
       batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
         const int64_t pieces = RowGroups::most_pieces(batch.key_capacity),
                       runs = RowGroups::most_long_runs(batch.key_capacity);
-        // Blocks without work take time too. Most tables have few long runs, so tables that share a launch have fewer
-        // blocks: groups of lanes for all runs, instead of a block for each.
+        // Blocks without work take time, too. If several tables share a launch, each table therefore gets fewer blocks:
+        // one group of lanes instead of one block for each long run. Most tables have few long runs.
         const bool several = ctx.queue() && ctx.queue()->several();
         const int64_t blocks =
             grid_for(pieces * lanes, kPieceThreads, blocks_of_device(several ? 2 : 2 * kBlocksEach)).blocks;

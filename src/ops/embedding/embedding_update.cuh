@@ -1,5 +1,5 @@
 // Kernels that update rows; embedding_update*.cu launch them. A group of lanes sums each run of up to kPiece
-// occurrences and updates its row. For a long run, it applies the sum that embedding_sums.cuh computed.
+// occurrences and updates its row. For a long run, the group takes the sum that embedding_sums.cuh computed.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace hctr::ops {
 namespace {
 
-/// Width elements of a row and of its states, from e on.
+/// Width consecutive elements of a row (`w`) and of the row's optimizer states (`s`).
 template <class Rule, class Rows, int Width>
 struct RowPart {
   Fragment<Width> w{}, s[kMostStates]{};
@@ -29,7 +29,7 @@ struct RowPart {
 #pragma unroll
     for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
   }
-  /// Applies the rule with the gradient g, stores the results, and reports whether one is infinite or NaN.
+  /// Applies the rule with the gradient g, stores the results, and reports to `step` if a result is infinite or NaN.
   template <class Scalars>
   __device__ void update(const StepState* step, const Optimizer& optimizer, const Scalars& scalars,
                          const Fragment<Width>& g, const GradientScale& gradient_scale, const RowData& data,
@@ -61,8 +61,8 @@ __device__ float square_sum(const Fragment<Width>& g, const GradientScale& gradi
   return sum;
 }
 
-/// The update scalars of a group's row, for all its lanes. `squares`: the lane's partial sum of g^2. `row_state`: in
-/// lane 0, the row's state, if the rule has one per row.
+/// Returns the update scalars of the group's row to every lane of the group. `squares`: the lane's partial sum of g^2.
+/// `row_state`: the row's optimizer state, valid in lane 0; used only if the rule has one state per row.
 template <class Rule>
 __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
                                           const UpdateScalars& of_step, const RowData& data, int64_t row, float squares,
@@ -95,9 +95,9 @@ __device__ inline void prefetch(const RowMemory& memory, int64_t at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(memory.address(at)));
 }
 
-/// Updates a row with a group of lanes, for a rule whose scalars do not depend on the row. Loads the row and a single
-/// gradient concurrently, and several parts of long rows that allow no wide access. Several gradients are summed first,
-/// because sum and row together would need more registers.
+/// Updates a row with a group of lanes, for a rule whose scalars do not depend on the row. If the row has a single
+/// gradient, loads the gradient and the row concurrently. Otherwise sums the gradients first, because loading the row
+/// at the same time would need more registers. If Width is 1, each lane processes two parts of the row at a time.
 template <class Rule, class Rows, int Width, class Gradient>
 __device__ __forceinline__ void update_row_at_once(const Group& group, const Optimizer& optimizer,
                                                    const StepState* state, const UpdateScalars& of_step,
@@ -139,8 +139,9 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const int own = group.lane * Width, next = group.lanes * Width, dim = static_cast<int>(data.dim);
   const Rows rows(data, row, state->updates);
-  // For a rule that reads g twice: the elements at the lane's first position. Most rows have no further elements. The
-  // update of the row depends on the row's state, and the state depends on the whole gradient. All three loads overlap.
+  // For a rule that reads g twice, keeps the elements at the lane's first position; most rows have no others. Computing
+  // the row's update needs the row's state, which in turn needs the whole gradient. The loads of gradient, state and
+  // row all run concurrently.
   RowPart<Rule, Rows, Width> first_part;
   Fragment<Width> first_gradient{};
   const bool loads_early = kSquares && std::is_same_v<Rows, PlainRows> && own < dim && gradient.is_single();
@@ -169,12 +170,13 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
 template <class Gradients>
 struct LoadedRun {
   static constexpr int32_t kLong = -1;
-  int32_t row = -1;            // -1: no run
-  int32_t begin = 0, end = 0;  // occurrences of a short run; for a long run, the index of its sum, and kLong
+  int32_t row = -1;  // -1: no run
+  // For a short run, the range of its occurrences. For a long run, `begin` is the index of its sum, and `end` is kLong.
+  int32_t begin = 0, end = 0;
   typename Gradients::Place first{};
 
   LoadedRun() = default;
-  /// Run `i` of the long runs, followed by all runs, of which only short runs count.
+  /// Loads run i of a list: first the long runs, then all runs. In the second part, long runs are skipped (row 0).
   __device__ LoadedRun(const RowGroups& groups, const Gradients& gradients, int32_t i, int32_t long_runs) {
     if (i < long_runs) {
       const LongRun of = groups.long_runs[i];
@@ -210,7 +212,7 @@ struct RunGradient {
   int64_t dim;
 
   __device__ bool is_long() const { return run.end == run.kLong; }
-  /// Whether weighted(load_first(e)) has the elements from e on.
+  /// Whether weighted(load_first(e)) is already the whole gradient from element e on.
   __device__ bool is_single() const { return is_long() || run.end - run.begin == 1; }
   __device__ __forceinline__ Fragment<Width> load_first(int64_t e) const {
     return is_long() ? load_fragment<Width>(piece_sums + run.begin * dim + e) : gradients.load(run.first, e);
@@ -218,7 +220,7 @@ struct RunGradient {
   __device__ __forceinline__ Fragment<Width> weighted(const Fragment<Width>& first) const {
     return is_long() ? first : gradients.weighted(run.first, first);
   }
-  /// Width elements from e on.
+  /// Returns elements [e, e + Width) of the gradient.
   __device__ __forceinline__ Fragment<Width> sum_up(int64_t e) const {
     Fragment<Width> sum = weighted(load_first(e));
     if (!is_long()) gradients.add_up(run.begin + 1, run.end, e, sum);
@@ -226,10 +228,10 @@ struct RunGradient {
   }
 };
 
-/// Updates the rows of all runs, first those of long runs, whose sums are in `piece_sums`. Does nothing if the step is
+/// Updates the rows of all runs. Long runs come first; their sums are in `piece_sums`. Does nothing if the step is
 /// skipped. Each lane of a warp loads one run; then groups of lanes update the rows of these runs one after the other.
-/// A group thus waits once per row for memory, instead of for the run, then for its row and bag, and then for their
-/// values.
+/// A group therefore waits for memory only once per row. Without this, it would wait three times: for the run, for the
+/// row number and the bag, and for the values.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                             BagGradients<Dy, Width> gradients, RowGroups groups, const float* piece_sums, RowData data,
@@ -323,11 +325,12 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
 
 constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each block computes the scalars of the step
 
-constexpr int kBlocksEachOfSeveral = 2;  // the same for each table, if several tables share a launch
+constexpr int kBlocksEachOfSeveral = 2;  // blocks per multiprocessor and table, if several tables share a launch
 
 constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
-constexpr int kRunsOfGroup = 8;  // if several tables share a launch, a block takes more runs, so that all blocks fit
+// If several tables share a launch, a group gets this number of runs, or twice this number, so that all blocks fit.
+constexpr int kRunsOfGroup = 8;
 
 constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 

@@ -53,7 +53,7 @@ __device__ uint32_t take_row(IndexState* state, bool wanted) {
 }
 
 /// Key p of the batch and its slot, if p is below the number of keys. The key is loaded before the number of keys is
-/// known, so that both loads overlap; `keys` is allocated up to the capacity.
+/// known, so that the loads of both run concurrently. This is safe, because `keys` is allocated up to the capacity.
 struct BatchKey {
   int64_t key = 0;
   int32_t slot = 0;
@@ -89,7 +89,8 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
       }
       publish_row<DeviceAccess>(*found.entry, mine.key, mine.slot, fresh);
     }
-    // the whole block publishes its rows before any of its threads waits for a row; then `before` may be reused
+    // At this barrier, the whole block has published its rows; only then may its threads wait for rows. After the
+    // barrier, `before` may be reused.
     __syncthreads();
     if (found.row == kNoRowYet) found.row = wait_for_row<DeviceAccess>(*found.entry);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
@@ -150,7 +151,7 @@ __global__ void index_enter_kernel(HashIndex index, const int32_t* rows, int64_t
     marks -= enter_absent<DeviceAccess>(index.entries, index.state->mask, index.row_keys[row],
                                         index.row_slots ? index.row_slots[row] : 0, static_cast<uint32_t>(row));
   }
-  add_marks(index.state, marks);  // modulo 2^32
+  add_marks(index.state, marks);  // `marks` wraps modulo 2^32, so this subtracts
 }
 
 __device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {

@@ -7,8 +7,8 @@
 
 namespace hctr::ops {
 
-/// One entry of the table. `meta` is 0 if the entry is empty; otherwise the upper half is the slot of the identity + 1,
-/// and the lower half is the row. `key` may therefore have any value.
+/// One entry of the table. `meta` is 0 if the entry is empty. Otherwise its upper half is the slot of the key's
+/// identity + 1, and its lower half is the row. Because `meta` marks empty entries, `key` may have any value.
 struct IndexEntry {
   int64_t key;
   uint64_t meta;
@@ -21,7 +21,7 @@ struct IndexState {
   uint32_t row_capacity;  ///< rows 1 to row_capacity may be assigned
   uint32_t rows;          ///< rows requested so far; more than row_capacity if requests were refused
   uint32_t ready;         ///< number of rows at the end of the last batch; all these rows are initialized
-  uint32_t finished;      ///< rows as of the last finished step: visible to lookups and snapshots
+  uint32_t finished;      ///< number of rows at the end of the last finished step; lookups and snapshots see these rows
   uint32_t batches;       ///< batches closed so far
   uint32_t marks;         ///< tombstones: entries of removed keys, see index_remove()
 };

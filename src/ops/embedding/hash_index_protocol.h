@@ -31,7 +31,7 @@ namespace hctr::ops {
 
 // values that are not row numbers, because rows are below 2^31
 inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;
-// meta of a tombstone; the tag of a slot is at least 2^32
+// `meta` of a tombstone; never the meta of a key, whose tag is at least 2^32
 inline constexpr uint64_t kMark = 1;
 
 /// The probe order. A search visits the four entries of a 64-byte line, one 32-byte sector after the other, then the

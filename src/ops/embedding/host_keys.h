@@ -21,7 +21,7 @@ namespace hctr::ops {
 struct HostColumn {
   int32_t message = 0;
   int32_t most_keys = 1;     // maximum number of keys per bag
-  int32_t bags = 0;          // ranks on the sender's host * samples
+  int32_t bags = 0;          // number of bags: ranks on the sender's host * samples
   bool sums_of_keys = true;  // whether a bag's vector is the sum of its keys' vectors
   // Whether owners answer with vectors. False if sender and owner are on one host; keys are then not deduplicated
   // either.
@@ -49,10 +49,10 @@ struct HostColumnPlan {
   // indices of the column's first vector and first gradient, over all messages
   int32_t first_vector = 0, first_gradient = 0;
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // byte offsets from the start of the first message
-  int64_t counted = 0;  // keys that the owner counted in the bags; must equal `occurrences`
+  int64_t counted = 0;  // number of keys in the bags, as counted by the owner; must equal `occurrences`
 };
 struct HostMessageSizes {
-  int32_t words = 0;                   // 64-bit words
+  int32_t words = 0;                   // message size in 64-bit words
   int32_t vectors = 0, gradients = 0;  // vectors: sent by the owner; gradients: received by the owner
   int32_t listed = 0;                  // total number of rows that are summed into the vectors
 
@@ -76,9 +76,8 @@ struct HostKeys {
 
 /// Numbers keys in the order of their first occurrences, and plans the messages for `keys.offsets` and `keys.keys`. A
 /// column sends each distinct key once if this saves bytes; otherwise it sends each occurrence. A column has one vector
-/// per key or one vector per bag, whichever needs fewer vectors. Gradients follow the same choice with
-/// `sums_gradients`; otherwise there is one gradient per bag. `occurrences` = keys.offsets[all_bags]. Overwrites
-/// `scratch`.
+/// per key or one vector per bag, whichever needs fewer vectors. With `sums_gradients`, gradients are likewise per key
+/// or per bag; otherwise they are per bag. `occurrences` = keys.offsets[all_bags]. Overwrites `scratch`.
 HCTR_OP(void plan_host_keys(Context&, HostMessages, HostKeys keys, int64_t occurrences, std::byte* scratch))
 /// Bytes of scratch that suffice for each function of this file.
 size_t host_keys_scratch_bytes(Device, int64_t bags, int64_t keys);
@@ -113,7 +112,8 @@ HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words,
 struct RankInMessage {
   int32_t message, index;  // index: index of the rank on its host
 };
-/// Sizes of the join at an owner. Every message contains all `columns`; each rank has `samples` samples.
+/// The sizes of the batch that an owner joins from the messages. Every message contains all `columns`; each rank has
+/// `samples` samples.
 struct HostJoin {
   int64_t ranks = 0, columns = 0, samples = 0;
   const RankInMessage* of_rank = nullptr;  // [ranks]
@@ -124,7 +124,7 @@ struct OwnerLists {
   int32_t* offsets = nullptr;  // [vectors + 1] offsets in `keys`
   // [listed] batch positions; vector v sums the rows of keys[offsets[v]] up to keys[offsets[v + 1]]
   int32_t* keys = nullptr;
-  int32_t* first = nullptr;  // [vectors] overwritten
+  int32_t* first = nullptr;  // [vectors] workspace, overwritten
 
   /// [keys of the batch] gradient number of each key; null: not requested. An unanswered message has one gradient per
   /// bag, numbered by rank on the host, then sample, then column. Received gradients are numbered from `received` on,
@@ -152,7 +152,8 @@ struct BagLists {
   // [count] Without `sums_gradients`: the number of each bag's gradient, counted from 1. 0: the bag's column is not
   // answered with vectors (HostColumn::answered).
   int32_t* gradients = nullptr;
-  int32_t* own = nullptr;  // [count] for own columns: index of the bag in [bags, own_columns]
+  // [count] index of the bag in an array [bags, own_columns], if the sender owns the bag's column; else 0
+  int32_t* own = nullptr;
 };
 /// Lists the vectors and gradients of each bag from the plan of plan_host_keys().
 HCTR_OP(void list_host_vectors(Context&, HostMessages, HostKeys planned, HostBags, BagLists lists, std::byte* scratch))

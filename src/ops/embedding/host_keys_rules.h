@@ -127,7 +127,7 @@ HCTR_HD inline int32_t* header_of(const HostMessages& all, const HostKeys& keys,
 
 /// Bag i, counted over all columns: its column, its index in the column, and its keys.
 struct HostBag {
-  int64_t at;  // i
+  int64_t at;  // index of the bag over all columns
   int32_t column, number;
   int32_t begin, end;  // range of keys
 

@@ -85,7 +85,8 @@ __device__ void write_split_keys(BlockRange range, KeyBatch batch, KeySplit spli
   int64_t* const message = split.messages[at.rank];
   auto* const offsets = reinterpret_cast<int32_t*>(message);
   int64_t* const keys = message + (at.owner.keys - at.owner.begin);
-  // A thread processes every 256th bag, so that a warp stores adjacent words; the stores may go over a link.
+  // A thread processes every 256th bag, so that a warp stores adjacent words. This saves time if the stores go over a
+  // link.
 #pragma unroll
   for (int j = 0; j < kSplitEach; ++j) {
     const int64_t i = at.bag(j);
@@ -103,9 +104,9 @@ __device__ void write_split_keys(BlockRange range, KeyBatch batch, KeySplit spli
   }
 }
 
-/// Merges the messages. The position of bag (column, rank, sample) in the batch is the number of keys before the bag.
-/// From lower ranks, these are the keys of this column and of earlier columns. From higher ranks, these are the keys of
-/// earlier columns. From the same rank, these are all keys before the bag in the message.
+/// Merges the messages. The keys of bag (column, rank, sample) begin at the number of keys before the bag in the merged
+/// batch. These are: from lower ranks, all keys of this column and of earlier columns; from higher ranks, all keys of
+/// earlier columns; from the same rank, all keys before the bag in the message.
 __device__ void merge_messages(BlockRange range, MergeShape shape, const int64_t* messages, int32_t* offsets,
                                int64_t* keys) {
   const auto samples = static_cast<uint32_t>(shape.samples), all = static_cast<uint32_t>(shape.ranks) * samples;

@@ -69,10 +69,10 @@ size_t key_split_scratch_bytes(int64_t bags, int32_t ranks);
 /// samples, ranks).
 HCTR_OP(void split_keys(Context&, KeyBatch, KeySplit, uint8_t* present, std::byte* scratch))
 
-/// Merges the messages that one owner received from `ranks` ranks, `words` words each, into one batch of ranks *
-/// samples samples. The batch is slot-major; a column has the samples of rank 0 first, then of rank 1, and so on.
-/// Shapes: messages i64 [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys of
-/// all messages].
+/// Merges the messages that one owner received from `ranks` ranks into one batch of ranks * samples samples. Each
+/// message has `words` words. The batch is slot-major; a column has the samples of rank 0 first, then of rank 1, and so
+/// on. Shapes: messages i64 [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys
+/// of all messages].
 struct MergeShape {
   int64_t ranks, columns, samples, words;
 };

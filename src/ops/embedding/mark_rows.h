@@ -12,10 +12,10 @@ namespace hctr::ops {
 /// marks[row] = 1 for every row of the batch, else 0. Shapes: marks i32 [rows + 1].
 HCTR_OP(void mark_batch(Context&, RowGroups, int64_t key_capacity, Tensor marks))
 
-/// Groups the marked rows as if a batch contained each of them once, as the only key of the bag that has the row's
-/// number. update_rows() can then update these rows from gradients that are summed by row, as in a batch of rows + 1
-/// samples with one key each. The arrays rows, bags and run_begin of `groups` need capacity for all rows. Overwrites
-/// `scratch`. Shapes: marks i32 [rows + 1].
+/// Groups the marked rows as if they were a batch: for each marked row r, bag r contains one key, which has row r.
+/// update_rows() can then update these rows from gradients that are summed by row, as in a batch of rows + 1 samples
+/// with one key each. The arrays rows, bags and run_begin of `groups` need capacity for all rows. Overwrites `scratch`.
+/// Shapes: marks i32 [rows + 1].
 HCTR_OP(void group_marked(Context&, Tensor marks, RowGroups groups, std::byte* scratch))
 size_t group_marked_scratch_bytes(Device, int64_t rows);
 namespace cuda {

@@ -14,7 +14,7 @@ HCTR_HD inline double rounded_product(double a, double b) { return HCTR_ROUNDED_
 /// equally: ln x = e ln 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), where x = m 2^e and s = (m - 1) / (m + 1).
 HCTR_HD inline double portable_log(double x) {
   int exponent = 0;
-  double m = frexp(x, &exponent);  // exact
+  double m = frexp(x, &exponent);  // frexp() is exact
   if (m < 0.70710678118654752) {
     m = rounded_product(m, 2.0);
     --exponent;

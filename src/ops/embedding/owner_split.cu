@@ -13,7 +13,7 @@ using hctr::cuda::thread_index;
 
 constexpr int kOwnerSplitThreads = 256;
 
-/// Counts the keys of each owner and bag. lengths[ranks * bags] = 0.
+/// Counts the keys of each owner and bag in `lengths`. Sets the last element, lengths[ranks * bags], to 0.
 __global__ void count_owned_kernel(const int64_t* keys, const int32_t* offsets, OwnerSplit split) {
   const int64_t all = split.ranks * split.bags;
   for (int64_t i = thread_index(); i <= all; i += thread_count()) {

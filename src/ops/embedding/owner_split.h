@@ -12,7 +12,7 @@ namespace hctr::ops {
 struct OwnerSplit {
   int32_t ranks = 1;
   int64_t bags = 0, most = 0;  // most: capacity in keys
-  // [ranks * bags + 1] number of keys of bag b that rank r owns, at r * bags + b; the last element is 0
+  // [ranks * bags + 1] at index r * bags + b: the number of keys of bag b that rank r owns; the last element is 0
   int32_t* lengths = nullptr;
   int32_t* begin = nullptr;      // [ranks * bags + 1] offsets in `sent` of the keys that `lengths` counts
   int64_t* sent = nullptr;       // [most] the keys of each rank, in bag order

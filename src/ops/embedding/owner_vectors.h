@@ -16,7 +16,7 @@ namespace hctr::ops {
 struct RemoteColumn {
   std::byte* vector = nullptr;  // vector of sample 0
   int64_t stride = 0;           // distance between the vectors of adjacent samples, in vectors
-  int64_t index = 0;            // index of sample 0 in `present`; the stride is the same
+  int64_t index = 0;            // index of sample 0 in `present`; `stride` is also the stride in `present`
 
   template <class P>
   HCTR_HD P* at(int64_t b, int64_t dim) const {

@@ -136,7 +136,8 @@ struct FeatureDraws {
 
 /// A table with a random number of columns. Slots have all integer types, numbers have all types. `rows_of` receives
 /// its samples.
-FeatureTable random_table(const fs::path& folder, FeatureDraws& draw, size_t rows, std::vector<Row>& rows_of, DataSection& shape) {
+FeatureTable random_table(const fs::path& folder, FeatureDraws& draw, size_t rows, std::vector<Row>& rows_of,
+                          DataSection& shape) {
   FeatureTable table;
   table.spec.folder = folder;
   rows_of.assign(rows, {});
