@@ -26,7 +26,7 @@ struct SmallGroupMemory {
   uint32_t rows[kMostSmallKeys];
   uint16_t positions[kMostSmallKeys];  // position of each key in the batch
   union {
-    // per warp and digit: number of keys; later: number of keys in earlier warps
+    // in a pass, first the number of a warp's keys per digit, then the number of such keys in all earlier warps
     uint32_t before[kGroupWarps][kSortDigits];
     uint16_t run_begin[kMostSmallKeys];  // valid after the sort
   };
@@ -36,8 +36,8 @@ struct SmallGroupMemory {
 };
 static_assert(kMostSmallKeys <= 1 << 16, "positions have 16 bits");
 
-/// The sums of `mine` over the earlier warps, and over all warps. Call sum_warps() from all threads of the block; only
-/// lane 0's `mine` is read.
+/// `before`: the sum of `mine` over the earlier warps; `all`: over all warps. All threads of the block must call
+/// sum_warps(), which reads only lane 0's `mine`.
 struct WarpSums {
   uint32_t before, all;
 };
@@ -75,7 +75,7 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
     }
     count = __shfl_sync(kWholeWarp, count, __ffs(static_cast<int>(same)) - 1);
     tag[j] = (tag[j] & 0xffffu) | (count + earlier) << 16;
-    __syncwarp();  // the next keys read these counts
+    __syncwarp();  // the next iteration reads these counts
   }
   __syncthreads();
 

@@ -12,7 +12,7 @@ namespace hctr::ops {
 struct ReluEnd {
   float factor;
   Tensor d_bias;
-  Tensor scratch;  ///< gradient_through_relu_scratch()
+  Tensor scratch;  ///< memory that gradient_through_relu_scratch() describes
 };
 
 /// Scratch memory of bias_gradient() and relu_bias_gradient() for `columns` columns.

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   const uint32_t of_b =
       shared_address(shared.stages) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
   using State = PipelineState<Tiles::kStages>;
-  int count = 0;  // steps so far
+  int count = 0;  // number of steps so far, over all pieces
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     float sums[Tiles::kRows][Tiles::kColumns] = {};
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     }
 
     float own[Tiles::kOwnRows][Tiles::kColumns];
-    __syncthreads();  // the previous piece's exchange has ended
+    __syncthreads();  // all threads have read `others` for the previous piece
     add_groups<Tiles, Tiles::kRows>(group, sums, shared.others, thread, own);
     if (piece.last < p.division.steps) {
       give_f32_sums<Tiles>(p.exchange, own);
@@ -152,8 +152,8 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                      f32_product_kernel<Tiles, F32Product<E>>, product);
 }
 
-/// Launches result = epilogue(op(a) b) with the tiles `asked`, or with f32_tiles() for the shape. Returns the rows per
-/// tile.
+/// Launches result = epilogue(op(a) b). Uses `asked` tiles, or if none are given, f32_tiles() for the shape. Returns
+/// the number of rows per tile.
 template <bool kTransposedA, class E>
 int64_t f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                     const E& epilogue, std::optional<F32Tiles> asked) {

@@ -10,8 +10,8 @@ namespace hctr::ops {
 /// Rounds up to a multiple of 16, the unit of FP8 tensor core instructions.
 constexpr int64_t fp8_padded(int64_t n) { return (n + 15) / 16 * 16; }
 
-/// A matrix of FP8 codes. Rows are fp8_padded(columns) apart. Zeros pad each row, and rows of zeros pad the matrix to
-/// fp8_padded(rows) rows.
+/// A matrix of FP8 codes. A row has fp8_padded(columns) codes, and there are fp8_padded(rows) rows; the padding is
+/// zeros.
 struct Fp8Matrix {
   std::byte* codes;
   int64_t rows, columns;
@@ -44,9 +44,9 @@ struct Fp8GradientEnd {
 /// Scratch memory of fp8_cast_gradient() with a bias.
 TensorSpec fp8_gradient_scratch(const TensorSpec& d_y);
 
-/// Casts d_z to FP8, like fp8_cast(), where d_z = y > 0 ? factor * d_y : 0, or d_z = d_y without y. d_bias = the column
-/// sums of d_z in f32, in a fixed order. d_z is rounded once, to FP8. Shapes: d_y, y [m, n], any row strides; d_bias
-/// [n], dense. Dtypes: y as d_y; d_bias f32.
+/// Casts d_z to FP8, like fp8_cast(), where d_z = y > 0 ? factor * d_y : 0. If `end` has no y, d_z = d_y. d_bias = the
+/// column sums of d_z in f32, in a fixed order. d_z is rounded once, to FP8. Shapes: d_y, y [m, n], any row strides;
+/// d_bias [n], dense. Dtypes: y as d_y; d_bias f32.
 HCTR_OP(void fp8_cast_gradient(Context&, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling,
                                std::byte* rows, std::byte* transposed))
 

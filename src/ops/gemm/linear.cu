@@ -39,7 +39,7 @@ struct Problem {
   Transpose of_a, of_b;
   std::optional<Tensor> bias;
   bool relu;
-  bool tf32 = false, adds = false;  // tf32: rounds operands to TF32; adds: adds to c
+  bool tf32 = false, adds = false;  // tf32: round operands to TF32; adds: add the result to c
   std::optional<Tensor> addend{};   // a matrix that is added instead of a bias
 
   std::array<int64_t, 17> key() const {

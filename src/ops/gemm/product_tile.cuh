@@ -92,7 +92,8 @@ __device__ inline void finish_products(const E& epilogue, const uint8_t* mask, c
                            *reinterpret_cast<const uint2*>(mask + 8 * Tiles::kMaskStride + 8 * q)};
 #pragma unroll
     for (int j = 0; j < 8 && 64 * q + 8 * j < Tiles::kN; j += 2) {
-      float2 value[2][2];  // [column block 8 j or 8 j + 8][row or row + 8]
+      // value[c][r]: two elements of column block j + c, in the thread's row r; the two rows are 8 apart
+      float2 value[2][2];
 #pragma unroll
       for (int c = 0; c < 2; ++c)
 #pragma unroll

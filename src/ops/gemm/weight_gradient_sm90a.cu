@@ -106,7 +106,7 @@ __device__ inline void multiply_weight_tile(const WeightTile& tile, TwoByteStora
 #pragma unroll
       for (int i = 0; i < Tiles::kInstructions; ++i)
         wgmma<T, Tiles::kWidth, true>(sums.d[i], first + i * (kBoxBytes >> 4), second, step > 0 || k > 0);
-      first += 16 * 128 >> 4;  // 16 samples
+      first += 16 * 128 >> 4;  // advances by 16 samples
       second += 16 * 128 >> 4;
     }
     wgmma_commit_group();

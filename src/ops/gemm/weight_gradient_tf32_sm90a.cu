@@ -300,9 +300,9 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// Chooses the number of blocks, at most one per multiprocessor. If tiles do not outnumber multiprocessors, there is
-/// one block per tile, or more blocks if each still has at least kLeastSteps steps and splitting the tiles saves each
-/// block at least kStepsOfHandingOver steps, the cost of exchanging partial sums.
+/// Chooses the number of blocks, at most one per multiprocessor. If there are no more tiles than multiprocessors, each
+/// block usually computes one whole tile. Tiles are split among more blocks only if each block still has at least
+/// kLeastSteps steps, and if each block saves at least kStepsOfHandingOver steps, the cost of exchanging partial sums.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
   constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;

@@ -72,7 +72,7 @@ __global__ void cross_entropy_kernel(const StepState* state, const __grid_consta
   if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
 }
 
-/// Terms per block, if there are several blocks.
+/// Threads and terms of a block, if several blocks compute the loss.
 constexpr int kPartThreads = 256;
 constexpr int64_t kPartTerms = 1024;
 
@@ -109,7 +109,7 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
   }
 }
 
-/// Writes the probabilities alone.
+/// Writes only the probabilities.
 template <class Terms>
 __global__ void probabilities_kernel(const __grid_constant__ Terms terms, View<float, 2> probability) {
   cuda::start_early();

@@ -38,8 +38,8 @@ struct Optimizer {
     ftrl,
     adam,
     adamw,
-    // The kinds of OneStateRule and TwoStatesRule, for embeddings in other programs: formulas of torch.optim and
-    // tf.keras.optimizers.
+    // The kinds of OneStateRule and TwoStatesRule, with the formulas of torch.optim and tf.keras.optimizers. For
+    // embeddings in other programs.
     torch_momentum,
     torch_nesterov,
     keras_adagrad,
@@ -60,7 +60,7 @@ struct Optimizer {
   bool row_wise = false;                     ///< adagrad: one state per table row; dense weights have one per element
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0.01f;                ///< adamw
-  float rate_factor = 1;                     ///< factor on the step's learning rate, for embeddings with their own rate
+  float rate_factor = 1;  ///< multiplies the step's learning rate, for embeddings with their own rate
   float most_gradient = std::numeric_limits<float>::infinity();  ///< gradients are clipped to this magnitude
 
   HCTR_HD GradientScale gradient_scale(const UpdateScalars&) const;
@@ -83,8 +83,8 @@ HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_s
   return {of_step.gradient_scale, most_gradient};
 }
 
-/// What the scalars of an embedding row's update are computed from. step: the step only. last_step: per row, the step
-/// of the row's last update. mean_square: per row, the mean square of the row's gradient.
+/// The values from which the scalars of an embedding row's update are computed. step: only values of the step.
+/// last_step: also the step of the row's last update. mean_square: also the mean square of the row's gradient.
 enum class ScalarsOf { step, last_step, mean_square };
 
 /// The base of every rule. A rule defines kStates and update(), and overrides other members as needed.
