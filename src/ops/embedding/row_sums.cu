@@ -1,4 +1,4 @@
-// Kernels that number runs: one position or one run per thread, in a grid-stride loop.
+// Kernels that number runs, with grid-stride loops over positions or over runs.
 #include "ops/embedding/row_sums.h"
 
 #include "core/device/launch.cuh"

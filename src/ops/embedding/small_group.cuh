@@ -3,7 +3,7 @@
 //
 // A warp owns adjacent keys and processes 32 at a time. In each 8-bit pass, a warp counts its keys per digit in key
 // order; the counts of all warps then give, for each warp and digit, the position of the first key. The sort is
-// therefore stable, with the same result as the large sort. Long runs are in row order.
+// therefore stable, with the same result as the large sort. The list of long runs is in row order.
 #pragma once
 
 #include <cstdint>

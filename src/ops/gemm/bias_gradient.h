@@ -1,5 +1,5 @@
-// The bias gradient of a fully connected layer, fused with the element-wise backward between the layer's output and its
-// GEMM.
+// The bias gradient of a fully connected layer, fused with the gradient of the element-wise operation (such as ReLU)
+// that follows the layer's GEMM.
 #pragma once
 
 #include "core/device/op.h"

@@ -58,8 +58,8 @@ inline Fp8Matrix fp8_transposed(const Tensor& x, const Fp8Scaling& scaling, std:
   return {codes, x.dim(1), x.dim(0), scaling.format, scaling.scale};
 }
 
-/// Whether fp8_product() can write c: the number of columns, or the sum of columns and zero_columns, is a multiple of
-/// 16.
+/// Whether fp8_product() can write c. The number of its columns must be a multiple of 16, with or without its
+/// zero_columns.
 bool takes_fp8_product(const Tensor& c);
 
 /// c = a b^T + bias, or max(a b^T + bias, 0) if `relu`; accumulated in f32, c rounded once. Shapes: a [m, k], b [n, k],

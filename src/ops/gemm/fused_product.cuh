@@ -53,7 +53,7 @@ struct TileQueue {
   }
 };
 
-/// Starts the TMA copies of one step's operands, which arrive at `full`.
+/// Starts the TMA copies of one step's operands. The copies report their bytes to the barrier `full`.
 template <class Tiles>
 __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
   tma_load(to, maps.a, k, m, full);

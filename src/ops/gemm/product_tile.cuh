@@ -27,7 +27,7 @@ struct Tiling {
   static constexpr int kGroups = kGroups_, kN = kN_;
   static constexpr bool kTransposedB = kTransposedB_, kBias = kBias_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
-  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // k per pipeline stage
+  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // values of k per pipeline stage
   static constexpr int kColumns = kBoxRowBytes / sizeof(T);  // columns of a TMA box of the result
   static constexpr int kFullBoxes = kN / kColumns, kLast = kN % kColumns;
   static constexpr int kBytesA = kM * kBoxRowBytes;
@@ -38,7 +38,7 @@ struct Tiling {
   static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;
   static constexpr int kMaskStride = (kN + 63) / 64 * 8, kMaskBytes = kM * kMaskStride;
   static constexpr int kBiasBytes = kBias ? kN * 4 : 0;
-  // Bytes besides the stages; 256 bytes are enough for the barriers.
+  // Bytes of shared memory besides the stages. The barriers need at most 256 of these bytes.
   static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + 256 + int{kBoxAlignment};
   // Small tiles use at most half of the shared memory of a multiprocessor. Blocks of the next GEMM can then start
   // early.

@@ -17,8 +17,8 @@ struct TilePiece {
   int tile, first, last;
 };
 
-/// The division of tiles. The first `rounds` tiles of every block are whole: block b computes the tiles b, b + blocks,
-/// .... The `shared_steps` steps of all tiles from shared_tile on are divided evenly.
+/// The division of tiles. The first `rounds` tiles of every block are whole: block b computes the tiles b, b + blocks
+/// and so on. The `shared_steps` steps of all tiles from shared_tile on are divided evenly.
 struct TileDivision {
   int steps;  ///< steps per tile
   int rounds, shared_tile, shared_steps;

@@ -36,8 +36,8 @@ inline WeightProduct weight_product(const Tensor& x, const CUtensorMap& map_x, c
           static_cast<int32_t>(x.dim(0))};
 }
 
-/// Several GEMMs with equal numbers of steps, whose tiles are divided evenly among blocks. Tiles are numbered like the
-/// blocks of `list`.
+/// Several GEMMs with equal numbers of steps, whose tiles are divided evenly among blocks. Tile numbers are the block
+/// numbers of `list`.
 struct DividedWeightProducts {
   WeightProducts list;
   TileDivision division;

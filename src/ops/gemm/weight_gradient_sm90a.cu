@@ -36,7 +36,8 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static constexpr int kBoxesOfGroup = kRowsOfGroup / kBoxColumns, kBoxesOfRows = kBoxesOfGroup * kWeightGroups;
   static constexpr int kBoxesOfColumns = kWidth / kBoxColumns, kBoxes = kBoxesOfRows + kBoxesOfColumns;
   static constexpr int kStageBytes = kBoxes * kBoxBytes, kStages = 192 * 1024 / kStageBytes;
-  static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never transposed
+  // each group's part is square, or tiles are never transposed
+  static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);
 
   /// A thread's accumulators for its group's part of a tile, in the layout of the MMA instructions.
   struct Sums {

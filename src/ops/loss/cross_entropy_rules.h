@@ -22,9 +22,9 @@ struct CrossEntropyTerm {
     const A z = logit, distance = z < 0 ? -z : z;
     return weight * ((z > 0 ? z : A(0)) - z * target + std::log1p(std::exp(-distance)));
   }
-  /// The term for a sample from the downsampled data. Positives are more frequent in downsampled data, by
-  /// -log_negative_share in log odds. Source: G. King, L. Zeng, "Logistic Regression in Rare Events Data", Political
-  /// Analysis 9 (2001), "prior correction". The loss contains the correction, so the logit is calibrated for all data.
+  /// The term for a sample from the downsampled data. In downsampled data, the log odds of a positive label are higher
+  /// by -log_negative_share. Source: G. King, L. Zeng, "Logistic Regression in Rare Events Data", Political Analysis 9
+  /// (2001), "prior correction". The loss contains the correction, so the logit is calibrated for all data.
   HCTR_HD CrossEntropyTerm sampled(float log_negative_share) const {
     return {logit - static_cast<A>(log_negative_share), target, weight, has_label};
   }

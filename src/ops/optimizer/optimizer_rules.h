@@ -90,7 +90,8 @@ enum class ScalarsOf { step, last_step, mean_square };
 /// The base of every rule. A rule defines kStates and update(), and overrides other members as needed.
 struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
-  /// Whether g = 0 changes neither weight nor state. If true, a global update of a table can skip absent rows.
+  /// Whether g = 0 changes neither weight nor state. If true, a global update of a table can skip rows that are not in
+  /// the batch.
   static constexpr bool kZeroGradientIsNoop = false;
   /// Index of the state through which a gradient reaches the weight in a later step; -1: a gradient reaches the weight
   /// in the same step. An infinite or NaN gradient makes this state (-1: the weight) infinite or NaN.

@@ -21,7 +21,7 @@ rocksdb::Options options_for(const RocksSettings& settings) {
   table.optimize_filters_for_memory = true;
   table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
   table.format_version = 5;
-  table.block_align = settings.direct_reads;  // a direct read of a row then takes one page, not two
+  table.block_align = settings.direct_reads;  // with aligned blocks, a direct read of a row needs one page, not two
   if (settings.cache_bytes > 0)
     table.block_cache = rocksdb::NewLRUCache(static_cast<size_t>(settings.cache_bytes));
   else

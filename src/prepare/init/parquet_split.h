@@ -22,7 +22,7 @@ class ParquetColumnRows {
   size_t bytes() const { return values_.size(); }
 
  private:
-  /// Adds an item. `valid` false: adds a null and ignores `ParquetValues`, which may have another type.
+  /// Adds an item. If `valid` is false, adds a null and ignores `ParquetValues`, which may then have another type.
   void add_item(const ParquetValues&, int64_t item, bool valid);
 
   ParquetField field_;
