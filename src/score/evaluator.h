@@ -36,7 +36,7 @@ class Evaluator {
     /// The reasons of undefined metrics; only on rank 0.
     std::map<std::string, std::string> undefined;
     int64_t samples = 0;
-    std::vector<SlotMatches> matches;  ///< number of keys with rows, per slot
+    std::vector<SlotMatches> matches;  ///< [slot] number of keys that have rows
   };
   /// Evaluates once. `steps`: number of finished training steps. Waits for queued training steps. If `*stop` becomes
   /// nonzero on any rank, all ranks stop and the result is empty; `stop` may be null. If export_predictions_prefix is

@@ -42,7 +42,7 @@ struct WarpSums {
   uint32_t before, all;
 };
 __device__ inline WarpSums sum_warps(uint32_t* of_warp, uint32_t mine, int warp, int lane) {
-  __syncthreads();  // all warps have read of_warp
+  __syncthreads();  // all warps have read `of_warp` of the previous call
   if (lane == 0) of_warp[warp] = mine;
   __syncthreads();
   const uint32_t to_lane = sum_to_lane(of_warp[lane]);

@@ -148,7 +148,7 @@ __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const
       mine[digit] = count + static_cast<uint32_t>(__popc(same));
     }
     place[j] = __shfl_sync(kWholeWarp, count, __ffs(static_cast<int>(same)) - 1) + earlier;
-    __syncwarp();  // the next keys read these counts
+    __syncwarp();  // the next iteration reads these counts
   }
   __syncthreads();
 

@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// Packed keys of a rank, in bag order. A bag has the number column * samples + sample, over the columns of all owners.
-/// All arrays are on one device.
+/// Packed keys of a rank, in bag order. The number of a bag is column * samples + sample; `column` counts the columns
+/// of all owners. All arrays are on one device.
 struct WireKeys {
   int64_t* keys = nullptr;
   int32_t* bags = nullptr;  // bag number of each key; ascending within one rank

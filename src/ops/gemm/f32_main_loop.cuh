@@ -104,7 +104,8 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
         for (int l = 0; l < 4; ++l)
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) {
-            const int j = (c + l + 2) % kColumns;  // starts with an element in another register bank than `a`
+            // start with an element of b that is in another register bank than the element of a
+            const int j = (c + l + 2) % kColumns;
             sums[i][j] = fmaf(of_a[i % 2][l], of_b[l][j], sums[i][j]);
           }
       }

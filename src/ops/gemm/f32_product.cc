@@ -79,7 +79,7 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
   double least = std::numeric_limits<double>::infinity();
   for (const F32Tiles tiling : kF32Tiles) {
     const double time = estimated_time(tiling, transposed_a, m, n, k, multiprocessors);
-    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // keeps the first of equal candidates
+    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // if candidates are equal, the first one stays
   }
   return best;
 }
@@ -87,7 +87,7 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
 // If there are at most as many tiles as multiprocessors, also considers giving each block an equal part of one tile.
 // Some multiprocessors may then be idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  // minimum k per block; with less k, the exchange of partial sums costs more time than it saves
+  // minimum number of values of k per block; with fewer, exchanging partial sums costs more time than it saves
   constexpr int64_t kLeastDepth = 128;
   const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
   DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);

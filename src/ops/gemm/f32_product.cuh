@@ -1,17 +1,18 @@
 // An f32 GEMM by multiply-adds with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
 // Each of the four quadrants of a multiprocessor issues at most one warp instruction per cycle. Every instruction other
-// than a multiply-add therefore costs time. A multiply-add with two operands in the same register bank (of four) costs
-// extra time. Hence:
+// than a multiply-add therefore costs time. Registers are in four banks; a multiply-add costs extra time if two of its
+// operands are in the same bank. Hence:
 //   - the TMA copies operands to pipeline stages in shared memory, without instructions of other threads
-//   - a thread has 8 x 16 accumulators: 24 elements from shared memory, in six loads, serve 128 multiply-adds
+//   - a thread has 8 x 16 accumulators, and for 128 multiply-adds it loads 24 elements by six instructions
 //   - each multiply-add shares an operand with the preceding multiply-add (register reuse)
 //   - an accumulator is in another bank than the operand of its column (rotated())
 // A block has eight warps, each with 64 x 64 accumulators. The warps form groups: two groups of four warps for a large
-// tile; four groups of two warps, or eight groups of one warp, for a small tile (F32Tiles). Each group multiplies its
-// part of every k step, for the whole tile. Then the groups reduce their sums, and each group stores a part of the
-// rows. A small tile has more groups, and each group computes fewer k of a step. Steps of small tiles therefore have
-// more k, because a warp waits once per step. Tiles are divided evenly among blocks: ops/gemm/tile_division.cuh.
+// tile; four groups of two warps, or eight groups of one warp, for a small tile (F32Tiles). Each group computes partial
+// sums of the whole tile, for its share of the k of every step. Then the groups reduce their sums, and each group
+// stores a part of the rows. A small tile has more groups, so the share of a group is smaller. Steps of small tiles
+// therefore have more values of k, because a warp waits once per step. Tiles are divided evenly among blocks:
+// ops/gemm/tile_division.cuh.
 //
 // The template parameter `Product` defines what a kernel computes: the operands of a tile, and how the sums of a tile
 // are stored. A Product is one GEMM (F32Product) or a list of GEMMs (weight_gradient_f32_sm90a.cu).

@@ -28,9 +28,9 @@ inline constexpr int kFp8Tile = 128;
 HCTR_OP(void expect_fp8(Context&))
 
 /// Casts x to FP8 with scaling.scale, plain and transposed, in one pass. Raises *scaling.amax to the largest magnitude
-/// of x. Shapes: x [m, n], any row stride; rows: memory for Fp8Matrix::bytes(m, n), or null; transposed: memory for (n,
-/// m), or null. Dtypes: f32 f16 bf16. `samples`: the rows of x are the rows of the batch; amax then excludes rows
-/// without a sample.
+/// of x. Shapes: x [m, n], any row stride; rows: memory for Fp8Matrix::bytes(m, n), or null; transposed: memory for
+/// Fp8Matrix::bytes(n, m), or null. Dtypes: f32 f16 bf16. `samples`: whether the rows of x are the rows of the batch;
+/// if so, amax excludes rows without a sample.
 HCTR_OP(void fp8_cast(Context&, Tensor x, bool samples, const Fp8Scaling& scaling, std::byte* rows,
                       std::byte* transposed))
 

@@ -31,7 +31,7 @@ class PackedWeights {
     TensorSpec spec;
     std::unique_ptr<float[], FreeAligned> panels;
   };
-  std::map<const void*, Packed> packed_;  // by the matrix's address
+  std::map<const void*, Packed> packed_;  // [address of the matrix]
   size_t bytes_ = 0;
 };
 

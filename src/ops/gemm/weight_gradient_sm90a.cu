@@ -123,8 +123,8 @@ __device__ inline float4 exchange_for_four(const float2& of_first, const float2&
   return odd ? make_float4(x, y, kept.x, kept.y) : make_float4(kept.x, kept.y, x, y);
 }
 
-/// Stores a group's part of a tile. Four lanes store 64 adjacent bytes. kFours: has_fours(); the code is then short
-/// enough to avoid instruction cache misses.
+/// Stores a group's part of a tile. Four lanes store 64 adjacent bytes. kFours: whether has_fours(). If true, the code
+/// is short enough to avoid instruction cache misses.
 template <bool kFours, class Tiles>
 __device__ inline void store_weight_part(const WeightTile& tile, const typename Tiles::Sums& sums) {
   const WeightProduct& product = tile.product;

@@ -116,10 +116,10 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, Tf32Storage& sha
 }
 
 /// A lane's byte offsets in a box that its warp transposes. 16-byte units are swizzled in both layouts: unit u of row r
-/// is at position u XOR (r % 8). A lane transposes two blocks of four columns and four samples: the columns from 4 (4 x
-/// + t) on, and the even samples of eight adjacent ones, then the odd samples. The two blocks become the units v and v
-/// + 4 of transposed rows. Column 16 x + 4 t + 2 b + i becomes row 16 x + 8 b + 2 t + i. In every load and store, the
-/// lanes of each group of eight use different units.
+/// is at position u XOR (r % 8). A lane transposes two blocks of four columns and four samples. Both blocks have the
+/// four columns from 4 (4 x + t) on. Of eight adjacent samples, the first block has the even ones, and the second block
+/// has the odd ones. The two blocks become the units v and v + 4 of transposed rows. Column 16 x + 4 t + 2 b + i
+/// becomes row 16 x + 8 b + 2 t + i. In every load and store, the lanes of each group of eight use different units.
 struct TransposedPlace {
   uint32_t read, write;
 

@@ -1,7 +1,7 @@
 // Cross entropy kernels. For a small batch, one block sums in double: each thread sums its terms, and a tree sums the
 // threads. For a large batch, many blocks write partial sums to the GEMM workspace, and one block adds them. The order
-// depends on the shape only. The weights of several labels are kernel arguments, kMostLabels per launch; further
-// launches add to the loss in order.
+// depends on the shape only. The weights of labels are kernel arguments. If there are more than kMostLabels labels,
+// there are several launches, which add to the loss in order.
 #include "ops/loss/cross_entropy.h"
 
 #include "core/device/cuda_libraries.cuh"

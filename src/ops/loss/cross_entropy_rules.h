@@ -35,7 +35,7 @@ struct CrossEntropyTerm {
 /// The weight of a sample's terms: the sample weight times `positive` for a positive label.
 template <class A>
 struct SampleFactor {
-  const A* weights = nullptr;  ///< sample b has weights[b * stride]; null: 1
+  const A* weights = nullptr;  ///< the weight of sample b is weights[b * stride]; null: all weights are 1
   int64_t stride = 0;
   float positive = 1;
   HCTR_HD A operator()(int64_t b, A target) const {
@@ -65,8 +65,8 @@ struct BinaryTerms {
   HCTR_HD static void write_gradient(T* d_logits, int64_t, A gradient) { *d_logits = static_cast<T>(gradient); }
 };
 
-/// The terms of two_class_cross_entropy(): a row has two logits and one label; its term uses the difference of the
-/// logits.
+/// The terms of two_class_cross_entropy(): a row has two logits and one label. The row's term uses the difference of
+/// the logits.
 template <class T>
 struct TwoClassTerms {
   using A = Acc<T>;

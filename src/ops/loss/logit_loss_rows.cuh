@@ -122,7 +122,7 @@ struct LogitPack {
 #pragma unroll
     for (int v = 0; v < V; ++v) w[v] = v < left ? static_cast<float>(pack.at[v]) : 0.0f;
   }
-  /// Computes the addresses of the rows first, first + step, ...; rows past `last` repeat row `last`.
+  /// Computes the addresses of R rows: `first`, `first` + `step` and so on. Row `last` replaces rows past `last`.
   template <int R>
   __device__ void find(int64_t first, int64_t step, int64_t last, const T* (&at)[R]) const {
 #pragma unroll

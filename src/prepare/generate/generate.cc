@@ -215,7 +215,7 @@ std::vector<FileLock> lock_outputs(const std::vector<Part>& parts, const Generat
   return locks;
 }
 
-/// Checks that no input and, without --force, no existing data set would be overwritten. Errors: Error(usage).
+/// Checks that no input would be overwritten, and unless `force` is set, no existing data set. Errors: Error(usage).
 void check_outputs(const std::vector<Part>& parts, const DataSection& section, const GenerateOptions& options) {
   for (const Part& part : parts)
     for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})

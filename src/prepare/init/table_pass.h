@@ -16,8 +16,8 @@
 
 namespace hctr {
 
-/// The result of the pass. `facts` and `labels` cover the training rows. Evaluation rows are only checked for being
-/// readable in the same way.
+/// The result of the pass. `facts` and `labels` describe the training rows only. For evaluation rows, the pass only
+/// checks whether they can be read in the same way.
 struct TablePass {
   std::vector<std::string> columns;  ///< columns of the table, including the label's
   std::vector<ColumnFacts> facts;    ///< [columns]
