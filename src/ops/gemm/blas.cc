@@ -101,8 +101,9 @@ const Blas& blas(const Surroundings& around = {}) {
 
 /// Guards OpenBLAS's GEMM memory: if the system refuses an allocation, OpenBLAS waits forever. OpenBLAS keeps memory
 /// for the largest number of GEMMs that have run concurrently so far. Before this number grows, the constructor tests
-/// whether the system has memory for all running GEMMs. (It tests memory for all of them, because the others may not
-/// have allocated theirs yet.) If memory is missing, the GEMM waits until another GEMM has ended.
+/// whether the system has memory for all running GEMMs. (The memory of the new GEMM alone is not enough for this test:
+/// other GEMMs may not have allocated their memory yet.) If memory is missing, the GEMM waits until another GEMM has
+/// ended.
 class BlasMemory {
  public:
   BlasMemory() {

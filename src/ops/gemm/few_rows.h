@@ -38,8 +38,8 @@ struct FewRowsThreads {
   /// The row of the weights that a thread reads in load `load`, counted from the first row of the pass.
   static constexpr int row(int thread, int load) { return load * kGroups + thread / kAcross; }
   static constexpr int first_column(int thread) { return thread % kAcross * kEach; }
-  /// The warp's lanes sum their columns over the rows of the warp and exchange halves, until each lane has the sum of
-  /// one column: this one.
+  /// The column whose sum a lane gets. Each lane first sums several columns; then lanes exchange halves of their
+  /// columns, until each lane has the sum of one column over the rows of the warp.
   static constexpr int column_of_lane(int lane) { return lane % kAcross * kEach + lane / kAcross; }
 };
 

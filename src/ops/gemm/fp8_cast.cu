@@ -35,7 +35,7 @@ struct GradientEnd {
 template <class T>
 struct CastJob {
   View<const T, 2> x;
-  bool packs;              // x and y are aligned for loads of four elements
+  bool packs;              // whether x and y are aligned for loads of four elements
   const StepState* state;  // excludes rows without a sample from amax; null: all rows count
   const Fp8Scale* scale;
   uint32_t* amax;

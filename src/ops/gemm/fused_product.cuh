@@ -43,7 +43,7 @@ struct ProductMaps {
 /// occupies a multiprocessor and one block starts late, the other blocks process more tiles.
 struct TileQueue {
   int tiles, columns;  ///< number of tiles; tiles per row
-  uint32_t* next;      ///< 0 before and after the kernel
+  uint32_t* next;      ///< number of the next tile; 0 before and after the kernel
 
   /// Returns the next tile, or -1. To be called from one thread of a block.
   __device__ int take() const {

@@ -161,7 +161,7 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
 /// For dtypes that BLAS lacks: converts operands to f32, and rounds the f32 result once.
 template <class T, class Out>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
-  thread_local std::vector<float> left, right, sums, wide_addend;  // reused for the next part
+  thread_local std::vector<float> left, right, sums, wide_addend;  // the next part reuses the memory
   sums.resize(static_cast<size_t>(size.rows * size.columns));
   wide_addend.clear();
   for (int64_t i = 0; end.addend && i < (end.stride > 0 ? size.rows : 1); ++i)

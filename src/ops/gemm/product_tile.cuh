@@ -110,7 +110,7 @@ __device__ inline void finish_products(const E& epilogue, const uint8_t* mask, c
         uint32_t two[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
-        const int of_lane = lane / 8;  // the matrix whose row address this lane passes
+        const int of_lane = lane / 8;  // the matrix of which this lane passes a row address
         stmatrix(result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
                  two);
       } else {

@@ -16,7 +16,7 @@ int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * uni
 /// Kernel arguments for one operand. `big` and `small` each have the rows and columns of `from`, padded with zeros.
 struct SplitJob {
   View<const float, 2> from;
-  bool packs;  // `from` is aligned for loads of four elements
+  bool packs;  // whether `from` is aligned for loads of four elements
   int64_t rows, columns, stride;
   float *big, *small;
 

@@ -41,8 +41,9 @@ struct TileBlocks {
   }
 };
 
-/// Iterates over the pieces of a block. The first piece may be one whose sums another block needs. The last piece may
-/// be one that needs the sums of earlier blocks. In this order, no block waits for a block that may not have started.
+/// Iterates over the pieces of a block. If another block needs the sums of a piece, that piece comes first. If a piece
+/// needs the sums of earlier blocks, it comes last. With this order, no block waits for a block that may not have
+/// started.
 struct TilePieces {
   int block, blocks, first, last, round;
   bool part_first;

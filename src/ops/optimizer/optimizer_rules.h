@@ -73,7 +73,7 @@ struct Optimizer {
 
 /// Inputs of a rule that are constant within a step, computed once per step.
 struct UpdateScalars {
-  float rate;            ///< learning rate; for adam and adamw with the bias corrections of both moments
+  float rate;            ///< learning rate; for adam and adamw, multiplied by the bias corrections of both moments
   float gradient_scale;  ///< 1 / loss_scale
   float decay;           ///< adamw: the fraction of a weight that is subtracted
   float root;            ///< torch_adam, torch_adamw: the factor of epsilon, sqrt(1 - beta2^t)

@@ -154,7 +154,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
   const bool is_stream_;
   grpc::ByteBuffer incoming_;
   std::mutex mutex_;
-  std::list<grpc::ByteBuffer> outgoing_;  // the first element is being written
+  std::list<grpc::ByteBuffer> outgoing_;  // answers to write; the first one is being written
   int in_flight_ = 0;
   bool reads_done_ = false, waits_to_read_ = false, writing_ = false, finished_ = false;
   grpc::Status status_;

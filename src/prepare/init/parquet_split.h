@@ -27,9 +27,9 @@ class ParquetColumnRows {
 
   ParquetField field_;
   int64_t rows_ = 0, items_ = 0;
-  std::vector<uint8_t> valid_rows_, valid_items_;  // bitmaps: whether a row or an item has a value
+  std::vector<uint8_t> valid_rows_, valid_items_;  // bitmaps: which rows and which items have a value
   std::vector<int32_t> list_, text_;
-  std::vector<uint8_t> values_;  // values; bits for booleans
+  std::vector<uint8_t> values_;  // values of the items; booleans are bits
 };
 
 /// A Parquet file with the given fields. Errors of all members: Error(io).
