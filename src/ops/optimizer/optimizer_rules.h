@@ -51,15 +51,15 @@ struct Optimizer {
     adadelta
   };
   Kind kind = Kind::adam;
-  float beta1 = 0.9f;                        ///< adam, adamw
-  float beta2 = 0.999f;                      ///< adam, adamw
-  float epsilon = 1e-7f;                     ///< adam, adamw, adamax, adadelta, rmsprop, adagrad
-  float momentum = 0.9f;                     ///< momentum_sgd, nesterov
-  float smoothing = 0.9f;                    ///< rmsprop, adadelta
+  float beta1 = 0.9f;                        ///< used by all kinds of Adam, AdamW and Adamax
+  float beta2 = 0.999f;                      ///< used by all kinds of Adam, AdamW and Adamax
+  float epsilon = 1e-7f;                     ///< used by all kinds except sgd, ftrl and the kinds that use `momentum`
+  float momentum = 0.9f;                     ///< used by momentum_sgd, nesterov, torch_momentum, torch_nesterov
+  float smoothing = 0.9f;                    ///< used by rmsprop, keras_rmsprop, adadelta
   float initial = 0;                         ///< adagrad, ftrl: initial value of the sum of squares
   bool row_wise = false;                     ///< adagrad: one state per table row; dense weights have one per element
-  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
-  float weight_decay = 0.01f;                ///< adamw
+  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< used by ftrl
+  float weight_decay = 0.01f;                ///< used by adamw, torch_adamw
   float rate_factor = 1;  ///< multiplies the step's learning rate, for embeddings with their own rate
   float most_gradient = std::numeric_limits<float>::infinity();  ///< gradients are clipped to this magnitude
 

@@ -71,14 +71,14 @@ class ColumnFacts {
   int64_t lists_in_brackets = 0;   ///< values in brackets that are surely lists: several values, or quotes
   int64_t other_numbers = 0;       ///< values that may be numbers in an unsupported notation
   int64_t sure_other_numbers = 0;  ///< number of values in other_numbers that can only be numbers
-  std::string other_number;        ///< the first of sure_other_numbers
+  std::string other_number;        ///< the first value that sure_other_numbers counts
   std::string odd_value;           ///< the first value that is not a number in any known notation
   /// The unit and the text of the first value that is a number with a unit, such as "30 years".
   std::string unit, with_unit;
   int64_t with_units = 0;    ///< number of values with `unit`
   int64_t points = 0;        ///< numbers with a decimal point
   int64_t group_points = 0;  ///< numbers with a point that may be a thousands separator
-  std::string group_point;   ///< the first of group_points
+  std::string group_point;   ///< the first value that group_points counts
   int64_t large_plain = 0;   ///< numbers of 1000 or more without a point
   int64_t words = 0;         ///< total number of words of all values
   int64_t rising = 0;        ///< numbers that exceed the preceding number by one
@@ -88,7 +88,7 @@ class ColumnFacts {
   std::string no_number;           ///< the first value that is not a number
   int64_t held_out_words = 0;      ///< values of evaluation rows that are not numbers
   int64_t held_out_not_keys = 0;   ///< values of evaluation rows that are not integers of at least 0
-  std::string held_out_word;       ///< the first of held_out_words
+  std::string held_out_word;       ///< the first value that held_out_words counts
   int64_t held_out_fractions = 0;  ///< numbers of evaluation rows that are not whole
   bool is_list = false;            ///< whether the column is a list column of Parquet
   int64_t most_items = 0;          ///< for a list column of Parquet: maximum number of items in a list
