@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// Lines separated by tabs, without quotes.
+/// Lines whose cells are separated by tabs and have no quotes.
 inline const TextGrammar kPlainLines{.delimiter = '\t', .quote = '\0'};
 
 /// A block of complete records, each ending with '\n'.

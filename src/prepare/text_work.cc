@@ -10,7 +10,8 @@
 namespace hctr {
 namespace {
 
-/// A unit of work for a thread: bytes [begin, end) of a plain file. end 0: the whole file, read in order.
+/// A unit of work for a thread: bytes [begin, end) of a plain file. If `end` is 0, one thread reads the whole file in
+/// order.
 struct Piece {
   std::string file;
   int64_t begin = 0, end = 0;
@@ -36,11 +37,11 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, bool quotes,
   return pieces;
 }
 
-/// Number of bytes before a piece that are also read. They tell whether the first line that ends in the piece is blank,
-/// because a carriage return, the line feed before it or a byte order mark may precede the piece.
+/// Number of bytes that are also read, before the start of a piece. They show whether the first line that ends in the
+/// piece is blank: the line may start before the piece, or consist of a byte order mark or carriage returns there.
 constexpr int64_t kBytesBefore = 64;
 
-/// Counts the non-blank lines whose end is in the piece.
+/// Counts the non-blank lines that end in the piece.
 int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   const int64_t from = std::max<int64_t>(piece.begin - kBytesBefore, 0);
   bytes.resize(static_cast<size_t>(piece.end - from));

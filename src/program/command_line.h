@@ -70,8 +70,8 @@ class CommandLine {
     add_choice(name, choices, [&value, words](const std::string& word) { value = words.at(word); }, text);
   }
 
-  /// Adds commands. Their options are options of the program itself, which also work without the command. parse()
-  /// accepts a command's name as the first word; with --help it prints the command's page.
+  /// Adds commands. A command's options are options of the program itself, and also work without the command. parse()
+  /// accepts the name of a command as the first word. If --help follows, parse() prints the command's page.
   void set_verbs(std::vector<Verb> verbs);
   /// The given command; null: none.
   const Verb* verb() const;

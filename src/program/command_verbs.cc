@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kTextColumn = 30, kWidth = 100;
 
-/// Formats `left` and, in a column to its right, `text`, in lines of kWidth.
+/// Formats `text` as a column to the right of `left`, in lines of kWidth characters.
 std::string entry(const std::string& left, const std::string& text) {
   std::string out = "  " + left;
   size_t column = out.size();
@@ -38,7 +38,7 @@ std::string entry(const std::string& left, const std::string& text) {
   return out + "\n";
 }
 
-/// "--device {auto,cpu,cuda}": the value as typed, without its type and bounds.
+/// How an option is typed, such as "--device {auto,cpu,cuda}", without the type and bounds of its value.
 std::string left_of(const CLI::Option& option) {
   std::string left;
   for (const std::string& name : option.get_snames()) left += cat(left.empty() ? "" : ", ", "-", name);

@@ -9,7 +9,7 @@ namespace hctr {
 /// The environment of this process.
 Environment system_environment();
 
-/// Writes to the standard error stream: "line", "warning: line", "error: line".
+/// Writes log lines to the standard error stream, with the prefix "warning: " or "error: " if they are not plain notes.
 Log log_to_stderr();
 
 /// The complete surroundings: log and progress go to the standard error stream. A lost peer ends the process

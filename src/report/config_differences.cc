@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// The name of an array's element: a layer by its first top, others by their index.
+/// The name of an element of an array: the first top if the element is a layer, otherwise the index.
 std::string element_name(const Json& element, size_t index) {
   const Json* top = element.find("top");
   if (top && top->array() && !top->array()->empty()) top = &(*top->array())[0];

@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-/// Renames runs with equal names to their paths.
+/// Replaces names that several runs have, and empty names, by the paths of the runs.
 void name_runs(std::vector<RunData>& runs) {
   std::multiset<std::string> names;
   for (const RunData& run : runs) names.insert(run.name);

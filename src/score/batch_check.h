@@ -20,9 +20,9 @@ class BatchCheck {
   /// `source`: name of the set, for messages. `labels`: whether to check labels.
   BatchCheck(const Config&, const Graph&, std::string source, bool labels = true);
 
-  /// Checks a batch. `samples_in_set`: number of samples, from which messages compute the sample's index in the set; 0:
-  /// unknown. Errors: Error(data) naming sample, column and value of a label that its loss rejects, or of a key wider
-  /// than "input_key_type" if the format's reader does not check keys.
+  /// Checks a batch. `samples_in_set`: number of samples in the set, for the sample's index in messages; 0: unknown.
+  /// Errors: Error(data) naming sample, column and value of a label that its loss rejects, or of a key wider than
+  /// "input_key_type" if the format's reader does not check keys.
   void expect(const BatchView&, int64_t samples_in_set) const;
 
  private:

@@ -30,7 +30,7 @@ std::optional<LossMetrics> metrics_of(const Graph& graph, const Node& loss, cons
 }  // namespace
 
 std::map<std::string, double> best_metrics(const Config& config, const BestPossible& best) {
-  Problems none;  // the config was checked before
+  Problems none;  // stays empty, because the config has been checked before
   const Graph graph = wire(config, config.solver.batchsize, none);
   std::map<std::string, double> named;
   std::optional<double> sum = 0;

@@ -16,13 +16,13 @@ class CountedSamples {
  public:
   CountedSamples(const Config&, const Graph&);
 
-  /// Examines the rows of a batch. Free of cost once every loss has a contributing sample.
+  /// Examines the rows of a batch. Does nothing once every loss has a contributing sample.
   void add(const BatchView&);
 
   struct Loss {
     std::string top;
-    bool label = false, weight = false;  ///< some sample has a label; some sample has a weight above 0
-    bool counted = false;                ///< some sample has a label and a weight above 0
+    bool label = false, weight = false;  ///< label: some sample has a label; weight: some sample has a weight above 0
+    bool counted = false;                ///< some sample has both a label and a weight above 0
   };
   /// Results of this rank. For a loss whose labels are not data columns, every sample counts.
   const std::vector<Loss>& losses() const { return losses_; }

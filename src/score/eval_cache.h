@@ -13,7 +13,7 @@ class EvalCache {
  public:
   using Groups = std::vector<std::optional<int64_t>>;  // group of each sample; empty if no metric needs groups
 
-  /// Caches up to `most` batches as uploaded, with packed keys.
+  /// Caches at most `most` batches, in the form in which BatchRing uploads them: with packed keys.
   EvalCache(Device device, int64_t most) : device_(device), most_(most) {}
 
   int64_t size() const { return static_cast<int64_t>(batches_.size()); }

@@ -6,7 +6,7 @@
 
 namespace hctr {
 
-/// Runs check_positives() on the evaluation data. (KeyMatches counts the values that vocabularies lack.)
+/// Runs check_positives() on the evaluation data. Does not check vocabularies: KeyMatches counts values that they lack.
 void check_evaluation_labels(const Config&, bool allow_unmatched, const Log&);
 
 /// Logs a note if files are read for both training and evaluation.

@@ -15,8 +15,8 @@ namespace hctr {
 
 class Evaluator {
  public:
-  /// `from`: start position, used if each evaluation continues where the previous one ended. Errors: those of the
-  /// Reader for config.data.eval_source.
+  /// `from`: position in the evaluation set at which the first evaluation starts, if each evaluation continues where
+  /// the previous one ended; otherwise ignored. Errors: those of the Reader for config.data.eval_source.
   Evaluator(const Config&, Communicator&, Replica&, const BatchLayout&, const Log&, const ReaderPosition& from = {});
   /// Selects the constructor of an evaluator with its own activation memory, on one rank; see ScorerOptions::beside.
   struct InOwnMemory {
@@ -36,7 +36,7 @@ class Evaluator {
     /// The reasons of undefined metrics; only on rank 0.
     std::map<std::string, std::string> undefined;
     int64_t samples = 0;
-    std::vector<SlotMatches> matches;  ///< number of keys with rows, per slot
+    std::vector<SlotMatches> matches;  ///< [slot] number of keys that have rows
   };
   /// Evaluates once. `steps`: number of finished training steps. Waits for queued training steps. If `*stop` becomes
   /// nonzero on any rank, all ranks stop and the result is empty; `stop` may be null. If export_predictions_prefix is
@@ -44,9 +44,9 @@ class Evaluator {
   /// thrown on all ranks.
   std::optional<Result> run(int64_t steps, const std::atomic<int>* stop = nullptr);
 
-  /// Scorer::give().
+  /// See Scorer::give().
   void give(const GivenSamples& samples) { scorer_.give(samples); }
-  /// Scorer::record_again().
+  /// See Scorer::record_again().
   void record_again() { scorer_.record_again(); }
   /// The start position of the next evaluation.
   ReaderPosition position() const { return options_.continues ? scorer_.reader().position() : ReaderPosition{}; }
@@ -57,7 +57,7 @@ class Evaluator {
  private:
   Evaluator(const Config&, Communicator&, Replica&, const BatchLayout&, const Log&, const ScorerOptions&);
   void add(const ScoredBatch&, Result&);
-  /// Calls body() unless the export has failed before. Warns if body() fails.
+  /// Calls body(), which writes to the export. If writing fails, warns and ends this evaluation's export.
   void export_or_warn(const std::function<void()>& body);
   /// Adds the mean of each loss to the result. Collective.
   void add_losses(Result&);
@@ -72,12 +72,12 @@ class Evaluator {
   std::optional<PredictionExport> export_;  // the running evaluation's export, on rank 0
   std::vector<std::string> tasks_;
   MetricList metrics_;
-  std::string sample_weight_;  // the column
+  std::string sample_weight_;  // name of the weight column
   ScorerOptions options_;
   bool noted_groups_ = false;
   Scorer scorer_;
-  std::vector<Scores> scores_;     // [losses] over this rank's samples of the running evaluation
-  std::vector<double> loss_sums_;  // sums of ScoredBatch::losses
+  std::vector<Scores> scores_;     // [losses] scores of this rank's samples in the running evaluation
+  std::vector<double> loss_sums_;  // [losses] sums of ScoredBatch::losses, each times the samples of its batch
 };
 
 }  // namespace hctr

@@ -13,11 +13,11 @@ struct LazyScalars {
   float move, decay1, decay2;
 };
 
-/// Lazy Adam: updates a row only in batches that contain it, and then catches up. t is the number of this update, p
-/// that of the row's last update, k = t - p:
-///   w -= lr / (1 - b1) * sqrt(1 - b2^p) / (1 - b1^p) * (1 - b1^k) * m / (sqrt(v) + eps)   with the old m and v
+/// Lazy Adam: updates a row only in batches that contain the row, which then catches up. t is the number of this
+/// update, p the number of the row's last update (1 if there was none), and k = t - p:
+///   w -= lr / (1 - b1) * sqrt(1 - b2^p) / (1 - b1^p) * (1 - b1^k) * m / (sqrt(v) + eps)   with m and v of update p
 ///   m = b1^k m + (1 - b1) g;  v = b2^k v + (1 - b2) g^2
-/// A gradient therefore moves the row at the row's next update. A row never updated counts as updated in update 1.
+/// A gradient therefore changes the row's weights only in the row's next update.
 struct LazyAdamRule : AdamRule {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::last_step;
   static constexpr int kDelayedIn = 0;
@@ -85,7 +85,8 @@ HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState
   }
 }
 
-/// Calls body.operator()<Rule>(). Rule::kStates counts the per-element states only.
+/// Calls body.operator()<Rule>() with the rule of `optimizer`. Rule::kStates counts per-element states, but not per-row
+/// states.
 template <class Body>
 void dispatch_row_rule(const Optimizer& optimizer, const RowData& data, Body&& body) {
   if (data.last_step) {

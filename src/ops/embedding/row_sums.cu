@@ -1,4 +1,4 @@
-// Kernels that number runs: one position or one run per thread, in a grid-stride loop.
+// Kernels that number runs, with grid-stride loops over positions or over runs.
 #include "ops/embedding/row_sums.h"
 
 #include "core/device/launch.cuh"
@@ -12,7 +12,8 @@ constexpr int kRunThreads = 256;
 __device__ void number_some_runs(BlockRange range, RowGroups groups, int64_t key_capacity, int32_t* run_of) {
   const int32_t runs = groups.counts->runs;
   const int64_t padding = runs > 0 ? groups.run_begin[0] : key_capacity;
-  // A binary search in run_begin finds the run of each position, so that no thread has to process a long run alone.
+  // A binary search in `run_begin` finds the run of each position. Otherwise one thread would have to process all
+  // positions of a long run.
   for (int64_t p = range.thread_index(); p < key_capacity; p += range.thread_count()) {
     if (p < padding) {
       run_of[p] = 0;

@@ -7,8 +7,9 @@
 
 namespace hctr::ops {
 
-/// run_of[p] = the run that contains position p of the groups, or 0 if the row at position p is 0. With run_of as
-/// RowGroups::rows, sum_row_gradients() writes the sum of run r to row r. Shapes: run_of [key_capacity].
+/// For each position p of the groups, run_of[p] = the run that contains p, or 0 if the row at p is row 0 (no row). If
+/// run_of is passed to sum_row_gradients() as RowGroups::rows, the sum of run r is written to row r. Shapes: run_of
+/// [key_capacity].
 HCTR_OP(void number_runs(Context&, RowGroups, int64_t key_capacity, int32_t* run_of))
 
 /// *host = the number of runs. `host`: page-locked host memory.

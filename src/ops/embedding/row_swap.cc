@@ -9,7 +9,8 @@ SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_
   SwapPlan plan;
   int hot = 255, cold = 0;
   plan.hot_limit = plan.cold_limit = -1;
-  // numbers of rows that are not in the plan yet: host rows with `hot` uses, device rows with `cold` uses
+  // hot_left: host rows with `hot` uses that are not in the plan yet; cold_left: the same for device rows with `cold`
+  // uses
   int64_t hot_left = on_host[255], cold_left = on_device[0];
   while (plan.count < most) {
     while (hot_left == 0 && hot > 0) hot_left = on_host[static_cast<size_t>(--hot)];

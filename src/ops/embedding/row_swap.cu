@@ -26,7 +26,7 @@ int64_t tiles_of(int64_t rows) { return std::max<int64_t>(1, (rows + kTile - 1) 
 /// Each row of the batch has one run, so each element of `uses` has one writer.
 __global__ void add_uses_kernel(RowGroups groups, int64_t key_capacity, RowUses to) {
   const int64_t runs = groups.counts->runs;
-  uint32_t reads[2] = {};  // this thread's occurrences: of all rows, and of rows below first_on_host
+  uint32_t reads[2] = {};  // this thread's occurrences: [0] of all rows, [1] of rows below first_on_host
   for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
     const int32_t first = groups.run_begin[run], row = groups.rows[first];
     const auto count = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
@@ -77,7 +77,7 @@ __global__ void write_tiles_kernel(UseRange range, int64_t tiles, const int32_t*
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     int64_t position = before[tile];
-    if (position >= most) return;  // later tiles also start at or beyond `most`
+    if (position >= most) return;  // the output is full; the remaining tiles start even later
     for (int64_t i = 0; i < kTile; i += kSwapThreads) {
       const int64_t row = range.first + tile * kTile + i + threadIdx.x;
       const bool chosen = range.holds(row);

@@ -16,7 +16,7 @@ namespace hctr::ops {
 /// Access counts that batches increment.
 struct RowUses {
   uint8_t* uses = nullptr;    ///< [rows] number of batches that contained the row; saturates at 255
-  uint64_t* reads = nullptr;  ///< [2] occurrences of keys: in all rows, and in rows below first_on_host
+  uint64_t* reads = nullptr;  ///< occurrences of keys: [0] in all rows, [1] in rows below first_on_host
   int64_t first_on_host = 0;  ///< all rows below this number are in device memory
 
   HCTR_HD static uint8_t one_more(uint8_t uses) { return static_cast<uint8_t>(uses + (uses < 255)); }
@@ -35,7 +35,7 @@ struct SwapPlan {
   int64_t count = 0;
   /// all host rows above hot_limit, and all device rows below cold_limit, are swapped
   int hot_limit = 0, cold_limit = 0;
-  /// number of host rows above hot_limit, number of device rows below cold_limit
+  /// hot_beyond: number of host rows above hot_limit; cold_beyond: number of device rows below cold_limit
   int64_t hot_beyond = 0, cold_beyond = 0;
 };
 
@@ -51,16 +51,16 @@ namespace cuda {
 size_t swap_scratch_bytes(int64_t rows);
 }
 
-/// counts[u] = number of rows in [first, last] with u uses. Synchronizes the stream.
+/// counts[u] = number of rows in [first, last] that have u uses. Synchronizes the stream.
 HCTR_OP(void count_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, std::byte* scratch,
                         UseCounts& counts))
-/// out = the first `most` rows of [first, last] whose uses are in [low, high], ascending. At least `most` such rows
-/// must exist.
+/// Writes to `out` the first `most` rows of [first, last] whose uses are in [low, high], in ascending order. At least
+/// `most` such rows must exist.
 HCTR_OP(void select_by_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
                             std::byte* scratch, int32_t* out))
 /// Swaps rows one[i] and other[i] of an array with `bytes` bytes per row. All rows are distinct.
 HCTR_OP(void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count, void* column, int64_t bytes))
-/// places[numbers[rows[i]]] = rows[i]: updates the places of a direct index's rows.
+/// For tables with a direct index: sets places[numbers[rows[i]]] = rows[i] for the rows that have moved.
 HCTR_OP(void note_places(Context&, const int32_t* rows, int64_t count, const int32_t* numbers, int32_t* places))
 /// rows[i] = places[rows[i]].
 HCTR_OP(void find_places(Context&, const int32_t* places, int64_t count, int32_t* rows))

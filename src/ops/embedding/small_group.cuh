@@ -3,7 +3,7 @@
 //
 // A warp owns adjacent keys and processes 32 at a time. In each 8-bit pass, a warp counts its keys per digit in key
 // order; the counts of all warps then give, for each warp and digit, the position of the first key. The sort is
-// therefore stable, with the same result as the large sort. Long runs are in row order.
+// therefore stable, with the same result as the large sort. The list of long runs is in row order.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SmallGroupMemory {
   uint32_t rows[kMostSmallKeys];
   uint16_t positions[kMostSmallKeys];  // position of each key in the batch
   union {
-    // per warp and digit: number of keys; later: number of keys in earlier warps
+    // in a pass, first the number of a warp's keys per digit, then the number of such keys in all earlier warps
     uint32_t before[kGroupWarps][kSortDigits];
     uint16_t run_begin[kMostSmallKeys];  // valid after the sort
   };
@@ -36,13 +36,13 @@ struct SmallGroupMemory {
 };
 static_assert(kMostSmallKeys <= 1 << 16, "positions have 16 bits");
 
-/// The sums of `mine` over the earlier warps, and over all warps. Call sum_warps() from all threads of the block; only
-/// lane 0's `mine` is read.
+/// `before`: the sum of `mine` over the earlier warps; `all`: over all warps. All threads of the block must call
+/// sum_warps(), which reads only lane 0's `mine`.
 struct WarpSums {
   uint32_t before, all;
 };
 __device__ inline WarpSums sum_warps(uint32_t* of_warp, uint32_t mine, int warp, int lane) {
-  __syncthreads();  // all warps have read of_warp
+  __syncthreads();  // all warps have read `of_warp` of the previous call
   if (lane == 0) of_warp[warp] = mine;
   __syncthreads();
   const uint32_t to_lane = sum_to_lane(of_warp[lane]);
@@ -75,7 +75,7 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
     }
     count = __shfl_sync(kWholeWarp, count, __ffs(static_cast<int>(same)) - 1);
     tag[j] = (tag[j] & 0xffffu) | (count + earlier) << 16;
-    __syncwarp();  // the next keys read these counts
+    __syncwarp();  // the next iteration reads these counts
   }
   __syncthreads();
 

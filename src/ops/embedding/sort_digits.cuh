@@ -32,11 +32,12 @@ __device__ inline uint32_t sum_to_lane(uint32_t x) {
   return x;
 }
 
-/// Sums of x over the earlier threads of the block, and over all threads.
+/// `before`: the sum of x over the earlier threads of the block; `all`: over all threads.
 struct BlockSums {
   uint32_t before, all;
 };
-/// Sums over a block of kWarps warps. Call from all threads of the block; `of_warp` may be reused after a barrier.
+/// Sums x over a block of kWarps warps. All threads of the block must call the function. `of_warp` may be reused after
+/// a barrier.
 template <int kWarps>
 __device__ inline BlockSums sum_threads(uint32_t (&of_warp)[kWarps], uint32_t x) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);

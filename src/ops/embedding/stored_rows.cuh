@@ -1,5 +1,5 @@
 // How update kernels load and store the elements of a row. PlainRows: all arrays are f32. RoundedRows: any array may
-// have two-byte elements. RoundedRows dispatches on the array's type at each access (uniform over all threads), and
+// have two-byte elements. RoundedRows tests the array's type at each access, with the same result in all threads, and
 // rounds stochastically at each store.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace hctr::ops {
 
 class PlainRows {
  public:
-  static constexpr int kWidest = 4;  // elements per lane and access
+  static constexpr int kWidest = 4;  // maximum number of elements that a lane accesses at a time
   __device__ PlainRows(const RowData&, int64_t /*row*/, int64_t /*update*/) {}
   template <int Width>
   __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
@@ -25,7 +25,7 @@ class PlainRows {
 
 class RoundedRows {
  public:
-  static constexpr int kWidest = 8;  // elements per random draw
+  static constexpr int kWidest = 8;  // one random draw suffices to round eight elements
   __device__ RoundedRows(const RowData& data, int64_t row, int64_t update) : rounding_(data.rounding_of(row, update)) {}
   template <int Width>
   __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
@@ -50,7 +50,8 @@ class RoundedRows {
   __device__ void store_rounded(T* to, const Fragment<Width>& part, int which, int64_t e) const {
     static_assert(Width == 1 || Width == 4 || Width == 8);
     const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
-    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // index of element e among the draw's eight
+    // index of element e among the eight elements of the draw
+    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);
     Pack<T, Width> pack;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {

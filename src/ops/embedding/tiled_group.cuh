@@ -1,11 +1,11 @@
 // Groups the keys of a batch by row: a stable radix sort in tiles, whose blocks never wait for each other, then the
-// lists of runs. For batches of up to kMostTiledKeys keys, or kMostMergedKeys keys of each of several tables.
+// lists of runs. Limits: kMostTiledKeys keys for one table, or kMostMergedKeys keys per table for several tables.
 //
 // A block sorts a tile of adjacent keys by one digit. The destinations of keys follow from the digit counts: the number
 // of keys per digit in every tile. A separate kernel computes the digit counts of the first pass. Each pass knows the
 // destination of its keys, and also computes the digit counts of the next pass. Passes therefore need neither look-back
-// nor a separate sum over tiles. This sort has fewer and shorter kernels than CUB's, and launches of several tables are
-// merged into lockstep launches.
+// nor a separate sum over tiles. This sort has fewer and shorter kernels than CUB's. If several tables are sorted, each
+// kernel is launched once for all of them (lockstep launches).
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,17 @@ namespace {
 using hctr::cuda::BlockRange;
 
 constexpr int kSortThreads = 256, kSortWarps = kSortThreads / 32;
-constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys per thread, keys per block
-// Keys per thread in the sort of more than kKeysOfSmallTiles and kKeysOfMiddleTiles keys. A block reads the counts of
-// all tiles, so with tiles of a fixed size these reads grow with the square of the number of keys. In a larger tile a
-// digit also has more keys, which are written as longer segments.
+// kSortEach: keys per thread; kSortTile: keys per block
+constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;
+// Keys per thread in larger sorts: kSortEachOfMany for more than kKeysOfSmallTiles keys, kSortEachOfMost for more than
+// kKeysOfMiddleTiles keys. A block reads the counts of all tiles, so with tiles of a fixed size the total of these
+// reads would grow with the square of the number of keys. In a larger tile a digit also has more keys, which are
+// written as longer segments.
 constexpr int kSortEachOfMany = 8, kSortEachOfMost = 16;
 constexpr int64_t kKeysOfSmallTiles = 48 * kSortTile, kKeysOfMiddleTiles = 128 * kSortTile;
 static_assert(kSortThreads == kSortDigits, "each thread handles one digit");
 constexpr int kMostPasses = 32 / kSortDigitBits;
-constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a limit, because a block reads the counts of all tiles
+constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // limited, because each block reads the counts of all tiles
 // For several tables the limit is higher: CUB would sort the tables one after the other, with several launches each.
 constexpr int64_t kMostMergedKeys = 2 * kMostTiledKeys;
 
@@ -48,8 +50,8 @@ struct ConstKeys {
 };
 
 /// Writes the gradient number of each key to `bags`, and 0 (never read) past the last key. A warp processes 32 bags at
-/// a time. Each lane loads the offset of one bag; then the lanes write the numbers of adjacent keys, and search the bag
-/// of each key among the 32 bags.
+/// a time: each lane loads the offset of one bag. Then the lanes process adjacent keys; each lane searches its key's
+/// bag among the 32 bags.
 __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32_t* bags) {
   const auto lane = static_cast<int32_t>(threadIdx.x % 32);
   const int64_t thread = range.thread_index(), threads = range.thread_count(), count = batch.bags();
@@ -146,7 +148,7 @@ __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const
       mine[digit] = count + static_cast<uint32_t>(__popc(same));
     }
     place[j] = __shfl_sync(kWholeWarp, count, __ffs(static_cast<int>(same)) - 1) + earlier;
-    __syncwarp();  // the next keys read these counts
+    __syncwarp();  // the next iteration reads these counts
   }
   __syncthreads();
 
@@ -206,7 +208,7 @@ __device__ void count_tile_runs(BlockRange range, const int32_t* rows, TileRuns*
 }
 
 /// Lists the runs that start in a tile, the long runs among them, and the pieces of long runs, with one block per tile.
-/// The order of long runs depends on timing; the pieces of a run do not.
+/// The order in which long runs are listed depends on timing, but the division of a run into pieces does not.
 __device__ void list_tile_runs(BlockRange range, RowGroups groups, const TileRuns* tile_runs, int keys, int tiles) {
   constexpr int kMostLong = kSortTile / (kPiece + 1) + 1;
   __shared__ int32_t run_begin[kSortTile + 1];

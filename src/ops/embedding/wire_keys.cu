@@ -60,7 +60,7 @@ __global__ void packed_counts_kernel(KeySplit split, int64_t samples, const int3
   }
 }
 
-/// Returns the first i in [begin, end) with bags[i] >= bag, or `end`. bags is ascending.
+/// Returns the first i in [begin, end) with bags[i] >= bag, or `end` if there is none. `bags` is ascending.
 __device__ int32_t first_of_bag(const int32_t* bags, int32_t begin, int32_t end, int32_t bag) {
   while (begin < end) {
     const int32_t middle = begin + (end - begin) / 2;
@@ -72,7 +72,7 @@ __device__ int32_t first_of_bag(const int32_t* bags, int32_t begin, int32_t end,
   return begin;
 }
 
-/// Bag i, counted over all messages: by rank, then column, then sample.
+/// The bag with index i among the bags of all messages, ordered by rank, then by column, then by sample.
 struct ReceivedBag {
   int32_t rank, bag;
   // merged: bag number in the merged batch; vector: index of the bag's vector in [ranks * samples, columns]

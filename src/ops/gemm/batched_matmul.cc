@@ -7,7 +7,7 @@
 namespace hctr::ops {
 namespace {
 
-/// One matrix of a batch, as op() of the stored matrix: element (r, c) is at data[r * row + c * column].
+/// op() of one matrix of a batch: element (r, c) of op() is at data[r * row + c * column].
 template <class T>
 struct MatrixAt {
   T* data;

@@ -13,7 +13,7 @@
 namespace hctr::ops {
 namespace {
 
-// a limit, because some cuBLASLt kernels use one grid dimension for the matrices
+// limited, because some cuBLASLt kernels need one grid dimension for the matrices
 constexpr int64_t kMostInACall = 32768;
 
 /// The matrices of one call: one matrix of each of `count` rows.

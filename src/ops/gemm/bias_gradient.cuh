@@ -14,7 +14,7 @@ namespace hctr::ops::cuda {
 
 inline constexpr int kBiasThreads = 256;
 
-/// Input and output tensors. Without a rule (AsItIs), d_z equals d_y and is not written.
+/// Input and output tensors. For AsItIs, d_z equals d_y, so the kernel writes no d_z.
 template <class T>
 struct BiasGradients {
   View<const T, 2> y, d_y;
@@ -28,9 +28,10 @@ struct BiasTiles {
   int64_t parts, tiles;
 };
 
-/// The rule d_z = d_y. Other rules are functors (y, d_y) -> d_z of floats. A rule may define beside(row, column, left,
-/// d_y), which is called for every pack of V elements. kFromEnd: blocks process rows from last to first. The last rows
-/// of the preceding kernel's output are still in L2, and the first rows are then in L2 for the next kernel.
+/// The rule d_z = d_y. Other rules are functors (y, d_y) -> d_z of floats. A rule may also define beside(row, column,
+/// left, d_y), which the kernel calls for every pack of V elements. kFromEnd: blocks process rows from last to first.
+/// They start with the rows that the preceding kernel wrote last, which are still in L2. They end with the first rows,
+/// which are then in L2 for the next kernel.
 struct AsItIs {
   static constexpr bool kFromEnd = false;
 };
@@ -48,7 +49,7 @@ __device__ inline Pack<T, V> load_some(const T* from, int64_t left) {
 template <int V, class Rule, class T>
 __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& rule, int64_t row, int64_t column,
                                        int64_t left, const Pack<T, V>& y, const Pack<T, V>& d_y, float (&sum)[V]) {
-  // The call precedes the store of d_z, because loads cannot be moved above a store.
+  // Call before the store of d_z: the compiler cannot move loads above a store.
   if constexpr (kHasBeside<Rule, T, V>) rule.beside(row, column, left, d_y);
   float d[V];
 #pragma unroll
@@ -61,9 +62,9 @@ __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& ru
   if constexpr (!std::is_same_v<Rule, AsItIs>) write<V>(g.d_z.row(row) + column, left, d);
 }
 
-/// Sums the rows first, first + step, .... Loads four rows before the first use, so that the loads overlap; a rule with
-/// its own loads needs only one row. kWhole: at least V columns remain. kWhole is a template parameter, because a
-/// branch around each load would serialize the loads.
+/// Sums the rows `first`, `first` + `step` and so on. Loads four rows before it uses the first of them, so that the
+/// loads overlap. For a rule with beside(), which has loads of its own, one row at a time suffices. kWhole: at least V
+/// columns remain. This is a template parameter, because a branch around each load would serialize the loads.
 template <int V, bool kWhole, class Rule, class T>
 __device__ inline void sum_bias_rows(const BiasGradients<T>& g, const Rule& rule, int64_t first, int64_t step,
                                      int64_t column, float (&sum)[V]) {

@@ -1,5 +1,5 @@
-// The bias gradient of a fully connected layer, fused with the element-wise backward between the layer's output and its
-// GEMM.
+// The bias gradient of a fully connected layer, fused with the gradient of the element-wise operation (such as ReLU)
+// that follows the layer's GEMM.
 #pragma once
 
 #include "core/device/op.h"
@@ -12,7 +12,7 @@ namespace hctr::ops {
 struct ReluEnd {
   float factor;
   Tensor d_bias;
-  Tensor scratch;  ///< gradient_through_relu_scratch()
+  Tensor scratch;  ///< memory that gradient_through_relu_scratch() describes
 };
 
 /// Scratch memory of bias_gradient() and relu_bias_gradient() for `columns` columns.

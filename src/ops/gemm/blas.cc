@@ -45,7 +45,8 @@ std::string_view kernels_of(void* library) {
 class OneCore {
  public:
   OneCore() {
-    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;  // more cores than cpu_set_t can represent
+    // fails if there are more cores than in a cpu_set_t
+    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
     cpu_set_t one;
     CPU_ZERO(&one);
     for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
@@ -99,9 +100,10 @@ const Blas& blas(const Surroundings& around = {}) {
 }
 
 /// Guards OpenBLAS's GEMM memory: if the system refuses an allocation, OpenBLAS waits forever. OpenBLAS keeps memory
-/// for the largest number of concurrent GEMMs so far. Each increase is therefore tested first, by allocating memory for
-/// all running GEMMs, because other GEMMs may not have allocated their memory yet. If memory is missing, a GEMM waits
-/// until another GEMM has ended.
+/// for the largest number of GEMMs that have run concurrently so far. Before this number grows, the constructor tests
+/// whether the system has memory for all running GEMMs. (The memory of the new GEMM alone is not enough for this test:
+/// other GEMMs may not have allocated their memory yet.) If memory is missing, the GEMM waits until another GEMM has
+/// ended.
 class BlasMemory {
  public:
   BlasMemory() {

@@ -30,9 +30,9 @@ std::string_view blas_kernels();
 /// vectors, which are three times slower.
 std::string_view better_blas_kernels(std::string_view chosen, const std::function<bool(std::string_view)>& has);
 
-/// Whether an element of a large f32 GEMM has the same bits in every sub-GEMM that contains it. The sub-GEMMs must
-/// start at multiples of 16 rows and columns, and have at least kLeastLargeProduct multiplications. The result depends
-/// on the library and the processor only.
+/// Whether an element of a large f32 GEMM has the same bits in every sub-GEMM that computes it. The sub-GEMMs must
+/// start at multiples of 16 rows and columns, and have at least kLeastLargeProduct multiplications. The answer depends
+/// only on the library and the processor.
 bool blas_rounds_alike();
 /// Minimum number of multiplications of a large GEMM. The library may compute smaller GEMMs with other kernels, which
 /// sum over the whole depth in one pass.

@@ -38,8 +38,8 @@ __device__ void read_weights(const T* w, int64_t step, bool whole, int64_t left,
     if (v < left) to[v] = static_cast<float>(w[v * step]);
 }
 
-/// Adds one input's contribution to the lane's sums, for the rows first, first + 1, .... Rows past the end repeat the
-/// last row.
+/// Adds one input's contribution to the lane's sums, for kConcatLinearRows rows from row `first` on. Past the end, the
+/// last row is used again.
 template <int V, class T>
 __device__ void add_products(const ConcatPart<T>& part, int64_t first, int lane, float (&sum)[kConcatLinearRows]) {
   const int64_t last = part.x.size(0) - 1, columns = part.x.size(1);
@@ -125,9 +125,10 @@ __device__ void sum_over_warps(float (*shared)[kBackwardThreads]) {
 /// V columns of an input from `column` on. kWhole: all V columns exist, so that loads need no bounds checks.
 template <int V, bool kRelu, bool kWhole, class T>
 struct BackwardColumns {
-  const BackwardInput<T> input;  // a copy in registers: through a reference, each store would force a reload
+  // a copy, so that it stays in registers: a reference would be read again after each store
+  const BackwardInput<T> input;
   int64_t column, left;
-  float w[V] = {}, sums[2 * V + 1] = {};  // sums: of d_w, of the upstream bias gradient, of d_y
+  float w[V] = {}, sums[2 * V + 1] = {};  // sums: V sums for d_w, V for the upstream bias gradient, then the sum of d_y
 
   __device__ void load_weights(int64_t step) {
 #pragma unroll

@@ -14,8 +14,8 @@ namespace hctr::ops::cuda {
 template <class T>
 inline constexpr int kConcatPack = 16 / sizeof(T);
 
-/// Stores 16 aligned bytes, or one element. The store is inline assembly: the compiler would split a 16-byte store into
-/// eight two-byte stores here, whatever type the source uses.
+/// Stores 16 aligned bytes, or one element. The 16-byte store is inline assembly, because the compiler would split it
+/// into eight two-byte stores here, even if the source stored a 16-byte type.
 template <class T, int V>
 __device__ inline void store_as_one(T* to, const float (&from)[V]) {
   static_assert(sizeof(T) * V == 16 || V == 1);

@@ -18,8 +18,8 @@ HCTR_OP(void concat_linear(Context&, const std::vector<Tensor>& x, Tensor w, std
 
 /// One input x of concat_linear_backward().
 struct ConcatLinearInput {
-  /// Fused DReLU: for x = dropout(max(z, 0)), requests the gradient of z instead of x. `factor` is dropout_scale(), or
-  /// 1; d_bias [n] gets the column sums of the gradient of z.
+  /// Fused DReLU: for x = dropout(max(z, 0)), d_x gets the gradient of z instead of the gradient of x. `factor` is
+  /// dropout_scale(), or 1. d_bias [n] gets the column sums of the gradient of z.
   struct BelowRelu {
     float factor;
     Tensor d_bias;

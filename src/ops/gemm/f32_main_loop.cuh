@@ -47,9 +47,10 @@ __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   }
 }
 
-/// Accumulates a group's part of one step. a and b: addresses of the thread's first elements. A loop iteration covers
-/// four k; a longer body would not fit in the instruction cache of a multiprocessor quadrant. The operand registers
-/// alternate between iterations, which lets the compiler assign registers without bank conflicts.
+/// Accumulates a group's part of one step. a and b: addresses of the thread's first elements. A loop iteration
+/// processes four values of k. A longer loop body would exceed the instruction cache of a quadrant of the
+/// multiprocessor. Successive values of k use different operand registers, which lets the compiler assign registers
+/// without bank conflicts.
 template <class Tiles>
 __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], uint32_t a, uint32_t b) {
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kAtOnce = 4;
@@ -73,7 +74,8 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
     for (int first = 0; first < Tiles::kGroupDepth; first += kAtOnce) {
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        load_both((k + 1) % 2, k + 1);  // the last load is unused, but reads valid shared memory
+        // the last call loads values that are not used, but the addresses are in shared memory
+        load_both((k + 1) % 2, k + 1);
 #pragma unroll
         for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -90,7 +92,8 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
       float of_a[2][4], of_b[4][kColumns];
 #pragma unroll
       for (int l = 0; l < 4; ++l) load_b(of_b[l], l);
-      // 16-byte units of a row are swizzled by the row number; all rows of a thread have the same low bits.
+      // The 16-byte units of a row are swizzled by the low bits of the row number, which are equal for all rows of a
+      // thread.
       const uint32_t unit = a ^ static_cast<uint32_t>(4 * first);
       const auto load_a = [&](int i) { load(of_a[i % 2], unit + i * Tiles::kLanesM * kBoxRow); };
       load_a(0);
@@ -101,7 +104,8 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
         for (int l = 0; l < 4; ++l)
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) {
-            const int j = (c + l + 2) % kColumns;  // starts with an element in another register bank than `a`
+            // start with an element of b that is in another register bank than the element of a
+            const int j = (c + l + 2) % kColumns;
             sums[i][j] = fmaf(of_a[i % 2][l], of_b[l][j], sums[i][j]);
           }
       }

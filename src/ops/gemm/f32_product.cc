@@ -8,17 +8,17 @@ namespace {
 
 // Times in microseconds on an H100, fitted to measured GEMMs of 512 to 4,096 rows. Only the ratios of the times matter.
 
-/// kStartTime: a kernel whose blocks have one piece of a tile each. kPieceTime: each further piece, including the
-/// reduction over groups and the store. kHandOverTime: the wait for another block's partial sums.
+/// kStartTime: a kernel whose blocks each compute one piece of a tile. kPieceTime: each further piece of a block,
+/// including the reduction over groups and the store. kHandOverTime: the wait for another block's partial sums.
 constexpr double kStartTime = 5.2, kPieceTime = 1.5, kHandOverTime = 2.3;
 /// Time to add another block's partial sums of a 128 x 128 tile.
 constexpr double kTakeTime = 0.7;
 /// Peak multiply-adds of a multiprocessor per microsecond.
 constexpr double kPeak = 252'000;
 
-/// Efficiency of blocks with these tiles. A warp waits in every step of k, so efficiency is lower if a step has fewer k
-/// for each warp. The values of `half` and `quarter` are estimates: each lies between the measurement of these tiles
-/// with steps of 32 k and the value of `square`.
+/// Efficiency of blocks with these tiles. A warp waits once per step. The fewer values of k it processes in a step, the
+/// lower the efficiency. The values of `half` and `quarter` are estimates: above the efficiency measured with 32 values
+/// of k per step, and below the efficiency of `square`.
 double f32_efficiency(F32Tiles tiles) {
   switch (tiles) {
     case F32Tiles::half:
@@ -32,8 +32,8 @@ double f32_efficiency(F32Tiles tiles) {
 
 int64_t units_of(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
-/// Work of the busiest block: number of steps and of pieces. `parts`: split-K slices of a tile shared by several
-/// blocks, or 1.
+/// Work of the busiest block: its numbers of steps and of pieces. `parts`: number of blocks that share a tile
+/// (split-K); 1 if no tile is shared.
 struct BlockWork {
   int64_t steps, pieces, parts;
 };
@@ -42,7 +42,7 @@ BlockWork most_work(const DividedTiles& d, int64_t tiles, int64_t steps) {
   if (divided == 0) return {d.rounds * steps, d.rounds, 1};
   const int64_t share = units_of(divided * steps, d.blocks);
   if (d.blocks % divided == 0) return {d.rounds * steps + share, d.rounds + 1, d.blocks / divided};
-  // A block's share of the k steps may span several tiles, and a tile may be divided among several blocks.
+  // A block's share of the k steps may be parts of several tiles, and several blocks may share a tile.
   return {d.rounds * steps + share, d.rounds + units_of(share, steps) + 1,
           units_of(steps * d.blocks, divided * steps) + 1};
 }
@@ -79,15 +79,15 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
   double least = std::numeric_limits<double>::infinity();
   for (const F32Tiles tiling : kF32Tiles) {
     const double time = estimated_time(tiling, transposed_a, m, n, k, multiprocessors);
-    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // keeps the first of equal candidates
+    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // if candidates are equal, the first one stays
   }
   return best;
 }
 
-// With at most as many tiles as multiprocessors, each block may get an equal part of one tile. Some multiprocessors may
-// then be idle, but no block has parts of two tiles.
+// If there are at most as many tiles as multiprocessors, also considers giving each block an equal part of one tile.
+// Some multiprocessors may then be idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  // minimum k per block; with less k, the exchange of partial sums costs more time than it saves
+  // minimum number of values of k per block; with fewer, exchanging partial sums costs more time than it saves
   constexpr int64_t kLeastDepth = 128;
   const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
   DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);
@@ -108,7 +108,8 @@ bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t mult
   constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds per multiprocessor
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,
                     kLeastWeights = 150'000;
-  // microseconds: the library often launches several kernels, which cost extra within a step
+  // Microseconds by which our kernel may be slower alone. Within a step the library costs extra, because it often
+  // launches several kernels.
   constexpr double kGap = 1;
   if (std::min(m, n) < kLeastSide || k < kLeastDepth) return false;
   const double each = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /

@@ -1,17 +1,18 @@
 // An f32 GEMM by multiply-adds with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
 // Each of the four quadrants of a multiprocessor issues at most one warp instruction per cycle. Every instruction other
-// than a multiply-add therefore costs time. A multiply-add with two operands in the same register bank (of four) costs
-// extra time. Hence:
+// than a multiply-add therefore costs time. Registers are in four banks; a multiply-add costs extra time if two of its
+// operands are in the same bank. Hence:
 //   - the TMA copies operands to pipeline stages in shared memory, without instructions of other threads
-//   - a thread has 8 x 16 accumulators: 24 elements from shared memory, in six loads, serve 128 multiply-adds
+//   - a thread has 8 x 16 accumulators, and for 128 multiply-adds it loads 24 elements by six instructions
 //   - each multiply-add shares an operand with the preceding multiply-add (register reuse)
 //   - an accumulator is in another bank than the operand of its column (rotated())
 // A block has eight warps, each with 64 x 64 accumulators. The warps form groups: two groups of four warps for a large
-// tile; four groups of two warps, or eight groups of one warp, for a small tile (F32Tiles). Each group multiplies its
-// part of every k step, for the whole tile. Then the groups reduce their sums, and each group stores a part of the
-// rows. A small tile has more groups, and each group computes fewer k of a step. Steps of small tiles therefore have
-// more k, because a warp waits once per step. Tiles are divided evenly among blocks: ops/gemm/tile_division.cuh.
+// tile; four groups of two warps, or eight groups of one warp, for a small tile (F32Tiles). Each group computes partial
+// sums of the whole tile, for its share of the k of every step. Then the groups reduce their sums, and each group
+// stores a part of the rows. A small tile has more groups, so the share of a group is smaller. Steps of small tiles
+// therefore have more values of k, because a warp waits once per step. Tiles are divided evenly among blocks:
+// ops/gemm/tile_division.cuh.
 //
 // The template parameter `Product` defines what a kernel computes: the operands of a tile, and how the sums of a tile
 // are stored. A Product is one GEMM (F32Product) or a list of GEMMs (weight_gradient_f32_sm90a.cu).
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   const uint32_t of_b =
       shared_address(shared.stages) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
   using State = PipelineState<Tiles::kStages>;
-  int count = 0;  // steps so far
+  int count = 0;  // number of steps so far, over all pieces
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     float sums[Tiles::kRows][Tiles::kColumns] = {};
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     }
 
     float own[Tiles::kOwnRows][Tiles::kColumns];
-    __syncthreads();  // the previous piece's exchange has ended
+    __syncthreads();  // all threads have read `others` for the previous piece
     add_groups<Tiles, Tiles::kRows>(group, sums, shared.others, thread, own);
     if (piece.last < p.division.steps) {
       give_f32_sums<Tiles>(p.exchange, own);
@@ -152,8 +153,8 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                      f32_product_kernel<Tiles, F32Product<E>>, product);
 }
 
-/// Launches result = epilogue(op(a) b) with the tiles `asked`, or with f32_tiles() for the shape. Returns the rows per
-/// tile.
+/// Launches result = epilogue(op(a) b). Uses `asked` tiles, or if none are given, f32_tiles() for the shape. Returns
+/// the number of rows per tile.
 template <bool kTransposedA, class E>
 int64_t f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                     const E& epilogue, std::optional<F32Tiles> asked) {

@@ -15,7 +15,7 @@ namespace hctr::ops {
 enum class F32Tiles { square, thin, half, quarter };
 inline constexpr F32Tiles kF32Tiles[] = {F32Tiles::square, F32Tiles::thin, F32Tiles::half, F32Tiles::quarter};
 
-/// `depth`: k per step.
+/// `depth`: number of values of k per step.
 struct F32TileSize {
   int m, n, depth;
 };

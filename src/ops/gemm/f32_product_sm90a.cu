@@ -49,7 +49,8 @@ struct F32BiasReluDropout {
     const int per_row = (shape.n + 31) / 32;
 #pragma unroll
     for (int i = 0; i < R; ++i) {
-      // Two draws decide four adjacent columns, and also four other columns of the same 32 (ops/common/dropout_rule.h).
+      // Two draws decide eight columns of the thread: four adjacent columns, and four more within the same 32 columns
+      // (ops/common/dropout_rule.h).
 #pragma unroll
       for (int j = 0; j < C; j += 8) {
         const int column = at.column(j);

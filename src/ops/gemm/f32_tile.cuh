@@ -23,7 +23,7 @@ struct F32Tiling {
   static constexpr int kRows = 8, kColumns = 16;    ///< rows and columns of a thread's accumulators
   static constexpr int kLanesM = 8, kLanesN = 4;    ///< arrangement of a warp's lanes
   static constexpr int kOwnRows = kRows / kGroups;  ///< rows per thread after the reduction over groups
-  /// number of k in one box of operand a, if k is contiguous; a step may have several boxes
+  /// number of values of k in one box of operand a, if k is contiguous; a step may have several boxes
   static constexpr int kDepthOfBox = kBoxRow / 4;
   static constexpr int kBytesA = kM * kDepth * 4, kStageBytes = kBytesA + kN * kDepth * 4;
   static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;

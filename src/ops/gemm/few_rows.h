@@ -38,18 +38,21 @@ struct FewRowsThreads {
   /// The row of the weights that a thread reads in load `load`, counted from the first row of the pass.
   static constexpr int row(int thread, int load) { return load * kGroups + thread / kAcross; }
   static constexpr int first_column(int thread) { return thread % kAcross * kEach; }
-  /// The column whose sum over the rows of a warp remains in a lane, once lanes have exchanged halves of their columns.
+  /// The column whose sum a lane gets. Each lane first sums several columns; then lanes exchange halves of their
+  /// columns, until each lane has the sum of one column over the rows of the warp.
   static constexpr int column_of_lane(int lane) { return lane % kAcross * kEach + lane / kAcross; }
 };
 
 namespace hopper {
 
-/// Whether few_rows_linear() supports these tensors, and a ScoringScope asks for it. The conditions: rules for at least
-/// x.dim(0) rows, compute capability 9.0, and weights whose rows fill and start at multiples of 16 bytes.
+/// Whether few_rows_linear() should compute this layer. The conditions: a ScoringScope exists whose rules allow
+/// x.dim(0) rows; compute capability 9.0; in memory, each row of the weights starts at a multiple of 16 bytes and its
+/// size is a multiple of 16 bytes.
 bool takes_few_rows(const Tensor& x, const Tensor& w, const Tensor& y);
 
-/// y = x W + bias, or max(x W + bias, 0) if `relu`, as linear(). Products and sums are f32 in every dtype. A row of y
-/// has the same bits for every number of rows. The kernel reads W before the previous kernel has ended.
+/// y = x W + bias, or max(x W + bias, 0) if `relu`, like linear(). Products and sums are f32 for every dtype. A row of
+/// y has the same bits for every number of rows. W must be constant, because the kernel reads W before the previous
+/// kernel has ended.
 void few_rows_linear(Context&, Tensor x, Tensor w, Tensor bias, bool relu, Tensor y);
 
 }  // namespace hopper

@@ -10,7 +10,7 @@
 namespace hctr::ops {
 namespace {
 
-/// Operands of the kernel. `columns`: column groups of the result.
+/// Operands of the kernel. `columns`: number of groups of kColumns columns in the result.
 template <class T>
 struct FewRowsOperands {
   View<const T, 2> x, w;
@@ -20,7 +20,8 @@ struct FewRowsOperands {
   bool relu;
 };
 
-/// Floats between the values of consecutive k in shared memory; eight values are padded against bank conflicts.
+/// Distance in shared memory, in floats, between the values of two consecutive k. Eight values are padded to twelve
+/// against bank conflicts.
 constexpr int few_rows_stride(int rows) { return rows == 8 ? 12 : rows; }
 
 template <int kRows>

@@ -35,7 +35,7 @@ struct GradientEnd {
 template <class T>
 struct CastJob {
   View<const T, 2> x;
-  bool packs;              // x and y are aligned for loads of four elements
+  bool packs;              // whether x and y are aligned for loads of four elements
   const StepState* state;  // excludes rows without a sample from amax; null: all rows count
   const Fp8Scale* scale;
   uint32_t* amax;
@@ -50,7 +50,7 @@ __device__ uint32_t gather_bytes(const uint32_t (&words)[4], uint32_t which) {
   return __byte_perm(__byte_perm(words[0], words[1], pick), __byte_perm(words[2], words[3], pick), 0x5410);
 }
 
-/// One thread: adds the largest magnitude of the block to amax.
+/// One thread: raises amax to the largest magnitude of the block.
 __device__ __forceinline__ void write_amax(uint32_t most, const uint32_t (&most_of_warp)[kCastWarps], uint32_t* amax) {
 #pragma unroll
   for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);

@@ -66,7 +66,7 @@ void fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std::opti
     HCTR_EXPECT(bias->dense() && bias->dtype() == c.dtype(), "fp8_product with a bias of ", name_of(bias->dtype()));
     HCTR_EXPECT(fp8_padded(b.rows) == b.rows, "fp8_product with a bias of ", b.rows, " columns");
   }
-  if (a.columns == 0) return fill(ctx, 0, c);  // empty sums
+  if (a.columns == 0) return fill(ctx, 0, c);  // every sum is empty
   count_flops(ctx, 2.0 * static_cast<double>(c.elements()) * static_cast<double>(a.columns), true);
   HCTR_ON_DEVICE(ctx, fp8_product(ctx, a, b, bias, relu, c));
 }

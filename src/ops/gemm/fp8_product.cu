@@ -124,8 +124,8 @@ void add_bias(Context& ctx, const Tensor& c, const Tensor& bias, bool relu) {
     cuda::launch(ctx, "add_bias", cuda::grid_for(c.elements()), add_bias_kernel<1>, view, add, relu);
 }
 
-/// Returns the extent padded to a multiple of `unit`, or the extent itself if the padding needs more zeros than the
-/// tensor has (`held`).
+/// Returns the extent padded to a multiple of `unit`. Returns the unpadded extent if the tensor has too few zeros for
+/// the padding. `held`: number of zeros that the tensor has.
 int64_t widened(int64_t extent, int64_t unit, int64_t held) {
   const int64_t wide = (extent + unit - 1) / unit * unit;
   return wide - extent <= held ? wide : extent;

@@ -10,8 +10,8 @@ namespace hctr::ops {
 /// Rounds up to a multiple of 16, the unit of FP8 tensor core instructions.
 constexpr int64_t fp8_padded(int64_t n) { return (n + 15) / 16 * 16; }
 
-/// A matrix of FP8 codes. Rows are fp8_padded(columns) apart. Zeros pad each row, and rows of zeros pad the matrix to
-/// fp8_padded(rows) rows.
+/// A matrix of FP8 codes. A row has fp8_padded(columns) codes, and there are fp8_padded(rows) rows; the padding is
+/// zeros.
 struct Fp8Matrix {
   std::byte* codes;
   int64_t rows, columns;
@@ -28,9 +28,9 @@ inline constexpr int kFp8Tile = 128;
 HCTR_OP(void expect_fp8(Context&))
 
 /// Casts x to FP8 with scaling.scale, plain and transposed, in one pass. Raises *scaling.amax to the largest magnitude
-/// of x. Shapes: x [m, n], any row stride; rows: memory for Fp8Matrix::bytes(m, n), or null; transposed: memory for (n,
-/// m), or null. Dtypes: f32 f16 bf16. `samples`: the rows of x are the rows of the batch; amax then excludes rows
-/// without a sample.
+/// of x. Shapes: x [m, n], any row stride; rows: memory for Fp8Matrix::bytes(m, n), or null; transposed: memory for
+/// Fp8Matrix::bytes(n, m), or null. Dtypes: f32 f16 bf16. `samples`: whether the rows of x are the rows of the batch;
+/// if so, amax excludes rows without a sample.
 HCTR_OP(void fp8_cast(Context&, Tensor x, bool samples, const Fp8Scaling& scaling, std::byte* rows,
                       std::byte* transposed))
 
@@ -44,9 +44,9 @@ struct Fp8GradientEnd {
 /// Scratch memory of fp8_cast_gradient() with a bias.
 TensorSpec fp8_gradient_scratch(const TensorSpec& d_y);
 
-/// Casts d_z to FP8, like fp8_cast(), where d_z = y > 0 ? factor * d_y : 0, or d_z = d_y without y. d_bias = the column
-/// sums of d_z in f32, in a fixed order. d_z is rounded once, to FP8. Shapes: d_y, y [m, n], any row strides; d_bias
-/// [n], dense. Dtypes: y as d_y; d_bias f32.
+/// Casts d_z to FP8, like fp8_cast(), where d_z = y > 0 ? factor * d_y : 0. If `end` has no y, d_z = d_y. d_bias = the
+/// column sums of d_z in f32, in a fixed order. d_z is rounded once, to FP8. Shapes: d_y, y [m, n], any row strides;
+/// d_bias [n], dense. Dtypes: y as d_y; d_bias f32.
 HCTR_OP(void fp8_cast_gradient(Context&, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling,
                                std::byte* rows, std::byte* transposed))
 
@@ -58,8 +58,8 @@ inline Fp8Matrix fp8_transposed(const Tensor& x, const Fp8Scaling& scaling, std:
   return {codes, x.dim(1), x.dim(0), scaling.format, scaling.scale};
 }
 
-/// Whether fp8_product() can write c: the number of columns, or the sum of columns and zero_columns, is a multiple of
-/// 16.
+/// Whether fp8_product() can write c. The number of its columns must be a multiple of 16, with or without its
+/// zero_columns.
 bool takes_fp8_product(const Tensor& c);
 
 /// c = a b^T + bias, or max(a b^T + bias, 0) if `relu`; accumulated in f32, c rounded once. Shapes: a [m, k], b [n, k],

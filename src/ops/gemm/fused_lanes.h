@@ -23,10 +23,11 @@ struct LaneOperands {
 /// Block functions for one instruction set: c = a b, or c += a b. Each element is a chain of fused multiply-adds in the
 /// order of the depth, so results are bitwise equal for every instruction set.
 struct FusedLanes {
-  int64_t rows, columns;  ///< size of the largest block; every block has `columns` columns
+  int64_t rows, columns;  ///< size of the largest block of add_products(), whose blocks all have `columns` columns
   void (*add_products)(const LaneOperands&, int64_t rows);
-  /// Width of the widest block with one row. Wide blocks of two rows have half of this width, those of four rows a
-  /// quarter. At these widths, b is read in long segments, and there are enough sums to add in parallel.
+  /// Number of columns of the widest block of add_wide() with one row. The widest block has half as many columns if it
+  /// has two rows, and a quarter if it has four rows. At these widths, b is read in long segments, and there are enough
+  /// independent sums to add in parallel.
   int64_t wide_columns;
   /// Computes a block of 1, 2 or 4 rows, with at most wide_columns / rows columns.
   void (*add_wide)(const LaneOperands&, int64_t rows, int64_t columns);

@@ -22,7 +22,7 @@ void with_rows(int64_t rows, const Block& block) {
   block.template operator()<1>();
 }
 
-/// Calls block<R, W>() with R = `rows` and W = `registers`, a half or a quarter of kMost, or kMost.
+/// Calls block<R, W>() with R = `rows` and W = `registers`, which is kMost, kMost / 2 or kMost / 4.
 template <int kMost, class Block>
 void with_width(int64_t rows, int64_t registers, const Block& block) {
   if (rows == 4) return block.template operator()<4, kMost / 4>();

@@ -43,7 +43,7 @@ struct ProductMaps {
 /// occupies a multiprocessor and one block starts late, the other blocks process more tiles.
 struct TileQueue {
   int tiles, columns;  ///< number of tiles; tiles per row
-  uint32_t* next;      ///< 0 before and after the kernel
+  uint32_t* next;      ///< number of the next tile; 0 before and after the kernel
 
   /// Returns the next tile, or -1. To be called from one thread of a block.
   __device__ int take() const {
@@ -53,7 +53,7 @@ struct TileQueue {
   }
 };
 
-/// Starts the TMA copies of one step's operands, which arrive at `full`.
+/// Starts the TMA copies of one step's operands. The copies report their bytes to the barrier `full`.
 template <class Tiles>
 __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
   tma_load(to, maps.a, k, m, full);

@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// Scratch memory of gradient_through_relu() for this d_z, and of every operator with a ReluEnd.
+/// Scratch memory for this d_z, of gradient_through_relu() and of every other operator that has a ReluEnd argument.
 TensorSpec gradient_through_relu_scratch(const TensorSpec& d_z);
 
 /// d_z = y > 0 ? factor * d_out W^T : 0, and d_bias = the column sums of d_z in a fixed order. y = dropout(max(z, 0))

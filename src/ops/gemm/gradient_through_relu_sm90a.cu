@@ -20,8 +20,8 @@ __device__ uint32_t positive(const uint4& eight) {
   return bits;
 }
 
-/// Whether any of eight adjacent f16 values is infinite or NaN. Adding 1 to an all-ones exponent carries into the sign
-/// bit.
+/// Whether any of eight adjacent f16 values is infinite or NaN. Such values have an exponent of only ones; adding 1 to
+/// it carries into the sign bit.
 __device__ inline bool any_not_finite(const uint4& eight) {
   const auto carries = [](uint32_t two) { return (two & 0x7c007c00) + 0x04000400; };
   return ((carries(eight.x) | carries(eight.y) | carries(eight.z) | carries(eight.w)) & 0x80008000) != 0;

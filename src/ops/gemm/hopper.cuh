@@ -1,5 +1,5 @@
 // Wrappers of Hopper (compute capability 9.0) instructions: warp group MMA, TMA copies, and barriers that count bytes.
-// The functions have the names of the PTX instructions. ops/gemm/pipeline.cuh combines the barriers to pipelines.
+// The functions have the names of the PTX instructions. ops/gemm/pipeline.cuh combines the barriers into pipelines.
 // Sources that include this file are compiled for sm_90a only and have names that end in _sm90a.cu. Reference: NVIDIA,
 // "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once
@@ -55,7 +55,8 @@ __device__ inline void arrive_at_cluster() { asm volatile("barrier.cluster.arriv
 /// All threads of a block: waits until all threads of the cluster have arrived.
 __device__ inline void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
-/// Stores `value` at the address that `at` has in the shared memory of another block of the cluster.
+/// Stores `value` in the shared memory of block `block` of the cluster, at the place that `at` has in this block's
+/// shared memory.
 __device__ inline void store_in_block(const float* at, int block, float value) {
   uint32_t address = 0;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(at)), "r"(block));
@@ -162,7 +163,8 @@ __device__ inline void setmaxnreg_inc() {
   HCTR_R104                                                                                                        \
   ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
   "%122, %123, %124, %125, %126, %127"
-/// R: the register names of d. A, B, P, TA, TB: the operand numbers of a, b, `accumulate` and the two transpose flags.
+/// Arguments of the macro: R lists the register names of d. A, B, P, TA and TB are the operand numbers of a, b,
+/// `accumulate`, the transpose flag of a and the transpose flag of b.
 #define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                     \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                   \
                ", 0;\n"                                                                                  \

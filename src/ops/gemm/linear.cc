@@ -46,7 +46,7 @@ void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of
 
 void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   check_product(ctx, "matmul", a, of_a, b, of_b, c);
-  if (a.elements() == 0) return fill(ctx, 0, c);  // empty sums
+  if (a.elements() == 0) return fill(ctx, 0, c);  // every sum is empty
   count_flops(ctx, flops_of(a, c, of_a));
   HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
 }
@@ -56,7 +56,7 @@ void matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_
   expect_on("matmul_plus", ctx.device(), addend);
   expect_alike("matmul_plus", {a, addend, c});
   expect_shape("matmul_plus addend", addend, c.shape());
-  if (a.elements() == 0) return copy(ctx, addend, c);  // empty sums
+  if (a.elements() == 0) return copy(ctx, addend, c);  // every sum is empty
   count_flops(ctx, flops_of(a, c, of_a));
   HCTR_ON_DEVICE(ctx, matmul_plus(ctx, a, of_a, b, of_b, addend, c));
 }
@@ -161,7 +161,7 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
 /// For dtypes that BLAS lacks: converts operands to f32, and rounds the f32 result once.
 template <class T, class Out>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
-  thread_local std::vector<float> left, right, sums, wide_addend;  // reused for the next part
+  thread_local std::vector<float> left, right, sums, wide_addend;  // the next part reuses the memory
   sums.resize(static_cast<size_t>(size.rows * size.columns));
   wide_addend.clear();
   for (int64_t i = 0; end.addend && i < (end.stride > 0 ? size.rows : 1); ++i)

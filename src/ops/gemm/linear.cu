@@ -39,7 +39,7 @@ struct Problem {
   Transpose of_a, of_b;
   std::optional<Tensor> bias;
   bool relu;
-  bool tf32 = false, adds = false;  // tf32: rounds operands to TF32; adds: adds to c
+  bool tf32 = false, adds = false;  // tf32: round operands to TF32; adds: add the result to c
   std::optional<Tensor> addend{};   // a matrix that is added instead of a bias
 
   std::array<int64_t, 17> key() const {
@@ -63,7 +63,7 @@ struct Problem {
   }
 };
 
-/// t with `rows` more rows and `columns` more columns, whose memory contains zeros.
+/// A view of t with `rows` more rows and `columns` more columns, where the memory after t's elements contains zeros.
 Tensor widened(const Tensor& t, int64_t rows, int64_t columns) {
   return Tensor(t.bytes(), TensorSpec(t.dtype(), {t.dim(0) + rows, t.dim(1) + columns}, t.row_stride()), t.device());
 }
@@ -133,7 +133,7 @@ Problem widened(Problem p) {
   return {wide_a, wide_b, widened(p.c, m, n), p.of_a, p.of_b, p.bias, p.relu, p.tf32, p.adds, p.addend};
 }
 
-/// op(t) as a vector; op(t) is a column or a row.
+/// op(t) as a vector, where op(t) has only one column or one row.
 template <class T>
 cuda::Strided<T> vector_of(const Tensor& t) {
   return {t.data<const T>(), t.dim(1) == 1 ? t.row_stride() : 1};

@@ -23,8 +23,9 @@ HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose
 
 /// y = x W + bias, or max(x W + bias, 0) if `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out]; any
 /// row strides of x, w, y. Dtypes: all equal. `transposed`: the transposed copy of an f32 w, if the caller has one
-/// (ops/gemm/transposed_weights.h). With `relu`, in two-byte types or TF32, our own kernel runs for small batches on
-/// Hopper, and for contexts limited to some multiprocessors. Our kernel and the library sum in different orders.
+/// (ops/gemm/transposed_weights.h). On Hopper, our own kernel may run instead of the library's if `relu` is set and the
+/// type is a two-byte type or TF32: for small batches, and for contexts limited to some multiprocessors. Our kernel and
+/// the library sum in different orders.
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false,
                     std::optional<Tensor> transposed = {}))
 
@@ -33,8 +34,8 @@ HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool re
 struct MultiprocessorShares {
   int products, others;
 };
-/// Returns none if no kernel of linear() with ReLU can be limited to some multiprocessors for this dtype and `rows`.
-/// GEMMs and the lookup must then run one after the other. `tf32`: f32 GEMMs use TF32.
+/// Chooses the shares. Returns none if no kernel of linear() with ReLU can be limited to some multiprocessors for this
+/// dtype and `rows`; GEMMs and the lookup must then run one after the other. `tf32`: f32 GEMMs use TF32.
 std::optional<MultiprocessorShares> shares_beside_lookup(const std::optional<GpuTraits>&, DType, bool tf32,
                                                          int64_t rows);
 

@@ -14,11 +14,12 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kPanelDepth = 256;    // depth of a packed panel of b; a panel and the rows of a fit in the caches
-constexpr int64_t kPackedDepth = 1024;  // the depth of a step if b is a PanelMatrix, whose panels are already packed
-constexpr int64_t kTaskRows = 96;       // rows per task; a task rereads its rows of a for each panel
+// depth of a packed panel of `b`; the caches hold one panel and a task's rows of `a`
+constexpr int64_t kPanelDepth = 256;
+constexpr int64_t kPackedDepth = 1024;  // depth of a step if `b` is a PanelMatrix, whose panels are already packed
+constexpr int64_t kTaskRows = 96;       // rows of `a` per task; a task reads these rows again for each panel
 constexpr int64_t kRowsWorthPacking = 8;
-constexpr int64_t kColumnsWorthInterleaving = 128;  // least columns for which a copy of a saves time
+constexpr int64_t kColumnsWorthInterleaving = 128;  // with fewer columns, copying `a` saves no time
 constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
 
 /// One task: the GEMM of a [rows, columns] part of c.
@@ -27,7 +28,8 @@ struct ProductTask {
   ProductEnd end;
   float* c;
   int64_t c_stride, rows, columns, depth;
-  const float* panels = nullptr;  // replaces b: panels of FusedLanes::columns columns, each with the whole depth
+  // if not null, read instead of `b`: panels of FusedLanes::columns columns, each with the whole depth
+  const float* panels = nullptr;
 };
 
 /// Copies kColumns elements of each row of b to a panel of this width.
@@ -47,8 +49,9 @@ void pack_panel(StridedMatrix b, int64_t depth, int64_t columns, int64_t width, 
   }
 }
 
-/// Copies a's columns [k, k + depth), block by block of rows: the elements that a block reads are then contiguous.
-/// Without this copy, rows that are a multiple of 4 KiB apart evict each other from the first-level cache.
+/// Copies the columns [k, k + depth) of `a`, block by block of rows, so that the elements that a block reads are
+/// contiguous. Without this copy, rows whose distance is a multiple of 4 KiB evict each other from the first-level
+/// cache.
 void interleave_rows(const FusedLanes& lanes, const ProductTask& task, int64_t k, int64_t depth, float* to) {
   for (int64_t i = 0; i < task.rows;) {
     const int64_t rows = lanes.rows_of_block(task.rows - i);
@@ -135,8 +138,8 @@ void add_panels(const FusedLanes& lanes, const ProductTask& task, int64_t begin,
   }
 }
 
-/// For few rows, computes leading columns in wide blocks. Returns the number of columns computed: all but the last
-/// columns that do not fill the narrowest of these blocks.
+/// If there are few rows, computes leading columns in wide blocks. Returns the number of columns computed: the largest
+/// multiple of the narrowest wide block's width. Otherwise returns 0.
 int64_t add_wide_blocks(const FusedLanes& lanes, const ProductTask& task, int64_t k, int64_t depth) {
   if (task.rows >= kRowsWorthPacking || (!task.panels && task.b.column != 1)) return 0;
   const int64_t narrowest = lanes.wide_columns / 4, columns = task.columns / narrowest * narrowest;
@@ -165,8 +168,8 @@ void run_task(const FusedLanes& lanes, const ProductTask& task) {
 void run_tasks(ThreadPool& threads, const ProductTask& whole) {
   static const FusedLanes& lanes = fused_lanes();
   const int64_t rows = whole.rows, columns = whole.columns, depth = whole.depth;
-  // For few rows, tasks split the columns, so that each thread reads its own part of b. A task has at least one of the
-  // widest blocks.
+  // If there are few rows, tasks split the columns, so that each thread reads its own part of `b`. A task is at least
+  // as wide as one widest block.
   const int64_t unit = rows < kRowsWorthPacking ? lanes.wide_columns / lanes.rows_of_wide_block(rows) : 64;
   const int64_t across = rows >= kTaskRows ? columns : std::max<int64_t>(unit, (columns / 4 + unit - 1) / unit * unit);
   const int64_t tasks_across = parts_of(columns, across), down = parts_of(rows, kTaskRows);

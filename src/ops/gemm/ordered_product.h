@@ -1,5 +1,5 @@
-// CPU GEMMs whose rows are bitwise equal for any batch size: for inference, where a sample must get the same score
-// alone and in a large batch.
+// CPU GEMMs that compute a row with the same bits for any batch size. Inference needs this: a sample must get the same
+// score alone and in a large batch.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ struct ProductEnd {
 /// on its row of a, its column of b and its addend, not on the processor or the number of threads.
 void ordered_product(ThreadPool& threads, StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride,
                      int64_t rows, int64_t columns, int64_t depth);
-/// Like ordered_product(), but reads b from panels of packed_width() columns, which takes less time. Equal bits.
+/// Like ordered_product(), but reads b from panels of packed_width() columns, which takes less time. The results have
+/// the same bits.
 void packed_product(ThreadPool& threads, StridedMatrix a, PanelMatrix b, ProductEnd end, float* c, int64_t c_stride,
                     int64_t rows, int64_t columns, int64_t depth);
 /// PanelMatrix::width for this processor.

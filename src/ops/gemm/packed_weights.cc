@@ -6,7 +6,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};  // a cache line, and the widest register
+constexpr std::align_val_t kAlignment{64};  // bytes of a cache line, and of the widest register
 
 }  // namespace
 

@@ -12,11 +12,12 @@
 
 namespace hctr::ops {
 
-/// For a model whose weights do not change. add() must not run concurrently with other calls.
+/// Packed copies of the weights of a model whose weights do not change. add() must not run concurrently with other
+/// calls.
 class PackedWeights {
  public:
-  /// Packs an f32 matrix in CPU memory that a GEMM may read as its right operand. Other tensors, and matrices of fewer
-  /// columns than a panel, are ignored. The tensor's memory must keep its address and contents.
+  /// Packs an f32 matrix in CPU memory that a GEMM may read as its right operand. Ignores other tensors, and matrices
+  /// that have fewer columns than a panel. The tensor's memory must keep its address and contents.
   void add(const Tensor& w);
   /// The panels of a matrix; none if add() did not pack exactly this matrix.
   std::optional<PanelMatrix> find(const Tensor& w) const;
@@ -30,7 +31,7 @@ class PackedWeights {
     TensorSpec spec;
     std::unique_ptr<float[], FreeAligned> panels;
   };
-  std::map<const void*, Packed> packed_;  // by the matrix's address
+  std::map<const void*, Packed> packed_;  // [address of the matrix]
   size_t bytes_ = 0;
 };
 

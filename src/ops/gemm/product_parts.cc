@@ -27,16 +27,16 @@ ProductPart product_tile(int64_t rows, int64_t columns) {
 }
 
 ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, int threads) {
-  constexpr int64_t kPartsOfThread = 2;  // balances the load if one thread is delayed
+  constexpr int64_t kPartsOfThread = 2;  // more than one part per thread balances the load if one thread is delayed
   const ProductPart tile = product_tile(rows, columns);
   const int64_t least_rows = last_part(rows, tile.rows), least_columns = last_part(columns, tile.columns);
   if (std::min(least_rows, least_columns) < kUnit || least_rows * least_columns * depth < kLeastLargeProduct)
     return tile;
   const int64_t down = parts_of(rows, tile.rows), across = parts_of(columns, tile.columns);
   const int64_t wanted = std::min(down * across, threads == 1 ? 1 : kPartsOfThread * threads);
-  // Among the divisions with enough parts, chooses one with the fewest tiles for the busiest thread. Ties are broken by
-  // the least copying: the library copies the rows of the first operand parts_across times, and the columns of the
-  // second operand parts_down times.
+  // Only divisions with enough parts are candidates. The best division has the fewest tiles for the busiest thread, and
+  // among equals, the least copying: the library copies the rows of the first operand `parts_across` times, and the
+  // columns of the second operand `parts_down` times.
   std::pair<int64_t, int64_t> least{std::numeric_limits<int64_t>::max(), 0};
   ProductPart best = tile;
   for (int64_t high = 1; high <= down; ++high)

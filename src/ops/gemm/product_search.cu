@@ -56,7 +56,8 @@ class SearchTensor {
   void allocate(Device device) {
     if (bytes_ > 0) memory_ = Buffer(device, bytes_ + kMostAlignment);
   }
-  /// Fills the memory and returns an address with exactly this alignment (256 for larger ones).
+  /// Fills the memory and returns an address with exactly this alignment. For alignments of kMostAlignment or more, the
+  /// alignment is at least kMostAlignment.
   std::byte* filled(Context& ctx, int64_t elements, DType dtype, uint32_t alignment) const {
     std::byte* const at = memory_.data() + (alignment < kMostAlignment ? alignment : 0);
     dispatch_float(dtype, [&]<class T>() {

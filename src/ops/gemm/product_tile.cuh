@@ -27,7 +27,7 @@ struct Tiling {
   static constexpr int kGroups = kGroups_, kN = kN_;
   static constexpr bool kTransposedB = kTransposedB_, kBias = kBias_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
-  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // k per pipeline stage
+  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // values of k per pipeline stage
   static constexpr int kColumns = kBoxRowBytes / sizeof(T);  // columns of a TMA box of the result
   static constexpr int kFullBoxes = kN / kColumns, kLast = kN % kColumns;
   static constexpr int kBytesA = kM * kBoxRowBytes;
@@ -38,7 +38,7 @@ struct Tiling {
   static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;
   static constexpr int kMaskStride = (kN + 63) / 64 * 8, kMaskBytes = kM * kMaskStride;
   static constexpr int kBiasBytes = kBias ? kN * 4 : 0;
-  // Bytes besides the stages; 256 bytes are enough for the barriers.
+  // Bytes of shared memory besides the stages. The barriers need at most 256 of these bytes.
   static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + 256 + int{kBoxAlignment};
   // Small tiles use at most half of the shared memory of a multiprocessor. Blocks of the next GEMM can then start
   // early.
@@ -92,7 +92,8 @@ __device__ inline void finish_products(const E& epilogue, const uint8_t* mask, c
                            *reinterpret_cast<const uint2*>(mask + 8 * Tiles::kMaskStride + 8 * q)};
 #pragma unroll
     for (int j = 0; j < 8 && 64 * q + 8 * j < Tiles::kN; j += 2) {
-      float2 value[2][2];  // [column block 8 j or 8 j + 8][row or row + 8]
+      // value[c][r]: two elements of column block j + c, in the thread's row r; the two rows are 8 apart
+      float2 value[2][2];
 #pragma unroll
       for (int c = 0; c < 2; ++c)
 #pragma unroll
@@ -109,7 +110,7 @@ __device__ inline void finish_products(const E& epilogue, const uint8_t* mask, c
         uint32_t two[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
-        const int of_lane = lane / 8;  // the matrix whose row address this lane passes
+        const int of_lane = lane / 8;  // the matrix of which this lane passes a row address
         stmatrix(result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
                  two);
       } else {

@@ -9,14 +9,14 @@ namespace hctr::ops::cuda {
 namespace {
 
 constexpr int kPack = 4;
-constexpr int64_t kDepthUnit = 8, kRegion = 64;  // in f32 elements: 32 bytes and 256 bytes
+constexpr int64_t kDepthUnit = 8, kRegion = 64;  // number of f32 elements in 32 bytes and in 256 bytes
 
 int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Kernel arguments for one operand. `big` and `small` each have the rows and columns of `from`, padded with zeros.
 struct SplitJob {
   View<const float, 2> from;
-  bool packs;  // `from` is aligned for loads of four elements
+  bool packs;  // whether `from` is aligned for loads of four elements
   int64_t rows, columns, stride;
   float *big, *small;
 
@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(256) split_kernel(SplitJob a, SplitJob b) {
 /// Memory layout of the two parts of an operand. `deep`: the summed dimension.
 struct Layout {
   int deep;
-  int64_t rows, columns, stride, second;  // extents of a part; row stride; offset of the second part
+  // rows, columns: size of a part; stride: between rows; second: offset of the second part
+  int64_t rows, columns, stride, second;
   int64_t elements;
 
   Layout(const Tensor& t, int deep_) : deep(deep_), rows(t.dim(0)), columns(t.dim(1)) {

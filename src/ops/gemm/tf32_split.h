@@ -1,7 +1,7 @@
-// An f32 value as the sum of two TF32 values, with which tensor cores compute GEMMs of f32 matrices (TF32x3):
-//   a b = big_a small_b + small_a big_b + big_a big_b, where big = tf32(x) and small = tf32(x - big).
-// big + small differs from x by at most 2^-23 |x|, and small_a small_b, omitted, is at most 2^-22 |a b|: each product
-// is within 2^-21 |a b|. Tensor cores accumulate in f32. Source: H. Ootomo and R. Yokota, "Recovering single
+// An f32 value as the sum of two TF32 values, with which tensor cores compute GEMMs of f32 matrices (TF32x3): a b =
+// big_a small_b + small_a big_b + big_a big_b, where big = tf32(x) and small = tf32(x - big). big + small differs from
+// x by at most 2^-23 |x|. The term small_a small_b, at most 2^-22 |a b|, is omitted. The error of a product is
+// therefore at most 2^-21 |a b|. Tensor cores accumulate in f32. Source: H. Ootomo and R. Yokota, "Recovering single
 // precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", IJHPCA 2022, section 3.
 #pragma once
 

@@ -17,8 +17,8 @@ struct TilePiece {
   int tile, first, last;
 };
 
-/// The division of tiles. The first `rounds` tiles of every block are whole: block b computes the tiles b, b + blocks,
-/// .... The `shared_steps` steps of all tiles from shared_tile on are divided evenly.
+/// The division of tiles. The first `rounds` tiles of every block are whole: block b computes the tiles b, b + blocks
+/// and so on. The `shared_steps` steps of all tiles from shared_tile on are divided evenly.
 struct TileDivision {
   int steps;  ///< steps per tile
   int rounds, shared_tile, shared_steps;
@@ -41,8 +41,9 @@ struct TileBlocks {
   }
 };
 
-/// Iterates over the pieces of a block. The first piece may be one whose sums another block needs. The last piece may
-/// be one that needs the sums of earlier blocks. In this order, no block waits for a block that may not have started.
+/// Iterates over the pieces of a block. If another block needs the sums of a piece, that piece comes first. If a piece
+/// needs the sums of earlier blocks, it comes last. With this order, no block waits for a block that may not have
+/// started.
 struct TilePieces {
   int block, blocks, first, last, round;
   bool part_first;

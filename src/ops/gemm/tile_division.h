@@ -10,8 +10,8 @@ namespace hctr::ops {
 struct DividedTiles {
   int blocks, rounds;
 };
-/// Divides `tiles` tiles of `steps` k steps each among one block per multiprocessor, or fewer blocks with at least
-/// `least_steps` steps each.
+/// Divides `tiles` tiles, which have `steps` k steps each, among blocks. There is one block per multiprocessor, or
+/// fewer blocks if a block would have fewer than `least_steps` steps.
 DividedTiles divide_tiles(int64_t tiles, int64_t steps, int64_t least_steps, int64_t multiprocessors);
 
 namespace hopper {

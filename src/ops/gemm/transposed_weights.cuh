@@ -11,7 +11,7 @@ namespace hctr::ops::cuda {
 /// with TF32 GEMMs, on the compute stream of a GPU of compute capability 9.0.
 bool takes_transposed_weights(Context&, int64_t rows, const Tensor& w);
 
-/// Transposes w to w^T with transposed_weights_spec(), in operand_memory(). Shape: w [in, out]; f32.
+/// Writes the transpose of w, with transposed_weights_spec(), to operand_memory(). Shape: w [in, out]; f32.
 Tensor transposed_weights(Context&, const Tensor& w);
 
 }  // namespace hctr::ops::cuda

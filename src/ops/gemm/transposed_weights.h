@@ -19,7 +19,7 @@ struct TransposedWeights {
 /// compute capability 9.0.
 bool gains_by_transposed_weights(const Runtime&);
 bool gains_by_transposed_weights(const std::optional<GpuTraits>&, const RuntimeOptions&);
-/// With fewer rows, transposing costs as much time as the fused GEMM saves.
+/// If a GEMM has fewer rows, transposing its weights costs as much time as the fused GEMM saves.
 inline constexpr int64_t kLeastRowsOfTransposed = 1024;
 
 /// The spec of the transposed copy of weights w. Zeros pad each row to a multiple of 16 bytes.

@@ -51,7 +51,7 @@ WeightGradientRun weight_gradient_run(const GpuTraits& gpu, bool tf32x3, bool me
 
 WeightGradientRun planned_weight_gradient_run(const std::optional<GpuTraits>& gpu, const RuntimeOptions& options,
                                               const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
-  // merging f32 wgrads needs exchange memory, which the compute stream has
+  // The compute stream has the exchange memory that merged f32 wgrads need. TF32x3 wgrads cannot be merged.
   const bool merges = size_of(x.dtype()) == 2 || !options.tf32x3;
   return gpu ? weight_gradient_run(*gpu, options.tf32x3, merges, x, d_y, d_w) : WeightGradientRun::in_order;
 }

@@ -36,8 +36,8 @@ inline WeightProduct weight_product(const Tensor& x, const CUtensorMap& map_x, c
           static_cast<int32_t>(x.dim(0))};
 }
 
-/// Several GEMMs with equal numbers of steps, whose tiles are divided evenly among blocks. Tiles are numbered like the
-/// blocks of `list`.
+/// Several GEMMs with equal numbers of steps, whose tiles are divided evenly among blocks. Tile numbers are the block
+/// numbers of `list`.
 struct DividedWeightProducts {
   WeightProducts list;
   TileDivision division;
@@ -61,8 +61,8 @@ struct WeightTiles {
   static int32_t tiles(const WeightProduct& product) { return tiles(product.in, product.out); }
 };
 
-/// A tile of a GEMM. `transposed`: the rows of the tile are columns of the result. `rows` and `columns`: the GEMM's
-/// remaining rows and columns from the tile's first row and column on, not limited to the tile.
+/// A tile of a GEMM. `transposed`: the rows of the tile are columns of the result. `rows`, `columns`: numbers of rows
+/// and columns from the tile's first element to the end of the result; the tile may have fewer.
 struct WeightTile {
   const WeightProduct& product;
   bool transposed;

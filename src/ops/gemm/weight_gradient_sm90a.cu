@@ -36,7 +36,8 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static constexpr int kBoxesOfGroup = kRowsOfGroup / kBoxColumns, kBoxesOfRows = kBoxesOfGroup * kWeightGroups;
   static constexpr int kBoxesOfColumns = kWidth / kBoxColumns, kBoxes = kBoxesOfRows + kBoxesOfColumns;
   static constexpr int kStageBytes = kBoxes * kBoxBytes, kStages = 192 * 1024 / kStageBytes;
-  static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never transposed
+  // each group's part is square, or tiles are never transposed
+  static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);
 
   /// A thread's accumulators for its group's part of a tile, in the layout of the MMA instructions.
   struct Sums {
@@ -106,7 +107,7 @@ __device__ inline void multiply_weight_tile(const WeightTile& tile, TwoByteStora
 #pragma unroll
       for (int i = 0; i < Tiles::kInstructions; ++i)
         wgmma<T, Tiles::kWidth, true>(sums.d[i], first + i * (kBoxBytes >> 4), second, step > 0 || k > 0);
-      first += 16 * 128 >> 4;  // 16 samples
+      first += 16 * 128 >> 4;  // advances by 16 samples
       second += 16 * 128 >> 4;
     }
     wgmma_commit_group();
@@ -122,8 +123,8 @@ __device__ inline float4 exchange_for_four(const float2& of_first, const float2&
   return odd ? make_float4(x, y, kept.x, kept.y) : make_float4(kept.x, kept.y, x, y);
 }
 
-/// Stores a group's part of a tile. Four lanes store 64 adjacent bytes. kFours: has_fours(); the code is then short
-/// enough to avoid instruction cache misses.
+/// Stores a group's part of a tile. Four lanes store 64 adjacent bytes. kFours: whether has_fours(). If true, the code
+/// is short enough to avoid instruction cache misses.
 template <bool kFours, class Tiles>
 __device__ inline void store_weight_part(const WeightTile& tile, const typename Tiles::Sums& sums) {
   const WeightProduct& product = tile.product;

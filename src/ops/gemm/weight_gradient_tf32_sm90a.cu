@@ -116,10 +116,10 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, Tf32Storage& sha
 }
 
 /// A lane's byte offsets in a box that its warp transposes. 16-byte units are swizzled in both layouts: unit u of row r
-/// is at position u XOR (r % 8). A lane transposes two blocks of four columns and four samples: the columns from 4 (4 x
-/// + t) on, and the even samples of eight adjacent ones, then the odd samples. The two blocks become the units v and v
-/// + 4 of transposed rows. Column 16 x + 4 t + 2 b + i becomes row 16 x + 8 b + 2 t + i. In every load and store, the
-/// lanes of each group of eight use different units.
+/// is at position u XOR (r % 8). A lane transposes two blocks of four columns and four samples. Both blocks have the
+/// four columns from 4 (4 x + t) on. Of eight adjacent samples, the first block has the even ones, and the second block
+/// has the odd ones. The two blocks become the units v and v + 4 of transposed rows. Column 16 x + 4 t + 2 b + i
+/// becomes row 16 x + 8 b + 2 t + i. In every load and store, the lanes of each group of eight use different units.
 struct TransposedPlace {
   uint32_t read, write;
 
@@ -300,9 +300,9 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// Chooses the number of blocks, at most one per multiprocessor. If tiles do not outnumber multiprocessors, there is
-/// one block per tile, or more blocks if each still has at least kLeastSteps steps and splitting the tiles saves each
-/// block at least kStepsOfHandingOver steps, the cost of exchanging partial sums.
+/// Chooses the number of blocks, at most one per multiprocessor. If there are no more tiles than multiprocessors, each
+/// block usually computes one whole tile. Tiles are split among more blocks only if each block still has at least
+/// kLeastSteps steps, and if each block saves at least kStepsOfHandingOver steps, the cost of exchanging partial sums.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
   constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;

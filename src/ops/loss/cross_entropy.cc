@@ -93,9 +93,9 @@ void multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, con
 namespace cpu {
 namespace {
 
-/// loss[0] = the mean, over the global batch, of a row's mean term: the sum of the row's terms divided by per_row().
-/// The code sums rows in double, in chunks whose size depends on the number of rows only, and then adds the chunks in
-/// order.
+/// Writes the loss: the mean over the global batch, to which each row contributes the sum of its terms, divided by
+/// per_row(). The code sums rows in double, in chunks whose size depends on the number of rows only, and then adds the
+/// chunks in order.
 template <class A, class Terms>
 void sum_terms(Context& ctx, const Terms& terms, Tensor loss, Tensor probability) {
   constexpr int64_t kChunks = 64;

@@ -1,7 +1,7 @@
 // Cross entropy kernels. For a small batch, one block sums in double: each thread sums its terms, and a tree sums the
 // threads. For a large batch, many blocks write partial sums to the GEMM workspace, and one block adds them. The order
-// depends on the shape only. The weights of several labels are kernel arguments, kMostLabels per launch; further
-// launches add to the loss in order.
+// depends on the shape only. The weights of labels are kernel arguments. If there are more than kMostLabels labels,
+// there are several launches, which add to the loss in order.
 #include "ops/loss/cross_entropy.h"
 
 #include "core/device/cuda_libraries.cuh"
@@ -72,7 +72,7 @@ __global__ void cross_entropy_kernel(const StepState* state, const __grid_consta
   if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
 }
 
-/// Terms per block, if there are several blocks.
+/// Threads and terms of a block, if several blocks compute the loss.
 constexpr int kPartThreads = 256;
 constexpr int64_t kPartTerms = 1024;
 
@@ -109,7 +109,7 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
   }
 }
 
-/// Writes the probabilities alone.
+/// Writes only the probabilities.
 template <class Terms>
 __global__ void probabilities_kernel(const __grid_constant__ Terms terms, View<float, 2> probability) {
   cuda::start_early();

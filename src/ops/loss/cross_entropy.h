@@ -1,14 +1,15 @@
 // Cross entropy from logits, for one label, for two classes, and for several labels. All three are sums of one term,
 //   c(z, y) = max(z, 0) - z y + log(1 + exp(-|z|)).
-// It equals -y log p - (1 - y) log(1 - p) with p = 1 / (1 + exp(-z)), and does not overflow.
+// The term equals -y log p - (1 - y) log(1 - p) with p = 1 / (1 + exp(-z)), but this form does not overflow.
 //
 // Common to all losses: loss[0] is this rank's part of the mean over the global batch; the sum over ranks is the mean.
-// Sums have a fixed order. Rows from valid_samples on add nothing to the loss and have gradient 0, but get a
-// probability. If global_samples is 0, the loss is 0. A term is multiplied by its sample's weight, and by `positive` if
-// its label is at least 0.5; the divisor is the number of samples, regardless of weights. If the batch was drawn with
-// negative downsampling (state.log_negative_share < 0), the loss and its gradient use z - log_negative_share in place
-// of z; the probability uses z. Dtypes: logits and d_logits f32 f16 bf16; label, loss and probability f32. Errors:
-// Error(bug) if shapes, dtypes or devices disagree, or without ctx.state().
+// Sums have a fixed order. The rows valid_samples, valid_samples + 1 and so on have no sample: they do not change the
+// loss and have gradient 0, but get a probability. If global_samples is 0, the loss is 0. A term is multiplied by its
+// sample's weight, and by `positive` if its label is at least 0.5. The divisor of the mean is the number of samples,
+// regardless of weights. If the batch was drawn with negative downsampling (state.log_negative_share < 0), the loss and
+// its gradient use z - log_negative_share in place of z; the probability uses z. Dtypes: logits and d_logits f32 f16
+// bf16; label, loss and probability f32. Errors: Error(bug) if shapes, dtypes or devices disagree, or without
+// ctx.state().
 #pragma once
 
 #include <optional>
@@ -19,7 +20,7 @@
 namespace hctr::ops {
 
 struct TermWeights {
-  std::optional<Tensor> samples{};  ///< f32 [batch, 1] weight of each sample; none: 1
+  std::optional<Tensor> samples{};  ///< f32 [batch, 1] weight of each sample; none: all weights are 1
   float positive = 1;
 };
 

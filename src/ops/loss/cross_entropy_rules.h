@@ -22,9 +22,9 @@ struct CrossEntropyTerm {
     const A z = logit, distance = z < 0 ? -z : z;
     return weight * ((z > 0 ? z : A(0)) - z * target + std::log1p(std::exp(-distance)));
   }
-  /// The term for a sample from the downsampled data. Positives are more frequent in downsampled data, by
-  /// -log_negative_share in log odds. Source: G. King, L. Zeng, "Logistic Regression in Rare Events Data", Political
-  /// Analysis 9 (2001), "prior correction". The loss contains the correction, so the logit is calibrated for all data.
+  /// The term for a sample from the downsampled data. In downsampled data, the log odds of a positive label are higher
+  /// by -log_negative_share. Source: G. King, L. Zeng, "Logistic Regression in Rare Events Data", Political Analysis 9
+  /// (2001), "prior correction". The loss contains the correction, so the logit is calibrated for all data.
   HCTR_HD CrossEntropyTerm sampled(float log_negative_share) const {
     return {logit - static_cast<A>(log_negative_share), target, weight, has_label};
   }
@@ -35,7 +35,7 @@ struct CrossEntropyTerm {
 /// The weight of a sample's terms: the sample weight times `positive` for a positive label.
 template <class A>
 struct SampleFactor {
-  const A* weights = nullptr;  ///< sample b has weights[b * stride]; null: 1
+  const A* weights = nullptr;  ///< the weight of sample b is weights[b * stride]; null: all weights are 1
   int64_t stride = 0;
   float positive = 1;
   HCTR_HD A operator()(int64_t b, A target) const {
@@ -65,8 +65,8 @@ struct BinaryTerms {
   HCTR_HD static void write_gradient(T* d_logits, int64_t, A gradient) { *d_logits = static_cast<T>(gradient); }
 };
 
-/// The terms of two_class_cross_entropy(): a row has two logits and one label; its term uses the difference of the
-/// logits.
+/// The terms of two_class_cross_entropy(): a row has two logits and one label. The row's term uses the difference of
+/// the logits.
 template <class T>
 struct TwoClassTerms {
   using A = Acc<T>;

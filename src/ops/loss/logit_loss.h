@@ -17,7 +17,7 @@ struct LogitLayer {
   std::optional<Tensor> bias;
   Tensor y, d_w;
   std::optional<Tensor> d_bias;
-  Tensor scratch;  ///< logit_loss_scratch()
+  Tensor scratch;  ///< memory that logit_loss_scratch() describes
 };
 
 /// logits = the sum of `terms` in order; one of the terms is y of the layer. Each d_term gets the gradient of the

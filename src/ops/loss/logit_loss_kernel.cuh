@@ -52,8 +52,8 @@ struct LogitShared {
   float d_sums[kMostLogitGroups][R];
   float sums[K][2 * V][kStride];
 
-  /// In a lane below R, returns the sum of this lane's `own` over the warps of a group. `products` is double-buffered
-  /// by `turn`, so that one barrier suffices.
+  /// Sums `own` over the warps of a group. Lane r below R returns the sum of the `own` of lane r of each warp.
+  /// `products` is double-buffered by `turn`, so that one barrier suffices.
   __device__ float over_warps(const LogitPlace& at, int turn, float own) {
     if (at.lane < R) products[turn][at.thread / 32][at.lane] = own;
     __syncthreads();
@@ -137,8 +137,8 @@ __device__ void write_sums(const LogitPass<T>& pass, const LogitPlace& at, const
   }
 }
 
-/// K: packs of a row per thread. kOneTurn: a thread processes at most kRowsOfOneTurn rows; otherwise kRowsOfTurn rows
-/// per turn.
+/// K: packs of a row per thread. kOneTurn: each thread processes all its rows in one turn, at most kRowsOfOneTurn rows;
+/// otherwise there are several turns of kRowsOfTurn rows.
 template <int K, bool kOneTurn, class T>
 __global__ void __launch_bounds__(kLogitThreads, 2)
     logit_loss_kernel(const StepState* state, const __grid_constant__ LogitPass<T> pass) {

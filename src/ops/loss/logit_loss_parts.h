@@ -25,7 +25,7 @@ inline const Tensor& logits_of(const LogitLayer& layer, const std::optional<Logi
   return sum ? sum->logits : layer.y;
 }
 
-/// Run logit_loss() and logit_loss_backward() as sequences of separate operators.
+/// logit_loss() and logit_loss_backward() as sequences of separate operators.
 namespace one_by_one {
 void logit_loss(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);
 void logit_loss_backward(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);

@@ -13,7 +13,7 @@
 namespace hctr::ops {
 
 inline constexpr int kLogitThreads = 256, kLogitWarps = kLogitThreads / 32;
-// at most one group per warp: one or more whole warps process a row
+// A row is processed by a group of one or more whole warps, so there are at most as many groups as warps.
 inline constexpr int kMostLogitGroups = kLogitWarps;
 inline constexpr int kMostPacks = 2;  // maximum packs of a row that one thread processes
 inline constexpr int kRowsOfTurn = 4, kRowsOfOneTurn = 2;
@@ -41,12 +41,13 @@ struct LogitInput {
 template <class T>
 struct LogitPass {
   LogitInput<T> inputs[kMostConcatParts];
-  int first_pack[kMostConcatParts + 1];  // first pack of each input, among the packs of a row
+  int first_pack[kMostConcatParts + 1];  // for each input, the index of its first pack within a row
   int count, lane_bits;                  // count: number of inputs; lane_bits: log2 of the threads per group
   const T* bias;
   LogitColumn<T> y, logits, d_logits;
   LogitColumn<const T> terms[kMostTerms];  // terms[of_layer] is y
-  LogitColumn<T> d_terms[kMostTerms];      // gradients of terms, except those in the memory of d_logits
+  // gradients of the terms; omits terms whose gradient is in the memory of d_logits
+  LogitColumn<T> d_terms[kMostTerms];
   int term_count, of_layer, d_term_count;
   LogitColumn<const float> label;
   LogitColumn<float> probability;
@@ -89,7 +90,7 @@ struct LogitPack {
   int left = 0;  // number of columns in the pack; 0 past the last pack
   bool packs_of_w = false, relu = false;
   float factor = 1;
-  float w[V] = {}, sums[2 * V] = {};  // sums: for d_w, then for the upstream bias gradient
+  float w[V] = {}, sums[2 * V] = {};  // sums: V sums for d_w, then V for the upstream bias gradient
 
   /// Computes addresses from kernel arguments only.
   __device__ void place(const LogitPass<T>& pass, int number) {
@@ -121,7 +122,7 @@ struct LogitPack {
 #pragma unroll
     for (int v = 0; v < V; ++v) w[v] = v < left ? static_cast<float>(pack.at[v]) : 0.0f;
   }
-  /// Computes the addresses of the rows first, first + step, ...; rows past `last` repeat row `last`.
+  /// Computes the addresses of R rows: `first`, `first` + `step` and so on. Row `last` replaces rows past `last`.
   template <int R>
   __device__ void find(int64_t first, int64_t step, int64_t last, const T* (&at)[R]) const {
 #pragma unroll

@@ -78,7 +78,8 @@ void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tens
   const RoundedCopy rounded{copy ? copy->bytes() : nullptr, copy ? copy->dtype() : DType::f16};
   packs = packs && (!copy || aligned(*copy));
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
-    const int64_t most_blocks = hctr::cuda::blocks_of_device(8);  // one wave, because every block computes the scalars
+    // at most one wave of blocks, because each block computes the scalars
+    const int64_t most_blocks = hctr::cuda::blocks_of_device(8);
     if (packs)
       launch(ctx, "update_dense", early(grid_for((count + 3) / 4, 256, most_blocks)), update_dense_kernel<4, Rule>,
              optimizer, ctx.state(), g.data<const float>(), w.data<float>(), at, rounded, count);

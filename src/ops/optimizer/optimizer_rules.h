@@ -38,8 +38,8 @@ struct Optimizer {
     ftrl,
     adam,
     adamw,
-    // The kinds of OneStateRule and TwoStatesRule, for embeddings in other programs: formulas of torch.optim and
-    // tf.keras.optimizers.
+    // The kinds of OneStateRule and TwoStatesRule, with the formulas of torch.optim and tf.keras.optimizers. For
+    // embeddings in other programs.
     torch_momentum,
     torch_nesterov,
     keras_adagrad,
@@ -51,16 +51,16 @@ struct Optimizer {
     adadelta
   };
   Kind kind = Kind::adam;
-  float beta1 = 0.9f;                        ///< adam, adamw
-  float beta2 = 0.999f;                      ///< adam, adamw
-  float epsilon = 1e-7f;                     ///< adam, adamw, adamax, adadelta, rmsprop, adagrad
-  float momentum = 0.9f;                     ///< momentum_sgd, nesterov
-  float smoothing = 0.9f;                    ///< rmsprop, adadelta
+  float beta1 = 0.9f;                        ///< used by all kinds of Adam, AdamW and Adamax
+  float beta2 = 0.999f;                      ///< used by all kinds of Adam, AdamW and Adamax
+  float epsilon = 1e-7f;                     ///< used by all kinds except sgd, ftrl and the kinds that use `momentum`
+  float momentum = 0.9f;                     ///< used by momentum_sgd, nesterov, torch_momentum, torch_nesterov
+  float smoothing = 0.9f;                    ///< used by rmsprop, keras_rmsprop, adadelta
   float initial = 0;                         ///< adagrad, ftrl: initial value of the sum of squares
   bool row_wise = false;                     ///< adagrad: one state per table row; dense weights have one per element
-  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
-  float weight_decay = 0.01f;                ///< adamw
-  float rate_factor = 1;                     ///< factor on the step's learning rate, for embeddings with their own rate
+  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< used by ftrl
+  float weight_decay = 0.01f;                ///< used by adamw, torch_adamw
+  float rate_factor = 1;  ///< multiplies the step's learning rate, for embeddings with their own rate
   float most_gradient = std::numeric_limits<float>::infinity();  ///< gradients are clipped to this magnitude
 
   HCTR_HD GradientScale gradient_scale(const UpdateScalars&) const;
@@ -73,7 +73,7 @@ struct Optimizer {
 
 /// Inputs of a rule that are constant within a step, computed once per step.
 struct UpdateScalars {
-  float rate;            ///< learning rate; for adam and adamw with the bias corrections of both moments
+  float rate;            ///< learning rate; for adam and adamw, multiplied by the bias corrections of both moments
   float gradient_scale;  ///< 1 / loss_scale
   float decay;           ///< adamw: the fraction of a weight that is subtracted
   float root;            ///< torch_adam, torch_adamw: the factor of epsilon, sqrt(1 - beta2^t)
@@ -83,14 +83,15 @@ HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_s
   return {of_step.gradient_scale, most_gradient};
 }
 
-/// What the scalars of an embedding row's update are computed from. step: the step only. last_step: per row, the step
-/// of the row's last update. mean_square: per row, the mean square of the row's gradient.
+/// The values from which the scalars of an embedding row's update are computed. step: only values of the step.
+/// last_step: also the step of the row's last update. mean_square: also the mean square of the row's gradient.
 enum class ScalarsOf { step, last_step, mean_square };
 
 /// The base of every rule. A rule defines kStates and update(), and overrides other members as needed.
 struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
-  /// Whether g = 0 changes neither weight nor state. If true, a global update of a table can skip absent rows.
+  /// Whether g = 0 changes neither weight nor state. If true, a global update of a table can skip rows that are not in
+  /// the batch.
   static constexpr bool kZeroGradientIsNoop = false;
   /// Index of the state through which a gradient reaches the weight in a later step; -1: a gradient reaches the weight
   /// in the same step. An infinite or NaN gradient makes this state (-1: the weight) infinite or NaN.

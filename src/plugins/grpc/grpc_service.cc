@@ -86,7 +86,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
    private:
     std::shared_ptr<CarriedCall> call_;
     grpc::Slice slice_;
-    std::string joined_;  // of several slices
+    std::string joined_;  // copy of a message that arrived in several slices
   };
 
   int64_t microseconds_left() const {
@@ -111,14 +111,15 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
     advance();
   }
 
-  /// Whether a stream has as many messages as it may hold: unanswered ones, and answers that the client has not read.
+  /// Whether the call has reached the limit for a stream. Unanswered messages count, and so do answers that the client
+  /// has not read.
   bool is_full() const { return in_flight_ + std::ssize(outgoing_) >= kMostInFlight; }
 
-  /// Whether to call read_next(): true if reading has stopped, and there is room for a message again.
+  /// Whether to call read_next(): true if reading has stopped because of is_full(), and may continue now.
   bool resumes_reading() {
     if (!waits_to_read_ || is_full()) return false;
     waits_to_read_ = false;
-    ++in_flight_;  // counts as a message, so that the call does not end before StartRead()
+    ++in_flight_;  // so that the call does not end before StartRead()
     return true;
   }
 
@@ -153,7 +154,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
   const bool is_stream_;
   grpc::ByteBuffer incoming_;
   std::mutex mutex_;
-  std::list<grpc::ByteBuffer> outgoing_;  // the first element is being written
+  std::list<grpc::ByteBuffer> outgoing_;  // answers to write; the first one is being written
   int in_flight_ = 0;
   bool reads_done_ = false, waits_to_read_ = false, writing_ = false, finished_ = false;
   grpc::Status status_;

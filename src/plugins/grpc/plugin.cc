@@ -21,9 +21,9 @@ namespace hctr::serve {
 namespace {
 
 thread_local std::string problem;
-/// The messages of all connections may take the memory of this number of largest messages.
+/// The messages of all connections together may take the memory of this many messages of the maximum size.
 constexpr size_t kMostMessages = 16;
-constexpr int kHandshakeMs = 30'000;  // as HttpLimits::request_time
+constexpr int kHandshakeMs = 30'000;  // equals HttpLimits::request_time
 
 class CarryingServer : public GrpcServer {
  public:
@@ -89,8 +89,9 @@ class CarryingClient : public GrpcClient {
   grpc::GenericStub stub_;
 };
 
-/// Disables gRPC's log, which would go to the program's standard error stream, and the search for deadlocks in its
-/// mutexes. Where gRPC was built with this search, as Debian does, it takes a third of gRPC's instructions for a call.
+/// Disables gRPC's log, which would go to the program's standard error stream. Also disables the deadlock detection of
+/// gRPC's mutexes. Debian builds gRPC with this detection, which takes a third of the instructions that gRPC needs for
+/// a call.
 void prepare_grpc() {
   static std::once_flag once;
   std::call_once(once, [] {

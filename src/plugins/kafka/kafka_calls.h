@@ -33,11 +33,11 @@ class KafkaTrouble {
   std::string text_;
 };
 
-/// Makes a configuration from `ours`, with the caller's settings taking precedence. The client's errors go to
-/// `trouble`. Null: `problem` has the reason.
+/// Makes a configuration from `ours` and `settings`, the caller's settings, which take precedence. The client's errors
+/// go to `trouble`. Returns null if librdkafka refuses a setting; `problem` then has the reason.
 KafkaConf kafka_conf(const KafkaSetting* ours, int64_t ours_count, const KafkaSetting* settings, int64_t count,
                      KafkaTrouble* trouble, std::string& problem);
-/// Gets the number of partitions of a topic. Returns null, or an error text.
+/// Writes the number of partitions of a topic to `count`. Returns null, or an error text.
 const char* kafka_partitions(rd_kafka_t*, const char* topic, int64_t ms, int32_t& count);
 
 const char* open_kafka_writer(const KafkaSetting*, int64_t count, KafkaWriter**);

@@ -10,7 +10,7 @@
 namespace {
 
 MPI_Comm comm = MPI_COMM_NULL;
-bool ours = false;                  // this plug-in initialized MPI, and must finalize it
+bool ours = false;                  // whether this plug-in initialized MPI, and so must finalize it
 std::vector<MPI_Request> requests;  // requests of started messages
 std::string problem;
 

@@ -121,7 +121,7 @@ TimeUnit unit_of(const arrow::DataType& type) {
   };
   switch (type.id()) {
     case Type::DATE32:
-      return {.date = true};  // in days
+      return {.date = true};  // DATE32 counts days
     case Type::DATE64:
       return {.per_second = 1'000, .date = true};
     case Type::TIMESTAMP: {

@@ -49,7 +49,7 @@ class ArrowColumn : public ParquetColumn {
   }
 
  private:
-  /// The next `rows` rows. Arrow may return them in several batches.
+  /// Reads the next `rows` rows. Arrow may return these rows in several batches.
   arrow::Result<std::shared_ptr<arrow::Array>> next(int64_t rows) {
     arrow::ArrayVector parts;
     for (int64_t have = 0; have < rows;) {
@@ -65,7 +65,7 @@ class ArrowColumn : public ParquetColumn {
       }
       const int64_t take = std::min(rows - have, left_->length());
       parts.push_back(left_->Slice(0, take));
-      // drop the reference: only the slice in `parts` owns the batch now
+      // keep no reference to a batch whose rows are all in `parts`
       left_ = take < left_->length() ? left_->Slice(take) : nullptr;
       have += take;
     }
@@ -103,7 +103,7 @@ class ArrowFile : public ParquetFile {
 
   const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) override {
     return told([&] {
-      // Several threads may make this call concurrently: Arrow itself does so to prefetch row groups.
+      // Several threads may call batches_of() concurrently: Arrow itself makes concurrent calls to prefetch row groups.
       std::shared_ptr<arrow::RecordBatchReader> batches;
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), form, groups_[static_cast<size_t>(group)].rows, piece_rows_);
@@ -167,7 +167,7 @@ class ArrowFile : public ParquetFile {
   int64_t piece_rows_ = 0;
   ParquetFileInfo info_;
   std::vector<ParquetField> fields_;
-  std::vector<int> leaves_;  // [field] the column in the file
+  std::vector<int> leaves_;  // [field] index of the field's column in the file
   std::vector<ParquetGroup> groups_;
   std::deque<std::string> texts_;
 };

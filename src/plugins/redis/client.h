@@ -14,7 +14,7 @@
 
 namespace hctr {
 
-/// Connections to all nodes, for one call of run() at a time.
+/// Connections to all nodes. One call of run() at a time uses a lane.
 struct RedisLane {
   using Connections = std::map<RedisAddress, std::unique_ptr<RedisConnection>>;
   Connections masters{}, replicas{};
@@ -27,7 +27,7 @@ class RedisClientOf : public RedisClient {
   const char* run(RedisCommand* commands, int64_t count, bool waits) override;
   RedisCounts counts() const override;
 
-  // For RedisRun. Thread-safe.
+  // The following members are for RedisRun. Thread-safe.
   bool reads_replicas() const { return settings_.read_replicas; }
   void count_redirection() { ++redirected_; }
   void count_broken_connection() { ++broken_; }
@@ -36,9 +36,10 @@ class RedisClientOf : public RedisClient {
   std::unique_ptr<RedisConnection> connect(const RedisAddress&, bool replica, RedisClock::time_point deadline);
   SlotMap map() const;
   void moved(int slot, const RedisAddress&);
-  /// Updates the slot map from some node, unless it was updated a moment ago. Throws if no node answers.
+  /// Updates the slot map from any node that answers. Does nothing if it was updated less than kBetweenRefreshes ago.
+  /// Throws if no node answers.
   void refresh(RedisClock::time_point deadline);
-  /// Whether the node failed recently: such a node is not contacted for a while.
+  /// Whether the node failed recently. Such a node is not contacted for a while.
   bool is_down(const RedisAddress& address) const { return !why_down(address).empty(); }
   std::string why_down(const RedisAddress&) const;  // empty: the node is not down
   void set_down(const RedisAddress&, const std::string& why);

@@ -15,7 +15,8 @@ bool starts_with_one_of(const std::string& text, std::initializer_list<const cha
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return text.starts_with(word); });
 }
 
-/// The address in "MOVED 3999 127.0.0.1:6381". Without a host, the address has the host of the replying node.
+/// The address in a redirection such as "MOVED 3999 127.0.0.1:6381". If the redirection names no host, the host is that
+/// of the replying node.
 RedisAddress address_of_redirection(const std::string& error, const RedisAddress& said_by) {
   const std::string text = error.substr(error.rfind(' ') + 1);
   return redis_address(text.starts_with(':') ? said_by.host + text : text);

@@ -11,7 +11,7 @@ class RedisRun {
  public:
   RedisRun(RedisClientOf&, RedisCommand* commands, int64_t count, bool waits, RedisClock::time_point deadline);
   ~RedisRun();
-  /// Runs the commands. Returns why some of them failed; empty: all succeeded.
+  /// Runs the commands. Returns the reason if some commands failed; empty: all succeeded.
   std::string finish();
 
  private:

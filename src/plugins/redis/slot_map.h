@@ -17,7 +17,7 @@ int redis_slot(std::string_view key);
 /// The nodes of each slot. A server without cluster mode has all slots.
 struct SlotMap {
   std::vector<RedisAddress> masters{};
-  std::vector<std::vector<RedisAddress>> replicas{};  ///< by master
+  std::vector<std::vector<RedisAddress>> replicas{};  ///< [master] the master's replicas
   std::vector<int16_t> master_of{};                   ///< [kRedisSlots]: index of the slot's master; -1: none
 
   const RedisAddress* master(int slot) const {
@@ -27,7 +27,7 @@ struct SlotMap {
   /// Assigns a slot to another master, after a MOVED reply.
   void move(int slot, const RedisAddress& to);
   static SlotMap alone(const RedisAddress&);
-  /// Parses the reply to CLUSTER SLOTS. `asked`: the address of the replying node, for entries without a host.
+  /// Parses the reply to CLUSTER SLOTS. `asked`: the address of the replying node, which replaces a missing host.
   static SlotMap of_reply(const RedisReply&, const RedisAddress& asked);
 };
 

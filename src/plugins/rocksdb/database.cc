@@ -21,7 +21,7 @@ rocksdb::Options options_for(const RocksSettings& settings) {
   table.optimize_filters_for_memory = true;
   table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
   table.format_version = 5;
-  table.block_align = settings.direct_reads;  // a direct read of a row then takes one page, not two
+  table.block_align = settings.direct_reads;  // with aligned blocks, a direct read of a row needs one page, not two
   if (settings.cache_bytes > 0)
     table.block_cache = rocksdb::NewLRUCache(static_cast<size_t>(settings.cache_bytes));
   else
@@ -35,7 +35,8 @@ rocksdb::Options options_for(const RocksSettings& settings) {
   options.use_direct_reads = settings.direct_reads;
   options.use_direct_io_for_flush_and_compaction = settings.direct_reads;
   options.keep_log_file_num = 2;
-  options.db_write_buffer_size = size_t{256} << 20;  // limit for all tables together
+  // limit of the memory for unflushed writes, for all tables together
+  options.db_write_buffer_size = size_t{256} << 20;
   options.max_total_wal_size = uint64_t{256} << 20;
   options.IncreaseParallelism(settings.background_threads);
   return options;
@@ -99,7 +100,7 @@ const char* RocksDatabaseOf::open(const RocksSettings& settings, RocksDatabase**
   made->database_ = database;
   for (size_t i = 0; i < names.size(); ++i)
     made->columns_[names[i]] = std::make_shared<OpenColumn>(database, handles[i]);
-  if (settings.opening == RocksOpening::update)  // remove load files of a killed process
+  if (settings.opening == RocksOpening::update)  // remove the files of a bulk load whose process was killed
     for (const auto& entry : fs::directory_iterator(database->path, error))
       if (is_bulk_file(entry.path())) fs::remove(entry.path(), error);
   *result = made.release();

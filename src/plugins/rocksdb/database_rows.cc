@@ -76,8 +76,8 @@ PieceResult read_piece(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* column, con
   return result;
 }
 
-/// Settings of files that are written once, in large pieces. Direct writes do not displace other files from the page
-/// cache and need less processor time.
+/// Settings of files that are written once, in large pieces. Direct writes need less processor time, and do not evict
+/// other files from the page cache.
 rocksdb::EnvOptions bulk_settings(const OpenDatabase& in) {
   rocksdb::EnvOptions settings;
   const std::string probe = in.path + "/bulk_probe.sst";
@@ -99,7 +99,7 @@ class SortedFiles {
   SortedFiles(const SortedFiles&) = delete;
   SortedFiles& operator=(const SortedFiles&) = delete;
   ~SortedFiles() {
-    std::error_code error;  // ingested files were moved; removing them fails silently
+    std::error_code error;  // the database has moved the ingested files, so their removal fails, which is ignored
     for (const std::string& name : names_) std::filesystem::remove(name, error);
   }
   /// Writes all rows of the source.
@@ -136,7 +136,7 @@ class SortedFiles {
   const OpenDatabase& in_;
   rocksdb::ColumnFamilyHandle* column_;
   const rocksdb::EnvOptions& settings_;
-  std::string start_, problem_{};  // start of the names of files
+  std::string start_, problem_{};  // start_: the common start of the files' names
   std::vector<std::string> names_{};
   std::unique_ptr<rocksdb::SstFileWriter> writer_{};
 };
@@ -187,7 +187,7 @@ const char* RocksDatabaseOf::bulk(RocksColumn* column, int32_t key_bytes, int64_
   if (names.empty()) return nullptr;
   rocksdb::IngestExternalFileOptions options;
   options.move_files = true;
-  return problem_of(database_->db->IngestExternalFile(handle_of(column), names, options));  // all files or none
+  return problem_of(database_->db->IngestExternalFile(handle_of(column), names, options));  // ingests all files or none
 }
 
 }  // namespace hctr

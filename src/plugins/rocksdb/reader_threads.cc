@@ -54,7 +54,7 @@ void ReaderThreads::serve() {
     lock.unlock();
     work(*job);
     lock.lock();
-    if (!jobs_.empty() && jobs_.front() == job) jobs_.pop_front();  // all pieces of this job are started
+    if (!jobs_.empty() && jobs_.front() == job) jobs_.pop_front();  // all pieces of this job have been started
   }
 }
 

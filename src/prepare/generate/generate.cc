@@ -92,9 +92,9 @@ class ParquetFiles : public PartWriter {
   ParquetSetWriter set_;
 };
 
-/// The folder of a set's Parquet files. Each set needs its own folder, because each has a _metadata.json. If `folder`
-/// of the options is set, this is a subfolder of that folder. Otherwise it is the folder of the set's list, or a
-/// subfolder of that if the lists of both sets are in the same folder.
+/// The folder of a set's Parquet files. Each set needs its own folder, because each has a _metadata.json. With the
+/// option `folder`, the result is its subfolder for the set. Otherwise the result is the folder of the set's list. If
+/// the lists of both sets are in one folder, the result is a subfolder of that folder.
 fs::path parquet_folder(const Part& part, const DataSection& section, const GenerateOptions& options) {
   if (!options.folder.empty()) return options.folder / part.name;
   const fs::path folder = part.list.parent_path();
@@ -169,7 +169,7 @@ Truth write_part(const Part& part, const SampleSource& source, PartWriter& write
 
 fs::path sidecar(const fs::path& list) { return list.string() + ".made.json"; }
 
-/// Whether the set exists already and was generated with the parameters `made`.
+/// Whether the set exists already and was generated with the same parameters, `made`.
 bool present(const Part& part, const Json& made, WrittenAs as, const Log& log) {
   if (!fs::exists(part.list) || !fs::exists(sidecar(part.list))) return false;
   const Json was = Json::read_file(sidecar(part.list));
@@ -215,7 +215,7 @@ std::vector<FileLock> lock_outputs(const std::vector<Part>& parts, const Generat
   return locks;
 }
 
-/// Checks that no input and, without --force, no existing data set would be overwritten. Errors: Error(usage).
+/// Checks that no input would be overwritten, and unless `force` is set, no existing data set. Errors: Error(usage).
 void check_outputs(const std::vector<Part>& parts, const DataSection& section, const GenerateOptions& options) {
   for (const Part& part : parts)
     for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
@@ -236,7 +236,7 @@ void check_outputs(const std::vector<Part>& parts, const DataSection& section, c
                       part.list.string(), "', or use --force to overwrite"));
 }
 
-/// Removes the files of an older set. If they stayed, they would describe the new data after an interrupted run.
+/// Removes the files of an older set. If this run is interrupted later, they must not seem to describe the new data.
 void remove_older(const Part& part, const GenerateOptions& options) {
   remove_older_results({part.list, sidecar(part.list), truth_path(part.list)}, true);
   remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());

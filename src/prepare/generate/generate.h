@@ -21,14 +21,14 @@ struct GenerateOptions {
   double signal = 1;          ///< strength of the ground truth; 1 gives a best AUC of about 0.80
   double related = 0;         ///< correlation of each label's hidden weights with those of label 0; 0: independent
   double positive_share = 0.25;
-  /// number of distinct keys, for all slots or per slot; empty: slot_size_array, or 10000
+  /// number of distinct keys: one number for all slots, or one per slot; empty: slot_size_array, or 10000
   std::vector<int64_t> vocabulary;
-  std::vector<int64_t> nnz;  ///< keys per sample and slot, for all slots or per slot; empty: random, from 1 to max_nnz
+  std::vector<int64_t> nnz;  ///< keys per sample and slot: one number, or one per slot; empty: random, 1 to max_nnz
   int64_t max_nnz = 0;  ///< maximum number of keys of a slot; 0: the section's limit, divided equally among the slots
   bool hashed_keys = false;  ///< true: keys are scattered over 63 bits; false: keys are numbered from the slot's offset
   int key_bytes = 8;
   WrittenAs written_as = WrittenAs::norm;
-  fs::path folder;     ///< output folder of train/gen_<n>.data and val/gen_<n>.data; empty: the folder of the lists
+  fs::path folder;     ///< folder to contain train/gen_<n>.data and val/gen_<n>.data; empty: the folders of the lists
   bool force = false;  ///< whether to overwrite existing data
   fs::path config{};   ///< file that contains the section; never overwritten
   Environment environment{};  ///< environment variables that the config and its includes may use
@@ -37,14 +37,14 @@ struct GenerateOptions {
 };
 
 /// All parameters that determine the content, as JSON. The JSON is stored with the data, so that a later run recognizes
-/// them.
+/// the data.
 Json made_with(const DataSection&, const GenerateOptions&);
 
 /// Writes the training set, the evaluation set unless eval_source is empty, their lists, and the true scores next to
 /// the evaluation list. The result does not depend on the number of threads. Does nothing if data with the same
-/// parameters exist. Returns the metrics that a model with the true scores reaches on the evaluation set, which are the
-/// best possible ones; empty without an evaluation set. Errors: Error(usage) if the options do not fit the section, or
-/// if other data exist and `force` is false; Error(io).
+/// parameters exist. Returns the metrics of a model that predicts the true scores of the evaluation set. No model can
+/// reach better metrics. Returns none without an evaluation set. Errors: Error(usage) if the options do not fit the
+/// section, or if other data exist and `force` is false; Error(io).
 std::optional<BestPossible> generate(const DataSection&, const GenerateOptions&, const Log&);
 
 }  // namespace hctr

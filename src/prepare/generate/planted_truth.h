@@ -29,7 +29,8 @@ struct PlantedSample {
 class PlantedTruth {
  public:
   /// Each label has its own model. `related`: correlation between the weights of `label` and of label 0. `mean_nnz`
-  /// [slots]: expected number of keys per slot. Weights are scaled by it, so that all slots contribute equal variance.
+  /// [slots]: expected number of keys per slot. The weights of a slot are scaled by its expected number of keys, so
+  /// that all slots contribute equal variance.
   PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
                double related);
 
@@ -50,7 +51,7 @@ class PlantedTruth {
   Weights weights(int64_t slot, int64_t rank) const;
   double mixed(double first, double own) const { return related_ * first + std::sqrt(1 - related_ * related_) * own; }
 
-  uint64_t first_key_, key_;  // key of label 0's model; key of this label's model
+  uint64_t first_key_, key_;  // first_key_: key of label 0's model; key_: key of this label's model
   double related_;            // correlation with label 0; 0 for label 0 itself
   int64_t slots_, pairs_;
   std::vector<double> per_key_;             // [slots] 1 / sqrt(mean nnz)

@@ -16,7 +16,7 @@ class PowerLaw {
 
  private:
   int64_t size_;
-  std::vector<double> knots_;  // the inverse at equidistant points, interpolated linearly
+  std::vector<double> knots_;  // inverse cumulative distribution at equidistant points, for linear interpolation
 };
 
 }  // namespace hctr

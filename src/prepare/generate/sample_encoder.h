@@ -41,7 +41,7 @@ class SampleEncoder {
   NormStyle style_;
   bool floats_;
   std::vector<int64_t> added_;  // [slot] offset that the reader of Raw and Parquet data adds to keys
-  std::string header_;          // text only
+  std::string header_;          // only for text formats
 };
 
 }  // namespace hctr

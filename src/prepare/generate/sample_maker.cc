@@ -71,8 +71,8 @@ std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t
 
 }  // namespace
 
-/// Checks the section for Raw, whose records have one 32-bit key per slot, counted from the slot's offset in
-/// slot_size_array.
+/// Checks the section for Raw, whose records have exactly one 32-bit key per slot, stored relative to the slot's
+/// offset.
 void SampleMaker::check_raw() const {
   if (hashed_)
     throw Error(Kind::usage, "Raw data have 32-bit keys, but hashed keys need 64 bits: use --keys contiguous");
@@ -80,7 +80,8 @@ void SampleMaker::check_raw() const {
     throw Error(Kind::usage, "Raw data have exactly one key in each slot; remove --nnz and --max-nnz");
 }
 
-/// Checks the section for formats whose readers add offsets to keys (running sums of slot_size_array).
+/// Checks the section for formats whose readers add an offset to the keys of each slot: the sum of the preceding sizes
+/// in slot_size_array.
 void SampleMaker::check_added(const DataSection& section) const {
   if (static_cast<int64_t>(section.slot_size_array.size()) != section.slots()) return;
   if (hashed_)

@@ -12,8 +12,8 @@
 namespace hctr {
 
 /// Adds the partitions in a file's path to the layout's columns, except partitions that are columns already.
-/// `numbered`: names the partition columns of a file without a header by their numbers. This is needed if output files
-/// are written, because these contain the partitions as ordinary columns.
+/// `numbered`: without a header, the partition columns get their column numbers as names. Set it if output files are
+/// written, because these contain the partitions as ordinary columns.
 void add_partitions(const fs::path& file, bool numbered, TextLayout&);
 
 /// The values of the added columns in one file.

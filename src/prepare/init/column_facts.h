@@ -39,7 +39,7 @@ struct ListFacts {
   int64_t distinct = 0;      ///< distinct examined values
   int64_t padded = 0;        ///< examined values with blanks around them
   bool empty_start = false;  ///< whether a cell begins or ends with the separator
-  int64_t refused = 0;       ///< cells in brackets that are not lists of this form, including evaluation rows
+  int64_t refused = 0;       ///< cells in brackets that are not lists of this form, in training and evaluation rows
   std::string refused_cell;  ///< the first cell that `refused` counts, and the problem
 };
 
@@ -56,39 +56,39 @@ class ColumnFacts {
 
   std::string unread_type;  ///< reason why a Parquet column cannot be read; empty if it can
   bool fractions = false;   ///< whether it is a Parquet column of floats (of which only whole numbers can be keys)
-  double whole_below = 0;   ///< floats of a Parquet column: whole numbers of at least this size may be rounded
+  double whole_below = 0;   ///< for Parquet floats: whole numbers from this size on may be rounded in the file
   bool instants = false;    ///< whether it is a Parquet column of dates or times, read as seconds since 1970
   int64_t rows = 0;
-  int64_t empty = 0;                     ///< rows without a value, including marks for missing values
-  int64_t padded = 0;                    ///< cells with blanks around them, including evaluation rows
-  std::map<std::string, int64_t> marks;  ///< marks for missing values with their counts, including evaluation rows
-  /// counts of numeric values and of integers among them, including ones such as 4.0
+  int64_t empty = 0;                     ///< rows without a value, or with a mark for a missing value
+  int64_t padded = 0;                    ///< cells with blanks around them, in training and evaluation rows
+  std::map<std::string, int64_t> marks;  ///< counts of the marks for missing values, in training and evaluation rows
+  /// numbers: values that are numbers; integers: numbers that are whole, including ones such as 4.0
   int64_t numbers = 0, integers = 0;
   int64_t negative = 0;
   int64_t leading_zeros = 0;       ///< integers with leading zeros
   int64_t times = 0;               ///< values that are dates or times of day
   int64_t in_brackets = 0;         ///< values in brackets
-  int64_t lists_in_brackets = 0;   ///< values in brackets that are lists: with several values, or with quotes
+  int64_t lists_in_brackets = 0;   ///< values in brackets that are surely lists: several values, or quotes
   int64_t other_numbers = 0;       ///< values that may be numbers in an unsupported notation
   int64_t sure_other_numbers = 0;  ///< number of values in other_numbers that can only be numbers
-  std::string other_number;        ///< the first of sure_other_numbers
+  std::string other_number;        ///< the first value that sure_other_numbers counts
   std::string odd_value;           ///< the first value that is not a number in any known notation
-  /// The first value that is a number with a unit, such as "30 years": its unit, and the whole value.
+  /// The unit and the text of the first value that is a number with a unit, such as "30 years".
   std::string unit, with_unit;
-  int64_t with_units = 0;    ///< number of values with this unit
+  int64_t with_units = 0;    ///< number of values with `unit`
   int64_t points = 0;        ///< numbers with a decimal point
-  int64_t group_points = 0;  ///< number of values in `points` whose point may be a thousands separator
-  std::string group_point;   ///< the first of group_points
+  int64_t group_points = 0;  ///< numbers with a point that may be a thousands separator
+  std::string group_point;   ///< the first value that group_points counts
   int64_t large_plain = 0;   ///< numbers of 1000 or more without a point
   int64_t words = 0;         ///< total number of words of all values
   int64_t rising = 0;        ///< numbers that exceed the preceding number by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
   Moments plain;                   ///< moments of the plain numbers
-  NotationFacts notation;          ///< notations of the numbers, including evaluation rows
+  NotationFacts notation;          ///< notations of the numbers, in training and evaluation rows
   std::string no_number;           ///< the first value that is not a number
   int64_t held_out_words = 0;      ///< values of evaluation rows that are not numbers
   int64_t held_out_not_keys = 0;   ///< values of evaluation rows that are not integers of at least 0
-  std::string held_out_word;       ///< the first of held_out_words
+  std::string held_out_word;       ///< the first value that held_out_words counts
   int64_t held_out_fractions = 0;  ///< numbers of evaluation rows that are not whole
   bool is_list = false;            ///< whether the column is a list column of Parquet
   int64_t most_items = 0;          ///< for a list column of Parquet: maximum number of items in a list
@@ -101,8 +101,8 @@ class ColumnFacts {
   NumberFacts plain_numbers() const { return {least, most, numbers, integers, negative, plain}; }
   /// The number of distinct values; an estimate above 65,536.
   int64_t distinct() const { return distinct_.value(); }
-  /// The fraction of this column's values that occur in the lists of `list`, among the values examined in both columns.
-  /// `form`: the form of the lists; ignored for a list column of Parquet.
+  /// The fraction of this column's examined values that occur in the examined lists of `list`. `form`: the form of the
+  /// lists; ignored if `list` is a list column of Parquet.
   double share_in(const ColumnFacts& list, size_t form) const;
 
  private:

@@ -14,12 +14,12 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostNumberKeys = 10'000;  // numbers with more distinct values than this are no categories
-constexpr int64_t kRowsPerKey = 5;           // numbers with fewer rows per distinct value than this are no categories
+constexpr int64_t kMostNumberKeys = 10'000;  // numbers with more distinct values are not used as categories
+constexpr int64_t kRowsPerKey = 5;           // numbers with fewer rows per distinct value are not used as categories
 // fraction of distinct values above which a column counts as unique per row
 constexpr double kUnique = 0.9;
-// A column is a row counter if more than this fraction of its numbers equal the preceding number plus one. A column is
-// also a row counter if it has nearly no duplicates and contains more than this fraction of the integers in its range.
+// There are two kinds of row counters. In one, more than this fraction of the numbers equal the preceding number plus
+// one. The other has nearly no duplicates, and contains more than this fraction of the integers in its range.
 constexpr double kCounting = 0.75;
 constexpr double kTextWords = 4;  // words per value above which a column is free text
 
@@ -150,8 +150,8 @@ class Guesser {
   }
 
   /// Whether points may be thousands separators, as in 12, 950, 1.005: all numbers with a point have three digits
-  /// behind it, and all numbers without one are below 1000. If points were decimal points, large numbers without a
-  /// point would also occur.
+  /// behind it, and all numbers without a point are below 1000. If points were decimal points, large numbers without a
+  /// point would be likely.
   bool may_have_points_of_thousands() const {
     return !facts_.fractions && facts_.group_points == facts_.points && facts_.points >= 5 &&
            share(facts_.points, facts_.values()) >= 0.05 && facts_.points < facts_.numbers && facts_.large_plain == 0;
@@ -261,7 +261,7 @@ class Guesser {
   /// Whether at least 95 % of the values are numbers with the same unit, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
-  /// A remark for the user if most values are numbers and some are not, because the latter may be mistakes.
+  /// A remark for the user if most values are numbers, but some are not: these may be mistakes.
   std::string but_numbers() const {
     if (all_with_unit())
       return cat("; ", stated("--number"), " has numbers such as '", facts_.with_unit, "' read as numbers");

@@ -11,7 +11,7 @@ namespace hctr {
 enum class GuessedKind {
   number,
   category,
-  number_and_category,  ///< a number with few distinct values: used as both
+  number_and_category,  ///< a number with few distinct values: used as a number and as a category
   list,
   time,      ///< seconds or milliseconds since 1970, used as a number
   left_out,  ///< ids, constants, free text, dates as text

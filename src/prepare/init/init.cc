@@ -131,9 +131,9 @@ class Initializer {
                               [&] { return guess_layout(start, options_.label); });
     add_partitions(data_[0], options_.eval.empty(), *plan_.layout);
     expect_stated_columns(options_, plan_.layout->columns);
-    if (options_.positive) return;  // skips the check: the first rows may not contain the label that the user names
+    if (options_.positive) return;  // skips the check: --positive may name a label that the first rows do not contain
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
-    if (first.counts.size() > 1)  // reports unclear labels before reading gigabytes
+    if (first.counts.size() > 1)  // reports unclear labels now, before reading gigabytes
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
                  [&] { choose_label(options_.label, first, {}, command_of(options_), options_.number_format); });
   }
@@ -178,7 +178,7 @@ class Initializer {
     if (!options_.eval.empty()) check_eval();
   }
 
-  /// Checks that the label can be read in every row, in the way that the config states.
+  /// Checks that every row's label can be read in the way that the config states.
   void expect_label_of_config() const {
     const LabelChoice& label = plan_.label;
     if (!can_be_named(label.column) || !can_be_named(label.text.value_or("")))
@@ -231,8 +231,8 @@ class Initializer {
     plan_.missing.assign(marks.begin(), marks.end());
   }
 
-  /// Chooses the number format of the whole table. This is the stated format, if any. Otherwise it is the format of a
-  /// column, provided that the numbers of all other columns can be read in it: the format of 1.234,5 also reads 0,5.
+  /// Chooses the number format of the whole table: the format that the user states, or else the format of some column.
+  /// All other columns' numbers must be readable in that format. For example, the format of 1.234,5 also reads 0,5.
   void choose_number_format() {
     plan_.number_format = options_.number_format;
     if (plan_.number_format) return;
@@ -279,7 +279,7 @@ class Initializer {
     return guess.integers || (guess.kind == GuessedKind::number_and_category && are_key_numbers(facts_of(column)));
   }
 
-  /// Chooses a list and a column such that most of the column's values occur in the list.
+  /// Looks for a list column and another column, most of whose values occur in the lists.
   void choose_items() {
     double best = 0;
     bool any_list = false;

@@ -15,8 +15,8 @@ namespace {
 using Object = Json::Object;
 
 constexpr int64_t kMostKept = 200;  // maximum number of keys used per list
-// maximum number of keys used per history; smaller than kMostKept, because each key of a history runs through the
-// attention network
+// Maximum number of keys used per history. It is smaller than kMostKept, because the attention network processes each
+// key of a history.
 constexpr int64_t kMostHistory = 50;
 constexpr int64_t kMostShuffled = 1 << 18;  // maximum number of rows in the shuffle window
 constexpr int64_t kMostEvaluated = 1'000'000;
@@ -75,8 +75,8 @@ class Columns {
     if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
-  /// The notation that the config must state for a dense column: the number format and the unit. The format is empty if
-  /// the format of the whole section reads the column in the same way.
+  /// The number format and the unit that the config must state for a dense column. The format is empty if the whole
+  /// table's number format reads the column in the same way.
   std::pair<std::string, std::string> stated_notation(const ColumnGuess& column) const {
     const NumberNotation& notation = column.notation;
     const NumberFormat own = notation.format.value_or(NumberFormat::plain);
@@ -89,7 +89,7 @@ class Columns {
   }
 
   void add_dense(bool log) {
-    std::map<std::pair<std::string, std::string>, std::vector<const ColumnGuess*>> groups;  // by notation
+    std::map<std::pair<std::string, std::string>, std::vector<const ColumnGuess*>> groups;  // by stated_notation()
     for (const ColumnGuess& column : plan_.columns)
       if (column.is_number() && column.log == log) groups[stated_notation(column)].push_back(&column);
     for (const auto& [notation, group] : groups) {
@@ -125,7 +125,8 @@ class Columns {
     }
   }
 
-  /// Adds a slot in which equal values have equal keys: the numbers themselves, or hashes in a common key space.
+  /// Adds a slot for items. Equal values get equal keys in all such slots: the numbers themselves, or hashes in a
+  /// common key space.
   void add_items(const ColumnGuess& column) {
     Json section(Object{{"columns", names({&column})}});
     if (plan_.item_numbers || !plan_.layout) section.set("keys", plan_.item_numbers ? "number" : "hash");
@@ -152,7 +153,7 @@ void expect_columns(const InitPlan& plan, const Columns& columns) {
 
 Json solver(const InitPlan& plan, const InitSchedule& schedule) {
   const int64_t steps = schedule.steps_per_epoch * schedule.epochs;
-  const int64_t evaluations = schedule.epochs > 3 ? 1 : 2;  // per epoch
+  const int64_t evaluations = schedule.epochs > 3 ? 1 : 2;  // evaluations per epoch
   Json section(Object{{"display", std::max<int64_t>(1, steps / 20)},
                       {"num_epochs", schedule.epochs},
                       {"batchsize", schedule.batch},

@@ -19,13 +19,13 @@ struct InitPlan {
   std::vector<std::string> missing;  ///< texts that mean a missing value
   bool trim = false;                 ///< for Parquet: whether blanks around texts are ignored
   bool skip_bad_rows = false;        ///< whether the files contain bad rows, which training must skip
-  /// Number format of the whole table; empty: plain, except for columns with their own format.
+  /// Number format of the whole table. If empty, numbers are plain, except in columns with their own format.
   std::optional<NumberFormat> number_format;
   LabelChoice label;
   std::vector<ColumnGuess> columns;       ///< columns without the label, in table order
   std::vector<int64_t> distinct;          ///< [columns] number of distinct values
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows: 0 if unknown
-  /// for din: a list column, and the column of single values that occur in the lists
+  /// for din. history: a list column; item: the column whose single values occur in these lists
   std::optional<size_t> history, item;
   bool item_numbers = false;  ///< whether the items are integers, which are used as keys directly
 };
@@ -33,7 +33,7 @@ struct InitPlan {
 /// The length of training, and the batch size.
 struct InitSchedule {
   int64_t batch = 0, epochs = 0, steps_per_epoch = 0;
-  bool rare_keys = false;  ///< whether rare keys are so numerous that training them would only fit noise
+  bool rare_keys = false;  ///< whether there are so many rare keys that training them would only fit noise
 };
 InitSchedule schedule_of(const InitPlan&);
 

@@ -20,8 +20,9 @@ double number_of(const std::string& text, const NumberNotation& notation) {
   return read_number(notation, text, number) ? number : std::nan("");
 }
 
-/// The notation of a label's numbers; none if all numbers are plain, or if the values are not numbers. Errors:
-/// Error(usage) if there are more than two distinct values, and two notations read them as different numbers.
+/// The notation of a label's numbers. None if all numbers are plain, or if the values are not numbers. Errors:
+/// Error(usage) if there are more than two distinct values, and if two notations read these values as different
+/// numbers.
 NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
                            const std::optional<NumberFormat>& format) {
   if (all_numbers(facts)) return {};
@@ -42,8 +43,8 @@ std::string listed(const LabelFacts& facts) {
   return text;
 }
 
-/// The threshold that splits the rows most evenly into labels below it and labels of at least the threshold. The mean,
-/// if there are too many distinct numbers.
+/// The threshold that splits the rows most evenly: one part has labels below it, the other has labels of at least the
+/// threshold. If there are too many distinct numbers, returns the mean of all numbers.
 std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   if (facts.counts.size() > LabelFacts::kMostLabels && notation.given())
     return cat(facts.notation.numbers_in(*notation.format, {}).moments.mean());
@@ -68,7 +69,7 @@ std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   return best;
 }
 
-/// Finds the value of the data that --positive names. A number may have another spelling in the data, such as 1.0 for
+/// Finds the value in the data that --positive means. The spelling of a number may differ in the data, such as 1.0 for
 /// 1.
 std::optional<std::string> find_value(const LabelFacts& facts, const std::string& positive,
                                       const NumberNotation& notation) {
@@ -131,7 +132,7 @@ Json LabelChoice::json() const {
 
 namespace {
 
-/// The error for a label whose positive value --positive must state, with commands that do so.
+/// The error for a label that needs --positive. Its message contains commands with this option.
 Error ask_for_positive(const std::string& label, const LabelFacts& facts, const NumberNotation& notation,
                        const std::string& command, bool numbers) {
   const auto with = [&](const std::string& value) { return cat(command, " --positive ", quoted_word(value)); };

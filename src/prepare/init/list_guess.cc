@@ -43,7 +43,7 @@ bool are_other_numbers(const ColumnFacts& facts) {
 }
 
 bool are_lists_in_brackets(const ColumnFacts& facts) {
-  // are_other_numbers() excludes negative amounts in brackets
+  // are_other_numbers() excludes columns of negative amounts, which are numbers in brackets
   return share(facts.in_brackets, facts.values()) >= 0.5 &&
          share(facts.lists_in_brackets, facts.values()) >= kListCells && !are_other_numbers(facts);
 }

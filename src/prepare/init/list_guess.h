@@ -12,9 +12,11 @@ std::optional<size_t> list_separator(const ColumnFacts&);
 
 /// Whether most cells are in brackets and some of these have several values.
 bool are_lists_in_brackets(const ColumnFacts&);
-/// The list form that splits the most cells in brackets; if several forms split as many, the first of them.
+/// The list form that splits the most cells in brackets. If several forms split equally many cells, the first of these
+/// forms.
 size_t form_in_brackets(const ColumnFacts&);
-/// A text such as "lists in brackets, but 2 values are none, the first is ..."; empty if all cells are such lists.
+/// A text such as "lists in brackets, but 2 values are none, the first is ...". Empty if all cells are lists of this
+/// form.
 std::string refused_words(const ListFacts&);
 
 /// Whether nearly all values are numbers, at least one of them certainly a number in an unsupported notation.

@@ -14,7 +14,7 @@ constexpr int64_t kItemVector = 32;       // size of an item's vector, in din
 constexpr int64_t kWidths[] = {128, 64};  // widths of the hidden layers
 constexpr double kDropout = 0.3;
 constexpr int64_t kCrossLayers = 3;
-constexpr int64_t kRareBelow = 5;  // if rare keys get no row: minimum number of occurrences of a key with a row
+constexpr int64_t kRareBelow = 5;  // if rare keys get no row, a key needs this number of occurrences to get a row
 
 using Object = Json::Object;
 

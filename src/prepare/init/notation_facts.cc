@@ -38,7 +38,7 @@ std::string_view bare_unit(std::string_view text) {
   return text;
 }
 
-/// The text before or after the digits, such as "$" or "kg". If there is text on both sides, the whole text.
+/// The text before or after the digits, such as "$" or "kg". If there is text on both sides, returns the whole text.
 std::string_view unit_of(std::string_view text) {
   const auto first = static_cast<size_t>(std::find_if(text.begin(), text.end(), is_digit) - text.begin());
   if (first == text.size()) return text;

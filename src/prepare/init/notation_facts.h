@@ -42,16 +42,16 @@ class NotationFacts {
     NumberNotation notation{};
     std::string question{};  ///< a question for the user: "'1,234' is 1234 as 1,234.5 and 1.234 as 1234,5"
   };
-  /// `stated`: the format of all numbers in the table, if stated.
+  /// `stated`: the format of all numbers in the table, if the user states one.
   Choice choose(const std::optional<NumberFormat>& stated) const;
   /// Whether the column has values that are not plain numbers.
   bool any_other() const { return others_ > 0; }
-  /// Whether at least one value in another notation than the plain one is certainly a number.
+  /// Whether at least one value is certainly a number, although it is not in plain notation.
   bool sure() const { return sure_; }
   /// Whether the column has plain numbers whose points may be thousands separators.
   bool any_point_of_thousands() const { return thousands_ > 0; }
-  /// Facts about the values of training rows, as read in a format that reads all of them. `plain`: facts about the
-  /// plain numbers.
+  /// Facts about the numbers of the training rows, read in a format that can read all values of the column. `plain`:
+  /// facts about the plain numbers.
   NumberFacts numbers_in(NumberFormat, const NumberFacts& plain) const;
 
  private:
@@ -59,7 +59,7 @@ class NotationFacts {
   bool differ(size_t format, size_t other) const;
   std::string question(size_t format, size_t other) const;
 
-  uint32_t viable_ = (1u << kNumberFormats) - 1;  // bit mask of the formats that have read all values so far
+  uint32_t viable_ = (1u << kNumberFormats) - 1;  // bit mask of the formats that can read all values so far
   std::string unit_;                              // unit of all values that are not plain numbers
   std::string doubtful_;                          // the first value that two formats read differently
   int64_t plains_ = 0, others_ = 0, thousands_ = 0;

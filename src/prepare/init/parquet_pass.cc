@@ -44,7 +44,7 @@ void for_each_item(const ParquetField& field, const ParquetValues& values, int64
 /// An open file and its columns to read, in the order that the columns have in the first file.
 struct ReadFile {
   std::shared_ptr<ParquetFile> file;
-  std::vector<int64_t> fields;       // indices
+  std::vector<int64_t> fields;       // indices of the fields to read
   std::vector<ParquetForm> forms{};  // [field] the form in which the field is read
 };
 
@@ -108,7 +108,7 @@ class GroupReader {
   }
 
   std::string name_;
-  std::vector<std::string> columns_of_;  // their names
+  std::vector<std::string> columns_of_;  // names of the columns
   std::vector<std::unique_ptr<ParquetColumn>> columns_;
   std::vector<void*> owners_;
   std::vector<ParquetValues> values_;
@@ -251,7 +251,8 @@ class ParquetTableReader {
     return opened;
   }
 
-  /// Describes an infinite value in a row, which the reader rejects. None if all values are finite.
+  /// Describes an infinite value in the row. (The data reader rejects infinite values.) Returns none if all values are
+  /// finite.
   std::optional<std::string> infinity_in(const std::vector<ParquetValues>& values, int64_t row) const {
     for (const size_t c : floats_)
       if (!fields_[c].list && is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
@@ -337,7 +338,7 @@ class ParquetTableReader {
   const std::vector<fs::path>& files_;
   const InitOptions& options_;
   TablePass pass_;
-  std::set<std::string> wide_;        // names of columns with decimals without fraction digits that exceed 64 bits
+  std::set<std::string> wide_;        // names of decimal columns without fraction digits whose values exceed 64 bits
   std::deque<std::string> texts_;     // memory of the fields' names and type descriptions
   std::vector<size_t> read_;          // indices of the columns to read
   std::vector<ParquetField> fields_;  // fields of the read columns in the first file

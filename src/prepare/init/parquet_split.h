@@ -22,14 +22,14 @@ class ParquetColumnRows {
   size_t bytes() const { return values_.size(); }
 
  private:
-  /// Adds an item. `valid` false: adds a null and ignores `ParquetValues`, which may have another type.
+  /// Adds an item. If `valid` is false, adds a null and ignores `ParquetValues`, which may then have another type.
   void add_item(const ParquetValues&, int64_t item, bool valid);
 
   ParquetField field_;
   int64_t rows_ = 0, items_ = 0;
-  std::vector<uint8_t> valid_rows_, valid_items_;  // bitmaps: whether a row or an item has a value
+  std::vector<uint8_t> valid_rows_, valid_items_;  // bitmaps: which rows and which items have a value
   std::vector<int32_t> list_, text_;
-  std::vector<uint8_t> values_;  // values; bits for booleans
+  std::vector<uint8_t> values_;  // values of the items; booleans are bits
 };
 
 /// A Parquet file with the given fields. Errors of all members: Error(io).

@@ -85,7 +85,8 @@ class Stater {
     guess_.why += missing_;
   }
 
-  /// The list form that the values suggest. If they suggest none, the separator that occurs in the most cells.
+  /// The list form that the values suggest. Without a clear suggestion, returns the separator that occurs in the most
+  /// cells.
   size_t likeliest_separator() const {
     if (const std::optional<size_t> sure = list_separator(facts_)) return *sure;
     const auto end = facts_.lists.begin() + kListSeparators.size();

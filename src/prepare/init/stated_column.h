@@ -18,8 +18,8 @@ struct StatedKind {
 };
 StatedKind stated_kind(const std::string& name, const InitOptions&);
 
-/// Makes the column as stated. `format`: the notation of all numbers in the table, if stated. Errors: Error(usage) with
-/// the first value that contradicts the statement.
+/// Makes the column of the stated kind. `format`: the notation of all numbers in the table, if stated. Errors:
+/// Error(usage) with the first value that cannot be of this kind.
 ColumnGuess stated_column(const std::string& name, const ColumnFacts&, const StatedKind&,
                           const std::optional<NumberFormat>& format = {});
 

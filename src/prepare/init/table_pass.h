@@ -16,15 +16,15 @@
 
 namespace hctr {
 
-/// The result of the pass. `facts` and `labels` cover the training rows. Evaluation rows are only checked for being
-/// readable in the same way.
+/// The result of the pass. `facts` and `labels` describe the training rows only. For evaluation rows, the pass only
+/// checks whether they can be read in the same way.
 struct TablePass {
   std::vector<std::string> columns;  ///< columns of the table, including the label's
   std::vector<ColumnFacts> facts;    ///< [columns]
   size_t label_column = 0;
   LabelFacts labels, held_out_labels;
   int64_t train_rows = 0, eval_rows = 0;
-  int64_t without_label = 0, bad_rows = 0;  ///< rows that are excluded from both sets
+  int64_t without_label = 0, bad_rows = 0;  ///< numbers of rows that neither set contains
   std::string first_bad;
   int64_t eval_without_label = 0, eval_bad_rows = 0;  ///< the same counts for a separate evaluation file
   std::string first_bad_eval;

@@ -20,9 +20,9 @@ struct TextLayout {
   size_t cells() const { return columns.size() - added.size(); }
 };
 
-/// `start`: the first bytes of the content, ending with a complete record. `label`: must be a column of the layout.
-/// Errors: Error(data), without the file's name, if the content is not a text of separated values; Error(usage) listing
-/// the columns if the label is not a column.
+/// Guesses the layout from `start`, the first bytes of the content, which end with a complete record. `label` must be a
+/// column. Errors: Error(data), without the file's name, if the content is not a text of separated values; Error(usage)
+/// listing the columns if `label` is not a column.
 TextLayout guess_layout(std::string_view start, const std::string& label);
 
 /// Errors: Error(usage) listing the columns and the nearest name, if the label is not a column.

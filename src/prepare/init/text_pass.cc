@@ -252,7 +252,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
 void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOptions& options, TablePass& pass) {
   const TextLayout own = layout_of_eval(path, options.label);
   expect_same_layout(path, own, layout);
-  std::vector<size_t> places;  // [column of this file] index of the same column in `pass`
+  std::vector<size_t> places;  // [column of this file] index of the column in `pass`
   for (const std::string& column : own.columns) places.push_back(column_index(pass.columns, column));
   const size_t label = column_index(own.columns, options.label);
   int64_t& padded = pass.facts[pass.label_column].padded;

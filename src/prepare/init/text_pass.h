@@ -14,8 +14,8 @@ std::string start_of_text(const fs::path&);
 LabelFacts first_labels(const std::string& start, const TextLayout&, const std::string& label,
                         const std::optional<std::string>& positive);
 
-/// Reads every row once. Writes rows unchanged to `split`, under the header of the first file. Errors: Error(io);
-/// Error(data) with file and line.
+/// Reads every row once. Writes the rows unchanged to the files of `split`, after the header of the first file. Errors:
+/// Error(io); Error(data) with file and line.
 TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout&, const InitOptions&,
                           const SplitFiles& split);
 
@@ -24,8 +24,8 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout&,
 /// file and line for bad rows.
 void read_eval_text(const fs::path&, const TextLayout&, const InitOptions&, TablePass& pass);
 
-/// Checks the first rows of an evaluation text: the columns `used` must exist, and `choice` must cover the labels.
-/// Errors: Error(data), Error(io).
+/// Checks the first rows of an evaluation text. All columns in `used` must exist. If the positive label is a text,
+/// every label must also occur in the training rows (`LabelFacts`). Errors: Error(data), Error(io).
 void check_eval_text(const fs::path&, const TextLayout&, const std::vector<std::string>& used,
                      const LabelChoice& choice, const LabelFacts& labels);
 

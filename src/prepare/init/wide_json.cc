@@ -19,7 +19,8 @@ std::string on_one_line(const Json& value) {
   return value.text();
 }
 
-/// `before`: number of characters already on the first line; `indent`: indentation of the following lines.
+/// `before`: number of characters that precede the value on its first line; `indent`: indentation of the following
+/// lines.
 std::string broken(const Json& value, size_t before, size_t indent) {
   std::string line = on_one_line(value);
   const bool whole = before + line.size() + 1 <= kColumns || !(value.array() || value.object());

@@ -56,7 +56,8 @@ std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t 
 /// Data shared by the inspection of all chunks.
 struct InspectContext {
   const InspectOptions& options;
-  std::vector<std::optional<int64_t>> unlisted;  // by slot
+  // [slot] the key of unlisted values; none if the slot has no vocabulary
+  std::vector<std::optional<int64_t>> unlisted;
 
   void add_slot(std::vector<SlotSummary>& slots) const {
     const size_t s = slots.size();
@@ -105,8 +106,8 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
   }
 }
 
-/// Returns a chunk with only record `i` of `chunk`. Needs the offsets of the records in chunk.begins: call
-/// find_records() first.
+/// Returns a chunk that consists of record `i` of `chunk`. Call find_records() before: it writes chunk.begins, the
+/// offsets of the records.
 Chunk record_of(const Chunk& chunk, int64_t i) {
   const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
   Chunk one;
@@ -126,7 +127,7 @@ void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& 
   for (int64_t i = 0; i < chunk.records; ++i) {
     Chunk one = record_of(chunk, i);
     const BadRecords bad = data.parse(one, block);
-    // a block without rows is a blank line
+    // a blank line gives a block without rows
     const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);
     if (bad.count == 0 && problem.empty()) continue;
     if (statistics.problem_count++ >= options.most_problems) continue;
@@ -154,9 +155,9 @@ ChunkStatistics inspect_chunk(Work& work, const InspectContext& context, PerThre
   try {
     work.block.wants_exact = true;
     bad = data.parse(work.chunk, work.block);
-  } catch (const EarlierChunkFailed&) {  // the result of the earlier chunk reports the problem
+  } catch (const EarlierChunkFailed&) {  // the result of the earlier chunk has the problem
     return statistics;
-  } catch (const Error& error) {  // for example a damaged page; later chunks are still read
+  } catch (const Error& error) {  // the file may have a damaged page, for example; later chunks are still read
     statistics.problems = {error.what()};
     statistics.problem_count = 1;
     return statistics;
@@ -230,7 +231,7 @@ class Files {
   const InspectOptions& options_;
   std::shared_ptr<OpenData> open_;
   size_t next_ = 0;
-  int64_t before_ = 0, in_file_ = 0;  // bytes of finished files, and of the open file
+  int64_t before_ = 0, in_file_ = 0;  // before_: bytes of finished files; in_file_: bytes of the open file
 };
 
 template <class T>

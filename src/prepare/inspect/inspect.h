@@ -40,8 +40,8 @@ struct SlotSummary {
 struct InspectedFile {
   fs::path path;
   int64_t bytes = 0, records = 0, bad_records = 0;
-  /// true: no header states the number of records. `records` is an estimate while the file is read, then the number
-  /// read.
+  /// Whether no header states the number of records. `records` is then an estimate until the file has been read to its
+  /// end.
   bool is_estimate = false;
   std::string facts{};  ///< for example "Norm, check sums, 2 labels, ..."
 };
@@ -79,7 +79,7 @@ KeyWidth key_width_of(const Json& config);
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
 /// Reads every record of the files. With a section, checks that keys are within the limits of their slots and
-/// slot_size_array, and that labels and dense values are finite. Collects problems, and continues after a problem if
+/// slot_size_array, and that labels and dense values are finite. Collects problems, and continues after each problem if
 /// possible. The result does not depend on the number of threads. Errors: Error(io); Error(usage) for files that cannot
 /// be read without a section.
 Inspection inspect(const std::vector<fs::path>& files, const InspectOptions&);

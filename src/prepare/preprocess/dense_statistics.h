@@ -14,8 +14,8 @@ enum class Normalize { none, minmax, standard };
 
 struct DenseOptions {
   double fill = 0;              ///< replaces missing values before scaling
-  bool fill_with_mean = false;  ///< replaces missing values by the mean of the training rows instead
-  bool log = false;             ///< applies ln(1 + max(v, 0))
+  bool fill_with_mean = false;  ///< whether the mean of the training rows replaces missing values, instead of `fill`
+  bool log = false;             ///< whether to apply ln(1 + max(v, 0))
   /// after `log`: (v - least) / (most - least), or (v - mean) / deviation, over the training rows
   Normalize normalize = Normalize::none;
 };
@@ -23,7 +23,7 @@ struct DenseOptions {
 /// Statistics of the non-missing values of a dense column over the training rows. Merging in a fixed order makes the
 /// result reproducible bit by bit.
 struct DenseColumn {
-  NumberStatistics raw, scaled;  ///< before and after the logarithm
+  NumberStatistics raw, scaled;  ///< raw: before the logarithm; scaled: after it
   int64_t missing = 0;
 
   void add(std::span<const double> values, bool log);
@@ -31,7 +31,8 @@ struct DenseColumn {
   Json describe(const std::string& name) const;
 };
 
-/// Maps a value v to (log(v or fill) - shift) * scale; log is optional.
+/// Maps a value to (v - shift) * scale. v is the value, or the replacement of a missing value, or the logarithm of
+/// either.
 class DenseScaling {
  public:
   DenseScaling(const DenseOptions&, const DenseColumn&);

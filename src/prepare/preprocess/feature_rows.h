@@ -18,7 +18,7 @@ struct FeatureValues {
 
 struct FeatureBlock {
   int64_t rows = 0;
-  std::vector<FeatureValues> columns;  ///< [wanted] `rows` values each
+  std::vector<FeatureValues> columns;  ///< [wanted feature] values of all `rows` rows
 };
 
 /// Reads a mapping with the same file cutter as training. Not thread-safe.

@@ -28,8 +28,8 @@ struct TranscodeOptions {
   ShowProgress progress{};  ///< shows the progress of each mapping; null: not shown
 };
 
-/// Writes every mapping as split_binary: all features of the numerical channel in numerical.bin, each other feature in
-/// <name>.bin. Memory is constant. Writes the specification last, and returns it.
+/// Writes every mapping as split_binary: all features of the numerical channel in `numerical.bin`, and each other
+/// feature in `<name>.bin`. Memory is constant. Writes the specification last, and returns it.
 FeatureSpec transcode_features(const FeatureSpec&, const TranscodeOptions&);
 
 }  // namespace hctr

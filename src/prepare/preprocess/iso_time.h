@@ -7,7 +7,7 @@
 namespace hctr {
 
 struct IsoTime {
-  double seconds = 0;                     ///< seconds since 1970 of the written time, without its zone
+  double seconds = 0;                     ///< seconds from 1970 to the written time, as if its zone were UTC
   std::optional<int> minutes_from_utc{};  ///< offset of the zone; none without a zone
 
   double utc_seconds() const { return seconds - 60.0 * minutes_from_utc.value_or(0); }

@@ -26,8 +26,7 @@ struct Counting {
   std::vector<CodeCounts>* counts = nullptr;
 };
 
-/// Removes all rows that are not for training. This runs before counting, which would otherwise test each row once per
-/// column.
+/// Removes all rows that are not for training. Without this, counting would have to test each row once per column.
 void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
   if (holdout.by == Holdout::By::nothing) return;
   std::vector<uint32_t> kept;
@@ -55,7 +54,8 @@ void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
   rows.rows = kept.size();
 }
 
-/// Statistics of one block. Blocks are merged in order, because sums of dense values depend on that order.
+/// Statistics of one block. Blocks are merged in order, because rounding makes sums of dense values depend on the
+/// order.
 struct ChunkStatistics {
   std::vector<DenseColumn> dense;
   BadRowsFound bad;
@@ -236,7 +236,8 @@ int64_t count_training_rows(const PreprocessOptions& options) {
   return rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
 }
 
-/// The ids and statistics of an earlier run, of the training rows, or of hashing.
+/// Returns ids and statistics: those of an earlier run if `applied` is set, or with two passes, those of the training
+/// rows. With one pass, values are hashed, so only slot sizes are needed.
 FittedColumns fitted_columns(const PreprocessOptions& options, const TableParser& parser) {
   if (options.applied) return *options.applied;
   if (options.passes == 2) return fit_columns(options, parser);

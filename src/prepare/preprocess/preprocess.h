@@ -31,7 +31,7 @@ struct PreprocessOptions {
   /// Values that occur less often than this in the training rows share the key for rare values. Used if passes = 2.
   int64_t min_count = 1;
   int64_t modulo = 0;                              ///< values are first reduced modulo this number; 0: not reduced
-  std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of category indices
+  std::vector<std::pair<size_t, size_t>> crosses;  ///< each cross pairs two categories, given by their indices
   DenseOptions dense;
   Holdout holdout;
   DataFormat format = kNormFormat;  ///< norm, raw or parquet
@@ -45,17 +45,17 @@ struct PreprocessOptions {
   std::optional<CriteoStyle> criteo;
   /// Vocabularies and statistics of an earlier run; null: computed from the training rows of this run.
   std::shared_ptr<const FittedColumns> applied;
-  std::vector<fs::path> also_read{};  ///< other files, besides the inputs, that must not be overwritten
+  std::vector<fs::path> also_read{};  ///< files that must not be overwritten, in addition to the inputs
   bool force = false;
   int threads = 1;
   ShowProgress progress{};  ///< shows the progress of the passes; null: not shown
 
-  /// In Norm: the number of code columns whose keys share slot 0. They are the first columns of a record.
+  /// In Norm: the number of columns whose keys are joined in slot 0, the first slot of a record.
   int64_t wide_keys() const {
     return criteo ? criteo->wide_keys() : as_norm() ? static_cast<int64_t>(crosses.size()) : 0;
   }
-  /// Norm: all crosses share slot 0, and keys contain the offset of their slot. Other formats: each cross has its own
-  /// slot, and readers add the offsets.
+  /// Whether the format is Norm. In Norm, all crosses share slot 0, and keys contain the offset of their slot. In other
+  /// formats, each cross has its own slot, and readers add the offsets.
   bool as_norm() const { return format == kNormFormat; }
   int64_t slots() const {
     return static_cast<int64_t>(criteo ? criteo_columns(*criteo).size() : crosses.size() + table.categories().size());

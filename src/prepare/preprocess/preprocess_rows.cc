@@ -56,7 +56,7 @@ std::vector<size_t> record_columns(const PreprocessOptions& options) {
   std::iota(order.begin(), order.end(), size_t{0});
   if (!options.criteo) return order;
   const auto wide = static_cast<size_t>(options.criteo->wide_keys());
-  // A record begins with the `wide` wide columns, which are the last columns of `order`.
+  // the last `wide` columns of `order` come first in a record
   std::vector<size_t> record(order.end() - static_cast<ptrdiff_t>(wide), order.end());
   record.insert(record.end(), order.begin(), order.begin() + options.criteo->deep_slots());
   return record;

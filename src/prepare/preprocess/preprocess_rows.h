@@ -8,8 +8,9 @@
 
 namespace hctr {
 
-/// Adds derived columns, so that `rows.categories` covers all slots. Crosses come before the categories. For Criteo
-/// rows, the buckets of integers and then the crosses come after the categories, as in criteo_columns().
+/// Adds derived columns, so that `rows.categories` has a column for each slot. Crosses come before the categories. For
+/// Criteo rows, the derived columns come after the categories: first the buckets of the integers, then the crosses, as
+/// in criteo_columns().
 void add_derived_columns(const PreprocessOptions&, ParsedRows& rows);
 
 /// Encodes rows whose categories cover all slots. Immutable and thread-safe.
@@ -17,8 +18,8 @@ class RowEncoder {
  public:
   RowEncoder(const PreprocessOptions&, const FittedColumns&);
 
-  /// Replaces codes by keys. With two passes, keys are ids. With one pass, keys are in [0, range): scaled_key() for
-  /// texts without `modulo`, as in the Csv reader, and ranged_key() otherwise. In Norm, adds the offset of the slot.
+  /// Replaces codes by keys. With two passes, keys are ids. With one pass, keys are in [0, range): for texts without
+  /// `modulo`, scaled_key() as in the Csv reader; otherwise ranged_key(). In Norm, adds the offset of the slot.
   void to_keys(ParsedRows& rows) const;
   /// The size of row `row` as a record, in bytes.
   size_t bytes_of(const ParsedRows& rows, size_t row) const;

@@ -15,7 +15,7 @@ namespace hctr {
 
 enum class ColumnKind {
   skip,     ///< a column that is not read
-  label,    ///< a number
+  label,    ///< a label: a number
   click,    ///< a label that is 0 or 1
   number,   ///< a dense value; empty: missing
   integer,  ///< a dense value that is an integer; empty: missing

@@ -17,7 +17,7 @@ size_t norm_record_bytes(const NormStyle&, size_t keys);
 /// Encodes one record in order: the labels and dense values, then the number of keys and the keys of each slot.
 class NormRecordEncoder {
  public:
-  /// Appends space for a record with `keys` keys to `out`. Fill the space by the following calls, in order.
+  /// Appends space for a record with `keys` keys to `out`. The following calls, in their order here, fill the space.
   NormRecordEncoder(const NormStyle& style, size_t keys, std::vector<std::byte>& out);
   void number(float value) { put(value); }
   void slot(int32_t nnz) { put(nnz); }
@@ -56,7 +56,7 @@ class NormWriter {
  public:
   NormWriter(fs::path, const NormStyle&);
 
-  /// Appends records that append_norm_record() encoded in the same style. `records`: their number.
+  /// Appends `records` records that append_norm_record() encoded in the same style.
   void append(std::span<const std::byte> bytes, int64_t records);
   int64_t records() const { return records_; }
   const fs::path& path() const { return file_.path(); }
