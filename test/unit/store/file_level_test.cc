@@ -9,9 +9,9 @@
 #include <random>
 #include <thread>
 
+#include "support/level_rows.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
-#include "unit/store/level_rows.h"
 
 namespace hctr::test {
 namespace {
@@ -37,14 +37,14 @@ TEST(FileLevel, CommitsLeaveOutWhatIsHeldAlsoAfterACrash) {
     for (int commit = 0; commit < 3; ++commit) {
       put(*other, static_cast<float>(commit));
       level.commit("others");
-      EXPECT_EQ(rows_in(*held), (LevelRows{{1, {1}}, {2, {1}}}));
+      EXPECT_EQ(level_rows(*held), (LevelRows{{1, {1}}, {2, {1}}}));
     }
   }
   {
     FileLevel level(folder / "store");
     EXPECT_EQ(level.namespaces(), (std::vector<std::string>{"held", "other"}));
-    EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (LevelRows{{1, {1}}, {2, {1}}}));
-    EXPECT_EQ(rows_in(*level.table("other", 1, 0)), (LevelRows{{1, {2}}, {2, {2}}}));
+    EXPECT_EQ(level_rows(*level.table("held", 1, 0)), (LevelRows{{1, {1}}, {2, {1}}}));
+    EXPECT_EQ(level_rows(*level.table("other", 1, 0)), (LevelRows{{1, {2}}, {2, {2}}}));
     level.hold("held");
     put(*level.table("held", 1, 0), 6);
     level.commit("others");
@@ -52,7 +52,7 @@ TEST(FileLevel, CommitsLeaveOutWhatIsHeldAlsoAfterACrash) {
     level.commit("all");
   }
   FileLevel level(folder / "store");
-  EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (LevelRows{{1, {6}}, {2, {6}}}));
+  EXPECT_EQ(level_rows(*level.table("held", 1, 0)), (LevelRows{{1, {6}}, {2, {6}}}));
 }
 
 TEST(FileLevel, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
@@ -62,7 +62,7 @@ TEST(FileLevel, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
   for (int round = 0; round < 40; ++round) {
     FileLevel level(folder / "store");
     const auto table = level.table("t", 3, 0);
-    EXPECT_EQ(rows_in(*table), committed);
+    EXPECT_EQ(level_rows(*table), committed);
     if (round > 0) {
       EXPECT_EQ(level.note(), std::to_string(round % 4 == 0 ? round - 2 : round - 1));
     }
@@ -82,7 +82,7 @@ TEST(FileLevel, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
     }
     level.commit(std::to_string(round));
     committed = plain;
-    EXPECT_EQ(rows_in(*table), committed);
+    EXPECT_EQ(level_rows(*table), committed);
   }
 }
 
@@ -93,16 +93,16 @@ TEST(FileLevel, ChangesAreSeenAtTheCommitOrNever) {
   const std::vector<int64_t> keys = {1, 2};
   table->put(keys, std::vector<float>{1, 1, 2, 2}.data());
   level.commit("a");
-  const LevelRows before = rows_in(*table);
+  const LevelRows before = level_rows(*table);
   table->put({keys.data(), 1}, row_of_floats(2, 5).data());
   table->remove({keys.data() + 1, 1});
-  EXPECT_EQ(rows_in(*table), before);
+  EXPECT_EQ(level_rows(*table), before);
   level.roll_back();
   level.commit("b");
-  EXPECT_EQ(rows_in(*table), before);
+  EXPECT_EQ(level_rows(*table), before);
   table->put({keys.data(), 1}, row_of_floats(2, 5).data());
   level.commit("c");
-  EXPECT_EQ(rows_in(*table), (LevelRows{{1, {5, 5}}, {2, {2, 2}}}));
+  EXPECT_EQ(level_rows(*table), (LevelRows{{1, {5, 5}}, {2, {2, 2}}}));
 }
 
 TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
@@ -145,7 +145,7 @@ TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
     const int64_t commit = std::stoll(level.note());
     level.verify();
     for (const char* name : {"a", "b"}) {
-      const LevelRows rows = rows_in(*level.table(name, kDim, 0));
+      const LevelRows rows = level_rows(*level.table(name, kDim, 0));
       for (int64_t key = 0; key < kKeys; ++key) {
         ASSERT_EQ(rows.contains(key), (key + commit) % 7 != 0) << commit << " " << key;
         if (rows.contains(key)) {
@@ -189,12 +189,12 @@ TEST(FileLevel, CompactKeepsTheRowsAndFreesTheRest) {
     level.commit("n");
     for (int64_t key = 0; key < 900; ++key) table->remove({&key, 1});
     level.commit("n");
-    before = rows_in(*table);
+    before = level_rows(*table);
     EXPECT_GT(level.compact(), 900 * 30);
-    EXPECT_EQ(rows_in(*level.table("t", 4, 0)), before);
+    EXPECT_EQ(level_rows(*level.table("t", 4, 0)), before);
   }
   FileLevel level(folder / "store");
-  EXPECT_EQ(rows_in(*level.table("t", 4, 0)), before);
+  EXPECT_EQ(level_rows(*level.table("t", 4, 0)), before);
   EXPECT_EQ(level.note(), "n");
 }
 

@@ -9,9 +9,9 @@
 #include "core/base/thread_pool.h"
 #include "store/block_writer.h"
 #include "store/file_level.h"
+#include "support/level_rows.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
-#include "unit/store/level_rows.h"
 
 namespace hctr::test {
 namespace {
@@ -52,12 +52,12 @@ TEST(FileLoads, HaveTheLastRowOfEachKeyAlsoWhenOpenedAgain) {
           EXPECT_EQ(row, plain[batch.keys.back()]) << "before the commit";
         }
         level.commit("n");
-        EXPECT_EQ(rows_in(*table), plain);
+        EXPECT_EQ(level_rows(*table), plain);
       }
       FileLevel level(folder / "store");
       EXPECT_EQ(level.verify(), std::ssize(plain));
       const auto table = level.table("t", dim, 0);
-      EXPECT_EQ(rows_in(*table), plain);
+      EXPECT_EQ(level_rows(*table), plain);
       const LevelStatistics all = table->statistics();
       EXPECT_EQ(all.bytes, static_cast<int64_t>(fs::file_size(folder / "store/table_0.rows"))) << "no reserved space";
     }
@@ -112,7 +112,7 @@ TEST(FileLoads, AProcessKilledWhileItLoadsLeavesWholeTables) {
     ASSERT_EQ(std::ssize(level.namespaces()), std::min<int64_t>(last, 3));
     ASSERT_EQ(level.verify(), std::min<int64_t>(last, 3) * kRows);
     if (last == 0) continue;
-    for (const auto& [key, row] : rows_in(*level.table(name_of(last), kDim, 0)))
+    for (const auto& [key, row] : level_rows(*level.table(name_of(last), kDim, 0)))
       ASSERT_EQ(row[1], static_cast<float>(last + 1)) << key;
   }
   EXPECT_GT(std::stoll(FileLevel(folder / "store").note()), 1);
