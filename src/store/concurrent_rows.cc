@@ -67,7 +67,7 @@ void ConcurrentRows::allocate(int64_t slots) {
 ConcurrentRows::~ConcurrentRows() = default;
 
 ConcurrentRows::Home ConcurrentRows::home_of(int64_t key) const {
-  if (key == kNoKey) return {&special_, 0, 0};
+  if (key == kFreeSlot) return {&special_, 0, 0};
   const uint64_t hash = mixed(static_cast<uint64_t>(key));
   const size_t partition = ((hash >> 32) * partitions_.size()) >> 32;
   return {&partitions_[partition], key, static_cast<uint32_t>(hash)};
@@ -160,7 +160,7 @@ void ConcurrentRows::grow(Partition& partition) {
   std::vector<uint32_t> row(static_cast<size_t>(words_));
   for (int64_t s = 0; s < old.slots; ++s) {
     const int64_t key = old.keys[s].load(std::memory_order_relaxed);
-    if (key == kNoKey) continue;
+    if (key == kFreeSlot) continue;
     copy_row(old, s, row.data());
     write(*next, next->slot_of(key, static_cast<uint32_t>(mixed(static_cast<uint64_t>(key)))), key, row.data());
   }
@@ -300,7 +300,7 @@ bool ConcurrentRows::put_in_place(int64_t key, const uint32_t* row) {
     if (partition.size > 0 && !read(home, nullptr)) {
       const Block& block = *partition.owner;
       auto slot = static_cast<int64_t>(mixed(++victims_) % block.slots64());
-      while (block.keys[slot].load(std::memory_order_relaxed) == kNoKey) slot = block.next(slot);
+      while (block.keys[slot].load(std::memory_order_relaxed) == kFreeSlot) slot = block.next(slot);
       remove_slot(partition, slot);
     }
   }
@@ -316,7 +316,7 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
   // R).
   for (int64_t from = block.next(slot);; from = block.next(from)) {
     const int64_t key = block.keys[from].load(std::memory_order_relaxed);
-    if (key == kNoKey) break;
+    if (key == kFreeSlot) break;
     const int64_t first = block.first(static_cast<uint32_t>(mixed(static_cast<uint64_t>(key))));
     const bool stays = slot <= from ? slot < first && first <= from : slot < first || first <= from;
     if (stays) continue;
@@ -324,7 +324,7 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
     write(block, slot, key, row.data());
     slot = from;
   }
-  block.keys[slot].store(kNoKey, std::memory_order_release);
+  block.keys[slot].store(kFreeSlot, std::memory_order_release);
   partition.sequence.store(sequence + 2, std::memory_order_release);
   --partition.size;
   size_.fetch_sub(1, std::memory_order_relaxed);
@@ -365,9 +365,9 @@ void ConcurrentRows::each(const Sink& sink) const {
       rows.resize(static_cast<size_t>(partition.size * words_));
       for (int64_t s = 0; s < block.slots; ++s) {
         const int64_t key = block.keys[s].load(std::memory_order_relaxed);
-        if (key == kNoKey) continue;
+        if (key == kFreeSlot) continue;
         copy_row(block, s, rows.data() + std::ssize(keys) * words_);
-        keys.push_back(special ? kNoKey : key);
+        keys.push_back(special ? kFreeSlot : key);
       }
     }
     if (!keys.empty()) sink(keys, rows);

@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-inline constexpr int64_t kNoKey = std::numeric_limits<int64_t>::min();  ///< the key of a free slot
+inline constexpr int64_t kFreeSlot = std::numeric_limits<int64_t>::min();  ///< the key of a free slot
 
 /// Rows of an even number of words are read and written in pairs of words.
 struct ConcurrentRows::Block {
@@ -24,7 +24,7 @@ struct ConcurrentRows::Block {
         rows(own_rows.get()) {
     mark_free();
   }
-  /// In a part of shared memory.
+  /// Places the arrays in a part of `from`, memory that several blocks share.
   Block(int64_t slots_, int64_t words, std::shared_ptr<const HugeMemory> from, std::byte* keys_at, std::byte* rows_at)
       : slots(slots_),
         memory(std::move(from)),
@@ -42,7 +42,7 @@ struct ConcurrentRows::Block {
   Block& operator=(const Block&) = delete;
   static size_t pairs_of(int64_t slots, int64_t words) { return static_cast<size_t>((slots * words + 1) / 2); }
   void mark_free() {
-    for (int64_t i = 0; i < slots; ++i) keys[i].store(kNoKey, std::memory_order_relaxed);
+    for (int64_t i = 0; i < slots; ++i) keys[i].store(kFreeSlot, std::memory_order_relaxed);
   }
   int64_t first(uint32_t hash) const { return static_cast<int64_t>((static_cast<uint64_t>(hash) * slots64()) >> 32); }
   uint64_t slots64() const { return static_cast<uint64_t>(slots); }
@@ -52,7 +52,7 @@ struct ConcurrentRows::Block {
     int64_t slot = first(hash);
     for (int64_t tries = 0; tries < slots; ++tries, slot = next(slot)) {
       const int64_t there = keys[slot].load(std::memory_order_acquire);
-      if (there == key || there == kNoKey) return slot;
+      if (there == key || there == kFreeSlot) return slot;
     }
     return slot;
   }
