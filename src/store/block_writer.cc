@@ -18,10 +18,17 @@ BlockWriter::BlockWriter(fs::path path, int64_t block_bytes)
   cached_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   if (cached_ < 0) throw Error(Kind::io, cat("cannot open '", path_.string(), "': ", std::strerror(errno)));
   direct_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT);  // fails on file systems that lack direct I/O
-  for (size_t t = 0; t < kThreads; ++t) threads_.emplace_back([this] { serve(); });
+  try {
+    for (size_t t = 0; t < kThreads; ++t) threads_.emplace_back([this] { serve(); });
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
-BlockWriter::~BlockWriter() {
+BlockWriter::~BlockWriter() { end(); }
+
+void BlockWriter::end() noexcept {
   {
     const std::lock_guard lock(mutex_);
     jobs_.clear();

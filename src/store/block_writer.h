@@ -42,6 +42,7 @@ class BlockWriter {
     std::byte* block;
     int64_t bytes;
   };
+  void end() noexcept;
   void serve();
   /// Returns the system's error number; 0: none.
   int put(const Job&);
