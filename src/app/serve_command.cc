@@ -20,8 +20,9 @@ ServeCommand::ServeCommand(CommandLine& app) {
                  "explicit: load only models that --load-model or a client names")
       .one_of({"none", "poll", "explicit"})
       .show_default();
-  app.add_option("--load-model", load_, "With explicit: a model to load at the start; * for all").type_name("NAME");
-  app.add_option("--poll-seconds", poll_seconds_, "With poll: seconds between two checks of the files")
+  app.add_option("--load-model", load_, "With --model-control explicit: a model to load at the start; *: all models")
+      .type_name("NAME");
+  app.add_option("--poll-seconds", poll_seconds_, "With --model-control poll: seconds between two checks of the files")
       .positive_number()
       .show_default();
   app.add_option("--address", address_, "Address to listen at; 0.0.0.0: all interfaces, for other machines")

@@ -135,7 +135,7 @@ Schema<StoreRedisSection> redis_schema() {
            "server names them, so both can use the database")
       .opt("key_bytes", &R::key_bytes, "bytes of a stored key: 8, or 4 for the 32-bit keys of HugeCTR", between(4, 8))
       .opt("partitions", &R::partitions,
-           "number of hashes per table; with \"names\": \"own\" large tables have "
+           "number of hashes per table; with \"names\": \"own\", large tables have "
            "more",
            between(1, 65536))
       .opt("connections", &R::connections, "connections to each node, the number of concurrent requests",

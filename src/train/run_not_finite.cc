@@ -75,9 +75,9 @@ std::string Run::place_of_not_finite(int64_t step, bool spoiled) {
     const std::string text = comm_.broadcast(first_of(comm_.gather(own, 0)), 0);
     if (!text.empty()) return text;
     if (spoiled)
-      return "a repetition of the step is finite: rows have changed since the step, or an optimizer state is not "
-             "finite";
-    return "a repetition of the step is finite: rows or the loss scale have changed since the step";
+      return "repeating the step gave finite values: either rows have changed since the step, or an optimizer state is "
+             "not finite";
+    return "repeating the step gave finite values: rows or the loss scale have changed since the step";
   } catch (...) {
     return cat("the layer could not be found: ", current_error().what());
   }

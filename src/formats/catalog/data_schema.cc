@@ -241,7 +241,7 @@ void add_sources(Schema<DataSection>& schema) {
            "source is a folder or a file list to which files are added. Each file is read once, and training waits "
            "for new files until a file or list entry _END, max_iter or a signal ends it")
       .opt("follow_idle", &DataSection::follow_idle,
-           "minutes without a new file after which training ends; default: no limit",
+           "training ends if no new file appears for this many minutes; default: no limit",
            Range{.low = 0, .high = 1e6, .low_open = true});
 }
 

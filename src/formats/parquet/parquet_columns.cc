@@ -60,7 +60,7 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
       return cat("is of type ", field.said, ", which has no unit, but \"unit\" is \"", number.label.unit,
                  "\": a unit needs text values");
     if (texts)
-      wants = "one text or integer in each row, as in the field \"positive\"";
+      wants = "one text or integer in each row, which is compared with the values in \"positive\"";
     else if (field.type == ParquetType::text && !field.list)
       wants = "one number in each row; to read its text as numbers, name the column in \"parquet\" of the Data layer";
   }

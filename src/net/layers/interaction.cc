@@ -61,8 +61,8 @@ class Interaction : public Layer {
 
 LayerType interaction() {
   return LayerType::of<Interaction>("Interaction",
-                                    "y = [v_0 | <v_r, v_c> for all r < c, ordered by c | 0], where v_0 is a row of "
-                                    "the first bottom and v_1, v_2, ... are the slots of the second bottom",
+                                    "y = [v_0, <v_r, v_c> for all r < c (by c, then r), one column of 0], where v_0 is "
+                                    "a row of the first bottom and v_1, v_2, ... are the slots of the second bottom",
                                     {2, 2}, {1, 1}, Schema<NoParams>("Interaction"));
 }
 
