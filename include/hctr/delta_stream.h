@@ -67,7 +67,8 @@ class HCTR_API DeltaProducer {
   /// Sets the timeout of calls that wait: begin() waits for the topic's partitions, end() waits for the broker's
   /// acknowledgments, and every call that queues messages waits for free space in the queue. Default: 30 s.
   void wait_at_most(double seconds);
-  /// Any thread. Current and later calls that would wait for the broker abandon the delta instead.
+  /// Makes a call that is waiting for the broker, and every later call that would wait, abandon the delta. Any thread
+  /// may call stop().
   void stop();
   void begin(const StreamedAbout&);
   /// Adds changed and new rows, [keys, dim]. `slots` [keys] is required for tables with `by_slot`, and must be empty
@@ -107,8 +108,8 @@ class HCTR_API DeltaSource {
   DeltaSource(const DeltaSource&) = delete;
   DeltaSource& operator=(const DeltaSource&) = delete;
 
-  /// Returns the next delta that builds on the current iteration, or a newer whole model. Null: no such delta arrived
-  /// within `seconds`. An unreachable broker is not an error.
+  /// Waits for the next delta that builds on the current iteration, or for a newer whole model, and returns it. Null:
+  /// no such delta arrived within `seconds`. An unreachable broker is not an error.
   std::shared_ptr<const StreamedDelta> next(double seconds);
   /// Confirms that the caller has applied the last delta of next(). Until then, next() returns the same delta again.
   void taken();
@@ -119,8 +120,8 @@ class HCTR_API DeltaSource {
   void stored();
   /// Sets the current iteration after the caller has updated the tables by other means, such as files.
   void skip_to(int64_t iteration);
-  /// Returns whether all messages that the topic had at the first call of caught_up() have been read. Errors:
-  /// Error(io).
+  /// Reads messages until `seconds` have passed, or until all messages have been read that the topic had at the first
+  /// call of caught_up(). Returns whether these messages have been read. Errors: Error(io).
   bool caught_up(double seconds);
   StreamStatistics statistics() const;
 

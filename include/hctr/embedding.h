@@ -104,9 +104,9 @@ class HCTR_API EmbeddingSet {
   /// stream, so the keys must not change before forward(batch). Collective.
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>);
   void forward(Batch, std::span<const FeatureVectors<float>>);
-  /// Writes the row number of each key of the batch to to[f]: [count of feature f]; 0: the key has no row. Returns the
-  /// number of remove_rows() calls so far, an argument of prefetch() for these row numbers. Only without a group, tiers
-  /// and policies, because those move or remove rows. Errors: Error(usage).
+  /// Writes the row numbers of each feature's keys. to[f]: [count of feature f]; 0: the key has no row. Returns the
+  /// number of remove_rows() calls so far, which prefetch() needs together with these row numbers. Only without a
+  /// group, tiers and policies, because those move or remove rows. Errors: Error(usage).
   int64_t row_numbers(Batch, std::span<int32_t* const> to);
   /// Like prefetch(), for keys whose row numbers are known from row_numbers() of earlier batches: nothing is looked up,
   /// and no rows are added. To sum the gradients of several batches, concatenate their keys, row numbers and gradients.

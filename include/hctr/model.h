@@ -71,12 +71,12 @@ struct LoadOptions {
   /// Maximum samples per batch; larger batches are split. The memory for activations is proportional to this number.
   int64_t most_samples = 65536;
   std::function<void(std::string_view line)> note = {};  ///< receives warnings and notes; empty: they are discarded
-  /// Two members are used: `environment`, and set_environment() when the library loads BLAS.
+  /// The model uses two members: `environment`, and set_environment() when the library loads BLAS.
   Surroundings surroundings = {};
   /// If set, score() looks up rows in this view of a store and sees the store's updates. The model then loads no table
   /// files. Each call of score() reads one state of the store. The view must have every table of the model, under the
   /// same name. On a GPU, rows are read through a GPU cache (StoreOptions::cache). All models that use this version of
-  /// the store's model share the cache. A store whose rows another program changes needs a CPU.
+  /// the store's model share the cache. If another program changes the store's rows, the model must run on a CPU.
   std::shared_ptr<const StoreView> tables = {};
 };
 

@@ -102,7 +102,7 @@ struct StoreCacheOptions {
   bool default_on_miss = false;
   /// maximum time that a request waits for a running update; then the store answers it without the cache
   int wait_ms = 100;
-  /// If the library chooses the device (kGpuIfAny, DeviceChoice::automatic), it is an error if there is no GPU.
+  /// whether a machine without a GPU is an error if the library chooses the device (kGpuIfAny, DeviceChoice::automatic)
   bool needs_gpu = false;
 };
 
@@ -143,7 +143,8 @@ struct StoreTableSource {
   std::filesystem::path file{};
   std::filesystem::path keys{}, vectors{};          ///< NumPy files
   std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
-  int64_t expected = 0;                             ///< of `rows`: their number, to reserve memory for; 0: unknown
+  /// expected number of rows that `rows` passes, to reserve memory for; 0: unknown
+  int64_t expected = 0;
   StoreRandomRows random{};
   /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
   bool in_level = false;
@@ -237,8 +238,8 @@ class HCTR_API Store {
   bool refresh();
   /// Whether this process may load and update. false: another process does so, or the store is open read-only.
   bool writable() const;
-  /// With shared memory: whether the updating process has not called loaded() yet. That process calls loaded() when it
-  /// has loaded all its models, so that other processes no longer wait for more.
+  /// With shared memory: whether the updating process is still loading models. That process calls loaded() when it has
+  /// loaded all of them.
   bool loading() const;
   void loaded();
   /// Applies a delta of a stream (hctr/delta_stream.h) like apply_delta(). `position` is stored in the same commit. A

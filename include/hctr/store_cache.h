@@ -63,7 +63,7 @@ class HCTR_API StoreCache {
   struct Answer {
     int64_t misses = 0, defaults = 0;  ///< as in StoreCacheStatistics
   };
-  /// Writes the vectors in the order of `stream`, a cudaStream_t (null: the default stream). Errors: Error(usage) for
+  /// Writes the vectors, in the order of `stream`: a cudaStream_t (null: the default stream). Errors: Error(usage) for
   /// invalid parts; Error(data) if a key has no row and the model's OnMiss is error; those of the store.
   Answer lookup(std::span<const Part>, void* stream = nullptr);
 

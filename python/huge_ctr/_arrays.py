@@ -17,7 +17,7 @@ ROLES = {s.DENSE: "dense", s.KEYS: "keys", s.SCORES: "scores", s.LABELS: "labels
 
 
 def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
-    """The C struct of an array, and the objects that it points to."""
+    """Returns the C struct of an array, and the objects that the struct points to."""
     shape = (c.c_int64 * max(values.ndim, 1))(*values.shape)
     strides = (c.c_int64 * max(values.ndim, 1))(*[step // values.itemsize for step in values.strides])
     made = s.Array(values.ctypes.data, _DTYPES[values.dtype.name], values.ndim, shape, strides, -1)

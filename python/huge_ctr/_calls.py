@@ -61,7 +61,7 @@ class Conversation:
             except queue.Empty:
                 if not thread.is_alive():  # an interrupt may have dropped the thread's last message
                     break
-            except KeyboardInterrupt as error:  # may occur several times
+            except KeyboardInterrupt as error:  # the user may press Ctrl-C several times
                 self._interrupted = self._interrupted or error
         thread.join()
         if self._interrupted:

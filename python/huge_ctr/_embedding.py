@@ -94,7 +94,7 @@ class Allocator(Protocol):
 
 
 def _callbacks(allocator: Allocator) -> tuple[Any, Any]:
-    """Library functions that call the allocator."""
+    """Returns the callbacks by which the library allocates and frees memory with `allocator`."""
     return (
         e.ALLOCATE(lambda size, stream, _user: allocator.allocate(size, stream or 0)),
         e.FREE(lambda memory, _size, stream, _user: allocator.free(memory, stream or 0)),
@@ -171,7 +171,7 @@ class EmbeddingSet:
             **words,
         )
         self._handle = make("hctr_embedding_create", "hctr_embedding_destroy", "set of embeddings", c.byref(options))
-        self._handle.kept = callbacks  # destroying the handle calls them
+        self._handle.kept = callbacks  # the handle's destruction calls these callbacks
         self._forward, self._update = library().hctr_embedding_forward, library().hctr_embedding_update
         self._batch, self._step = c.c_int64(), e.Update()  # reused by the calls of a step
 

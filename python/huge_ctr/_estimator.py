@@ -22,7 +22,7 @@ except ImportError:  # scikit-learn before 1.6
 
 
 _LABEL, _WEIGHT = "(label)", "(weight)"
-_KEPT_FOR_IMPORTANCE = 10_000  # rows
+_KEPT_FOR_IMPORTANCE = 10_000  # number of rows
 
 
 class CTREstimator(BaseEstimator):

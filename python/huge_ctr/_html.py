@@ -107,8 +107,8 @@ class _Node:
 
 
 def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
-    """The nodes of the graph: inputs that layers read, and layers. Each node's level is as low in the drawing as its
-    readers allow.
+    """Returns the nodes of the graph: inputs that layers read, and layers. The level of a node is one above its highest
+    reader in the drawing; nodes without readers are at the bottom.
     """
     data = layers[0]
     inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label", "sample_weight")]

@@ -32,7 +32,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def library_path() -> Path:
-    """The path of the library: $HUGE_CTR_LIBRARY, the CUDA add-on's library, or this package's library.
+    """The path of the library. In this order: $HUGE_CTR_LIBRARY, the library of the CUDA add-on, the library of this
+    package.
 
     Raises LibraryMissing if there is none.
     """
@@ -178,7 +179,7 @@ def _load_bundled(folder: Path) -> None:
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Calls a function that returns a status. Raises the error of its kind."""
+    """Calls a function that returns a status. If the status is an error, raises the exception of its kind."""
     loaded = library()
     status = getattr(loaded, name)(*arguments)
     if status != 0:

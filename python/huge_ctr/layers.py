@@ -17,7 +17,8 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import ConfigError
 
-# Layer types with a nested object for their fields in the config, and the fields outside of this object.
+# The layer types whose fields are in a nested object of the config, with the object's name. _OUTSIDE: the fields that
+# stay outside of that object.
 _OBJECTS = {
     "BatchNorm": "bn_param",
     "ELU": "elu_param",
@@ -184,7 +185,7 @@ class Data:
         self.slots, self.dense_dim = count, _width(dense_groups)
 
     def input(self, top: str) -> Tensor:
-        """Returns the tensor of the sparse input with this top, given in `sparse`."""
+        """Returns the tensor of a sparse input. `top`: the name of the input in `sparse`."""
         return Tensor(top)
 
 

@@ -112,8 +112,8 @@ class Model:
         return plain(collected.arrays())
 
     def encode(self, data: Any) -> dict[str, Any]:
-        """Converts a table or path to the arrays that predict() accepts, and that other programs with exported models
-        accept.
+        """Converts a table, or the file at a path, to arrays for predict(). Programs that run an exported model accept
+        the same arrays.
 
         Returns a dict by input: dense values as float32 [samples, columns]; keys as int64 [samples, slots], or as (keys
         [count], offsets [samples * slots + 1]) if some slot does not have exactly one key.
@@ -202,7 +202,7 @@ class Model:
 
     @property
     def title(self) -> str:
-        """The model's name; only the iteration if its folder is temporary."""
+        """The model's name. If the model's folder is temporary, only the iteration."""
         return f"iteration {self.iteration}" if self._owns else self.name
 
     def summary(self) -> str:
@@ -357,7 +357,9 @@ class Model:
         _stoppable(call)
 
     def _pinned(self) -> str:
-        """The path of the loaded model, with its iteration: the prefix may have a newer model by now."""
+        """The path from which this model can be loaded again. A snapshot_prefix gets the iteration appended, because a
+        newer model may have been saved there.
+        """
         is_prefix = not Path(self.path).is_dir() and "@" not in self.path and not self.path.endswith(".model")
         return f"{self.path}@{self.iteration}" if is_prefix else self.path
 
@@ -367,7 +369,7 @@ class Model:
         return self._saved
 
     def _name_in_folder(self) -> str:
-        """The path's last component, which load() needs in addition to the folder."""
+        """The last component of the path if load() needs it in addition to the folder, otherwise an empty text."""
         return "" if Path(self.path).is_dir() and not self.path.endswith("/") else os.path.basename(self._pinned())
 
     def _packed(self) -> dict[str, bytes]:

@@ -84,8 +84,8 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
 
 
 class CTRRegressor(RegressorMixin, CTREstimator):
-    """Regressor for a bounded target, such as a rate or a price: predicts its mean between the minimum and the maximum
-    of training.
+    """Regressor for a bounded target, such as a rate or a price. Predicts the mean of the target, between the smallest
+    and the largest target in the training data.
 
     The engine's losses are cross-entropies, so targets are scaled to 0 ... 1. The learned probability of such a soft
     label is its mean. Predictions are within the bounds. Arguments and attributes: as for CTRClassifier; early stopping

@@ -130,7 +130,7 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   try {
     check_positives(*options.section, source, options.key_width, false, log_to_stderr());
   } catch (const Error& error) {
-    // if the inspection found problems, it has already reported this one
+    // a problem that the inspection has counted is already reported, and is the same one
     if (found.problem_count == 0) problems.push_back(error.what());
   }
   return problems;

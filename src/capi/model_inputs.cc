@@ -23,7 +23,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   const std::string what = cat("input '", from.name, "'");
   InputView to{.name = from.name, .type = element_type(from.data, what)};
   const ModelTensor* const tensor = find(tensors, from.name);
-  if (!tensor) return to;  // Model reports the unknown name
+  if (!tensor) return to;  // the model reports that it has no input of this name
   to.gpu = from.data.gpu < 0 ? -1 : from.data.gpu;
   to.stream = from.stream;
   if (tensor->role != ModelTensor::Role::keys) {

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostListed = 1000;  // problems
+constexpr size_t kMostListed = 1000;  // maximum number of problems in a message
 
 std::string lower(std::string_view word) {
   std::string letters(word);
@@ -51,7 +51,7 @@ void Problems::throw_if_any(std::string_view file_name) const {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits) {
   std::string best;
-  // accepts fewer edits than the word has letters
+  // The result must have fewer edits than `least`: at most max_edits, and fewer than `word` has letters.
   int least = std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;
   const std::string letters = lower(word);
   for (const std::string& candidate : candidates) {

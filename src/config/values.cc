@@ -54,9 +54,9 @@ std::string read_value(const Json& value, const Range& range, int64_t& out) {
   if (v.integer()) {
     number = *v.integer();
   } else if (v.boolean()) {
-    number = *v.boolean() ? 1 : 0;  // "cache_eval_data": true
+    number = *v.boolean() ? 1 : 0;  // accepts "cache_eval_data": true
   } else if (v.is_number() && v.number() == std::floor(v.number()) && std::abs(v.number()) < 9e15) {
-    number = static_cast<int64_t>(v.number());  // 1e6
+    number = static_cast<int64_t>(v.number());  // accepts 1e6
   } else {
     return with_range("an integer", range);
   }

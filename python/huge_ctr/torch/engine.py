@@ -118,7 +118,8 @@ class Engine(Batches):
                 if ticket in self._open and before.same_keys(given):
                     self._look_up(given, out)
                     return ticket
-        if len(self._open) > _MOST_OPEN:  # many forward passes never had a backward pass: forgets a released one
+        # if many forward passes had no backward pass, forgets a ticket whose batch is released
+        if len(self._open) > _MOST_OPEN:
             self._open.pop(next((one for one, batch in self._open.items() if batch is None), 0), None)
         ticket = next(_tickets)
         for early in self._early:
@@ -187,8 +188,8 @@ class Engine(Batches):
         return None, of_weights
 
     def no_gradient(self, like: torch.Tensor) -> torch.Tensor:
-        """A zero [1] on the device of `like`. Results share memory, which saves a kernel in each backward pass; a zero
-        that somebody has written to is not used again.
+        """Returns a zero [1] on the device of `like`. All calls return the same memory, which saves a kernel in each
+        backward pass. If somebody has written to this memory, the next call allocates a new zero.
         """
         zero = self._zero
         if zero is None or zero.device != like.device or zero._version != self._zero_version:
@@ -197,7 +198,7 @@ class Engine(Batches):
             if zero.is_cuda and torch.cuda.is_current_stream_capturing():
                 return zero
             self._zero, self._zero_version = zero, zero._version
-        return zero.view(1)  # another tensor object, so that autograd stores it without a copy
+        return zero.view(1)  # a new tensor object on the same memory, so that autograd stores it without a copy
 
     def _weight_gradients(self, batch: int, given: Given, dy: Any, weights: Any) -> torch.Tensor:
         layout = given.layout

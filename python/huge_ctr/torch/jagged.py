@@ -14,7 +14,7 @@ def _offsets_of(lengths: torch.Tensor) -> torch.Tensor:
     if torch.compiler.is_compiling():
         return torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0, dtype=lengths.dtype)])
     offsets = lengths.new_zeros(lengths.numel() + 1)
-    torch.cumsum(lengths, 0, dtype=lengths.dtype, out=offsets[1:])  # without a copy, unlike cat()
+    torch.cumsum(lengths, 0, dtype=lengths.dtype, out=offsets[1:])  # torch.cat() would make a copy
     return offsets
 
 
@@ -293,7 +293,9 @@ class KeyedJaggedTensor:
         return made
 
     def to(self, device: Any, non_blocking: bool = False, dtype: Any = None) -> "KeyedJaggedTensor":
-        """Lists that leave host memory keep their length_per_key(), so that a look-up on the GPU does not wait."""
+        """Copies the lists to a device. Before lists leave host memory, it computes length_per_key(), so that a look-up
+        on the GPU does not wait.
+        """
         if torch.device(device).type != "cpu" and self.lengths().device.type == "cpu":
             self.length_per_key()
         return self._map(lambda one: one.to(device, non_blocking=non_blocking))

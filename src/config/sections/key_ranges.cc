@@ -57,7 +57,7 @@ void place_keys(Config& config, Problems& problems) {
     const auto input = std::find_if(inputs.begin(), inputs.end(),
                                     [&](const SparseInput& each) { return each.top == entry.section.bottom; });
     if (input == inputs.end() || static_cast<int64_t>(entry.section.hparam.slot_size_array.size()) != input->slot_num)
-      continue;  // reported elsewhere
+      continue;  // other checks report this
     const std::string why = obstacle(config, static_cast<size_t>(input - inputs.begin()), entry);
     if (why.empty()) continue;
     const std::string place = entry.pointer + "/sparse_embedding_hparam/slot_size_array";

@@ -20,7 +20,7 @@ namespace {
 
 // Spin time before a thread sleeps. A step runs a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-// after other threads have competed for the core, threads do not spin during this number of loops
+// number of loops in which threads do not spin after other threads have competed for the core
 constexpr uint64_t kLoopsAsleep = 1000;
 
 }  // namespace

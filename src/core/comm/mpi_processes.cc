@@ -182,7 +182,8 @@ class MpiProcesses : public Processes {
   }
   void advance(bool& all) const {
     if (const char* problem = mpi_.advance(&all)) {
-      const Error broken(Kind::comm, problem);  // the watch's error also gives the reason
+      // MPI's error; the watch's error is better, because it also gives the reason
+      const Error broken(Kind::comm, problem);
       if (const auto failure = watch_ ? watch_->failure_soon() : std::nullopt) throw *failure;
       throw broken;
     }
