@@ -36,8 +36,8 @@ struct StreamedAbout {
   struct Table {
     std::string name;
     int64_t dim = 0;
-    bool by_slot = false;  ///< a row belongs to a (slot, key) pair instead of a key
-    int64_t rows = -1;     ///< rows of the whole table after this delta; -1: unknown
+    bool by_slot = false;  ///< whether rows belong to (slot, key) pairs instead of keys
+    int64_t rows = -1;     ///< number of rows of the whole table after this delta; -1: unknown
   };
   std::vector<Table> tables{};
 };
@@ -118,10 +118,10 @@ class HCTR_API DeltaSource {
   std::string position() const;
   /// Commits position() to the options' consumer group, if any. Call it after the position is stored.
   void stored();
-  /// Sets the current iteration after the caller has updated the tables by other means, such as files.
+  /// Sets the iteration of the caller's tables after the caller has updated them by other means, such as files.
   void skip_to(int64_t iteration);
-  /// Reads messages until `seconds` have passed, or until all messages have been read that the topic had at the first
-  /// call of caught_up(). Returns whether these messages have been read. Errors: Error(io).
+  /// Returns whether all messages that the topic had at the first call of caught_up() have been read. Errors: Error(io)
+  /// if the broker does not answer within `seconds`.
   bool caught_up(double seconds);
   StreamStatistics statistics() const;
 

@@ -38,7 +38,7 @@ struct FeatureVectors {
 /// The gradients of one table, summed by row, in memory of the set's device.
 struct RowGradients {
   int64_t* keys = nullptr;  ///< [keys_of_batch() of the table]: the keys of the rows, without duplicates
-  float* values = nullptr;  ///< [same count, dim]: the summed gradients of the rows
+  float* values = nullptr;  ///< [keys_of_batch() of the table, dim]: the summed gradient of each row
 };
 
 /// Rows of a table in host memory. Row i has key keys[i] and elements [i * dim, (i + 1) * dim) of `vectors` and of each
@@ -150,7 +150,8 @@ class HCTR_API EmbeddingSet {
 
   /// The number of updates that were not skipped. Waits.
   int64_t updates();
-  /// Sets the number of updates, for a restored state: Adam's bias correction depends on it.
+  /// Sets the number of updates. Call this after you restore a state, because Adam's bias correction depends on the
+  /// number.
   void set_updates(int64_t);
 
   /// Bytes that the set has allocated from options().allocator.

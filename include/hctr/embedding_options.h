@@ -84,7 +84,7 @@ struct EmbeddingTableOptions {
   EmbeddingPlacement placement{};
   // The fields below require hashed keys (rows = 0).
 
-  /// Maximum number of rows; 0: limited by memory only. Each rank gets its share of a spread table's limit.
+  /// Maximum number of rows; 0: limited by memory only. If the table is spread, its ranks share this number.
   int64_t most_rows = 0;
   WhenFull when_full = WhenFull::error;
   int64_t min_count = 1;         ///< a key gets a row when it has occurred this many times
@@ -112,7 +112,7 @@ struct EmbeddingAllocator {
 
 struct EmbeddingOptions {
   std::vector<EmbeddingTableOptions> tables;
-  std::vector<EmbeddingFeature> features;  ///< in the order of the arrays that calls receive
+  std::vector<EmbeddingFeature> features;  ///< calls pass their arrays in this order
   int gpu = -1;                            ///< -1: the CPU
   void* stream = nullptr;                  ///< the caller's cudaStream_t; null: the default stream
   int threads = 1;                         ///< CPU threads

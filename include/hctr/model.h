@@ -26,7 +26,7 @@ struct ModelTensor {
   enum class Role { dense, keys, scores, labels };
   Role role;
   std::string name;            ///< the tensor's "top" in the config; for scores, the loss layer's top
-  std::vector<int64_t> shape;  ///< -1: the number of samples. Keys: [-1, slots]; others: [-1, columns]
+  std::vector<int64_t> shape;  ///< keys: [-1, slots]; other tensors: [-1, columns]; -1: any number of samples
   /// For keys: the maximum number of keys per bag, for each slot. The config decides which keys of a longer bag are
   /// used.
   std::vector<int64_t> most_keys{};

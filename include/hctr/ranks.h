@@ -27,7 +27,7 @@ struct JoinOptions {
   /// (docs/distributed.md).
   std::string address{};
   int port = 0;
-  int process = 0, processes = 1;  ///< with an address: the index of this process, and the number of processes
+  int process = 0, processes = 1;  ///< if `address` is set: the index of this process, and the number of processes
   /// A shared secret of at least 16 characters. Without a secret, any process that reaches the port can join.
   std::string secret{};
   RankWaits waits{};
@@ -41,7 +41,7 @@ struct JoinOptions {
 /// its rank.
 class HCTR_API EmbeddingRank {
  public:
-  /// Without a group, one set has all rows of its tables.
+  /// The rank of a single set without a group, which has all rows of its tables.
   EmbeddingRank() = default;
   /// Makes a group of `ranks` ranks, one for each thread of this process.
   static std::vector<EmbeddingRank> of_threads(int ranks, const RankWaits& = {});

@@ -41,7 +41,7 @@ struct JobOptions {
   int peer_timeout = 20;
   // Timeouts without MPI, in seconds:
   int join_timeout = 300;  ///< timeout until all processes of a job have joined
-  /// timeout after a restart for missing processes; then training continues without them
+  /// timeout for missing processes to join after a restart; training then continues without them
   int restart_wait = 60;
   Attempt* attempt = nullptr;              ///< set in a worker process that a keeper process restarts after a failure
   const std::atomic<int>* stop = nullptr;  ///< a signal number other than 0 ends the work after the current step
@@ -78,7 +78,7 @@ struct TrainSummary {
   int64_t skipped_steps = 0;                     ///< fp16: steps whose gradients overflowed
   std::optional<double> loss_scale;              ///< fp16: the final loss scale
   std::map<std::string, std::map<std::string, int64_t>> tables;  ///< row and key counts of tables with a row policy
-  /// by rank: bytes of memory that its GPU (on a CPU: its process) uses at the end of training
+  /// for each rank: bytes that the rank's GPU (on a CPU: the rank's process) uses at the end of training
   std::vector<int64_t> memory;
   /// Bytes of weights, of activations, and of each table's rows with their states. Empty if the run had nothing left to
   /// train.
@@ -97,7 +97,7 @@ struct TrainSummary {
   int stop_signal = 0;       ///< the value of TrainOptions::stop
   /// Why training ended early: the metric that reached its threshold, or "early_stopping".
   std::optional<std::string> stopped_at;
-  /// With early stopping: the iteration of the final model, and its metrics.
+  /// With early stopping: the iteration and the metrics of the best model, which is the final model.
   std::optional<int64_t> best_iteration;
   std::map<std::string, double> best_metrics;
 };

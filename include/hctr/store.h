@@ -93,14 +93,14 @@ struct StoreCacheOptions {
   int gpu = 0;
   /// GPU memory for rows and their index. While activate() runs, two caches exist.
   int64_t bytes = 0;
-  int64_t most_rows = 0;  ///< maximum rows of each table in the cache
-  double share = 0;       ///< maximum fraction of the rows of each table in the cache
+  int64_t most_rows = 0;  ///< maximum number of each table's rows in the cache
+  double share = 0;       ///< maximum fraction of each table's rows in the cache
   Rows rows = Rows::f32;
   int admit_after = 2;  ///< a key's row is added to the cache when this many requests have missed the key
   /// Keys that the cache lacks get the default row, without waiting for the store; statistics count these keys. Their
   /// rows are added to the cache later, as with `admit_after`.
   bool default_on_miss = false;
-  /// maximum time that a request waits for a running update; then the store answers it without the cache
+  /// maximum time that a request waits for a running update; after it, the request bypasses the cache
   int wait_ms = 100;
   /// whether a machine without a GPU is an error if the library chooses the device (kGpuIfAny, DeviceChoice::automatic)
   bool needs_gpu = false;
@@ -110,7 +110,7 @@ struct StoreOptions {
   /// Levels in look-up order: memory, redis, and file or rocksdb; each may be omitted.
   std::vector<StoreLevelOptions> levels = {StoreLevelOptions{}};
   int64_t update_rows_per_second = 0;  ///< maximum number of rows that updates change per second; 0: no limit
-  /// The GPU cache of models that use this store's tables, and of a StoreCache without options of its own.
+  /// The GPU cache for models that use this store's tables, and for each StoreCache that is made without options.
   StoreCacheOptions cache = {.gpu = StoreCacheOptions::kGpuIfAny};
 };
 
@@ -127,7 +127,7 @@ using StoreRowSink =
 /// Rows for benchmarks, made in memory: the keys 0 to rows - 1, and elements that are uniform in [-1/sqrt(dim),
 /// 1/sqrt(dim)). A row is a function of the seed, the table's name and the key.
 struct StoreRandomRows {
-  int64_t rows = 0;  ///< 0: no such rows
+  int64_t rows = 0;  ///< number of rows; 0: the table has another source
   uint64_t seed = 0;
 };
 
@@ -135,7 +135,7 @@ struct StoreRandomRows {
 struct StoreTableSource {
   std::string name;
   int64_t dim = 0;
-  bool by_slot = false;     ///< a row belongs to a (slot, key) pair instead of a key
+  bool by_slot = false;     ///< whether rows belong to (slot, key) pairs instead of keys
   float default_value = 0;  ///< value of each element for keys without a row
   /// A model file of huge_ctr or HugeCTR: a file of rows, or a folder with key and emb_vector.
   std::filesystem::path model_file{};
@@ -174,12 +174,13 @@ struct StoreTableUpdate {
 struct StoreTableStatistics {
   std::string model, version, table;
   int64_t rows = 0;
-  int64_t asked = 0, unique = 0;  ///< asked: requested keys; unique: these keys without duplicates within a request
+  int64_t asked = 0, unique = 0;  ///< asked: requested keys; unique: the same without duplicates in a request
   int64_t defaults = 0;           ///< unique keys without a row
   struct Level {
     std::string name;
     int64_t rows = 0, bytes = 0, asked = 0, found = 0;
-    /// keys that the level failed to look up (lower levels answered), and changes that it failed to store
+    /// Keys that the level failed to look up, so that lower levels answered, plus changes that the level failed to
+    /// store.
     int64_t failed = 0;
   };
   std::vector<Level> levels{};
@@ -290,7 +291,7 @@ class HCTR_API StoreView {
   /// The index of a table. Errors: Error(usage) naming the existing tables.
   size_t table(std::string_view name) const;
 
-  /// Like the members of StoreReading, with a StoreReading for this call alone.
+  /// Each call makes a StoreReading for itself alone, and calls its member of the same name.
   int64_t get(size_t table, std::span<const int64_t> keys, float* rows, int64_t stride = 0, uint8_t* found = nullptr,
               int32_t slot = 0) const;
   int64_t get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets, Pooling,

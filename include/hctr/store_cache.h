@@ -21,9 +21,9 @@ struct StoreCacheStatistics {
   /// keys that the cache lacked: looked up in the store, or given the default row
   int64_t misses = 0;
   int64_t defaults = 0;                            ///< keys that got the default row
-  int64_t admitted = 0, evicted = 0, updated = 0;  ///< rows added, removed for other rows, changed by updates
-  int64_t repeated = 0;                            ///< requests looked up again because an update ran concurrently
-  int64_t bypassed = 0;                            ///< requests that the store alone has answered
+  int64_t admitted = 0, evicted = 0, updated = 0;  ///< numbers of rows: added; evicted; changed by updates
+  int64_t repeated = 0;                            ///< requests looked up twice because of a concurrent update
+  int64_t bypassed = 0;                            ///< requests that the store answered without the cache
 };
 
 /// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables, and for tables that

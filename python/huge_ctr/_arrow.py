@@ -163,7 +163,7 @@ def _moved(struct: Any, capsule: Any, name: bytes) -> Any:
 
 
 def _build(name: bytes, column: Column, keep: list) -> tuple:
-    """The schema and array of a column. `keep`: collects the objects that they point to."""
+    """Returns the structs of a column: schema and array. Adds to `keep` the objects that the structs point to."""
     if column.capsules is not None:
         schema, array = (
             _moved(struct, capsule, struct_name)

@@ -229,7 +229,7 @@ class CTREstimator(BaseEstimator):
 
 
 def _of_column(name: str) -> tuple[str, ...]:
-    """The names that features of this column can have."""
+    """The feature names that a preset may give to this column."""
     return name, f"{name} (number)", f"{name} (category)"
 
 

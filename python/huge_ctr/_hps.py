@@ -69,7 +69,8 @@ class UpdateSourceParams(_Section):
         super().__init__(type=type, **fields)
 
 
-# Python argument names in the original's order, with their field names in ps.json; "": no such field.
+# The original's Python arguments in their order, each with the field of ps.json that it sets; "": there is no such
+# field.
 _NAMES = {
     "model_name": "model",
     "max_batchsize": "max_batch_size",

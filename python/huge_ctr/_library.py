@@ -1,4 +1,4 @@
-"""Loads libhuge_ctr.so and calls it. Like all ctypes calls, these release the GIL."""
+"""Loads libhuge_ctr.so and calls its functions. Calls release the GIL, as all ctypes calls do."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def library() -> c.CDLL:
 def _load_bundled(folder: Path) -> None:
     """Loads the wheel's copies of system libraries, so that the library finds its dependencies by name.
 
-    OpenBLAS is an exception: the library loads it, and then sets its number of threads.
+    OpenBLAS is not loaded here, because the library itself loads it and sets the number of its threads.
     """
     left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
     for _ in range(len(left)):  # retries libraries whose dependencies were missing

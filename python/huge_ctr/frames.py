@@ -69,7 +69,8 @@ def as_frame(data: Any, columns: Optional[Iterable[str]] = None) -> Frame:
 
 
 def source_of(data: Any, columns: Optional[Iterable[str]] = None, read_parquet: bool = False) -> tuple[str, Any]:
-    """Returns the path for the library, and objects to keep alive while it is used. `data`: a path, or a table.
+    """Returns the path for the library, and the objects that must stay alive while the library uses the path. `data`: a
+    path, or a table.
 
     read_parquet: PyArrow, instead of the library, reads files that end in .parquet.
     """
@@ -130,9 +131,9 @@ def _column_of(values: Any) -> _arrow.Column:
         return _of_pandas(values)
     if hasattr(values, "__arrow_c_array__"):
         return _arrow.of_capsules(len(values), values.__arrow_c_array__())
-    if hasattr(values, "combine_chunks"):  # of PyArrow
+    if hasattr(values, "combine_chunks"):  # a PyArrow ChunkedArray
         return _column_of(values.combine_chunks())
-    if hasattr(values, "__arrow_c_stream__") and hasattr(values, "to_arrow"):  # of Polars
+    if hasattr(values, "__arrow_c_stream__") and hasattr(values, "to_arrow"):  # a Polars Series
         return _column_of(values.to_arrow())
     if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
         values = host_array(values)

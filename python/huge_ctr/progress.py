@@ -61,7 +61,7 @@ class Progress:
     def update(self, state: Any) -> None:
         self.last = self.line(state)
         if self._wanted:
-            if self._out.isatty():  # a longer line would wrap, and could not be overwritten
+            if self._out.isatty():  # a line longer than the terminal would wrap, and could not be overwritten
                 self.last = self.last[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + self.last.ljust(self._shown))
             self._out.flush()

@@ -95,8 +95,8 @@ Json json_of(const std::string& name, const Inspection& found) {
                       {"problems", std::move(problems)}};
 }
 
-/// How many keys of a slot do not occur in the training samples. None if the distinct keys of the slot were not counted
-/// exactly.
+/// Counts the keys of a slot that do not occur in the training samples. Returns none if the distinct keys of the slot
+/// were not counted exactly.
 std::optional<SlotMatches> matches_of(const std::string& name, const SlotSummary& slot, const SlotSummary& training) {
   if (!slot.distinct.exact() || !training.distinct.exact() || slot.keys == 0) return std::nullopt;
   SlotMatches matches{.slot = name};

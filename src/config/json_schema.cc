@@ -92,7 +92,7 @@ Json json_schema_of(const std::vector<FieldDoc>& fields) {
     const Json schema = field_schema(field);
     properties.set(field.name, schema);
     for (const std::string& alias : field.aliases) properties.set(alias, schema);
-    // a field with aliases may be given under another name
+    // a field with aliases is not required by its name, because the config may use an alias
     if (field.required && field.aliases.empty()) required.add(field.name);
   }
   Json schema(Json::Object{{"type", "object"}, {"properties", std::move(properties)}});

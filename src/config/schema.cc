@@ -25,7 +25,7 @@ std::string no_effect(const std::string& key, const std::string& why) {
 
 /// The keys that an object may have.
 struct AllowedKeys {
-  std::vector<std::string> known;  ///< all keys
+  std::vector<std::string> known;  ///< all allowed keys
   std::vector<std::string> unset;  ///< the names of fields that are absent
 };
 

@@ -193,8 +193,8 @@ class Schema : public SchemaBase {
              show_inner);
     return *this;
   }
-  /// Declares an optional inner object in a member that stores objects by type: `edit<T>()` adds the object,
-  /// `find<T>()` is null if absent.
+  /// Declares an optional inner object. The member of P stores objects by type: its edit<T>() adds the object, and its
+  /// find<T>() returns null if there is none.
   template <class T, class Store>
   Schema& part_in(std::string_view name, Store P::*member, Schema<T> schema, std::string_view text) {
     static constexpr PartAccess access = {

@@ -33,11 +33,11 @@ class Batches:
         self._make = make
         self._set: Optional[EmbeddingSet] = None
         self._stream: Optional[int] = None
-        # tickets whose backward pass is pending, with their batches (None: released)
+        # ticket of each pending backward pass: its batch, or None if the batch is released
         self._open: dict[int, Optional[int]] = {}
         self._flight: deque = deque()  # (ticket or None, batch, given), in the library's batch order
         self._early: list = []  # prefetched batches without a forward pass
-        self.settled = 0  # calls of settle(); row numbers from before a call may not be valid any more
+        self.settled = 0  # number of settle() calls; row numbers from before the last call may be invalid
 
     # The set.
 
@@ -56,7 +56,7 @@ class Batches:
         return self._set is not None
 
     def close(self) -> None:
-        """Closes the set; the next call creates a new one. Batches in flight lose their rows."""
+        """Closes the set; set() will create a new one. Batches in flight lose their rows."""
         self._open.clear()
         if self._set is not None:
             self._release_before(None)

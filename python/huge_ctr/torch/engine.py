@@ -160,8 +160,8 @@ class Engine(Batches):
         updates: bool,
         wants_weights: bool,
     ) -> tuple[Optional[torch.Tensor], Optional[torch.Tensor]]:
-        """Updates rows, or stores the gradient for step(). Returns the gradients of the anchor and of the weights. None
-        stands for zero, or for a gradient that is not wanted.
+        """Updates rows, or stores the gradient for step(). Returns the gradient of the anchor (None: it is zero) and
+        the gradient of the weights (None: the caller does not want it).
         """
         if ticket not in self._open or self.pending.has(ticket):
             raise UsageError(
@@ -178,7 +178,7 @@ class Engine(Batches):
         dy = dy.contiguous() if dy.dtype == torch.float32 else dy.to(torch.float32).contiguous()
         batch = self.at_front(ticket, given)
         of_weights = self._weight_gradients(batch, given, dy, weights) if wants_weights else None
-        # rows are not updated: only the weights of keys have gradients, and the backward pass may be repeated
+        # without an update, only the weights of keys have gradients, and the backward pass may be repeated
         if not updates:
             return None, of_weights
         if self.in_step:
@@ -208,8 +208,8 @@ class Engine(Batches):
         if len(parts) == given.values.numel() and np.array_equal(layout.starts, layout.row_starts):
             to = parts
         else:
-            # Some list of keys belongs to no feature, or to several features. Add the gradients at the positions of the
-            # list's keys.
+            # A list of keys may belong to no feature, or to several features. Add the gradients of each feature at the
+            # positions of its list.
             to = torch.zeros(given.values.numel(), device=dy.device)
             for start, count, at_part in zip(layout.starts, layout.counts, layout.row_starts):
                 to[start : start + count] += parts[at_part : at_part + count]
@@ -285,7 +285,8 @@ class Engine(Batches):
         else:
             of, at = self.set(), self._at(given, numbers.values)
             batch = self._begin(None, given, lambda: of.prefetch_rows(given.keys, at, numbers.removals))
-            if any(feature.pooling == "max" for feature in self.features):  # finds which keys have the maxima
+            # max pooling: computes the vectors again, which finds the keys that have the maxima
+            if any(feature.pooling == "max" for feature in self.features):
                 again = self.empty_vectors(given)
                 of.vectors(batch, self.rows_of(given), *self.places(given, again))
         return batch, given, dy.contiguous()

@@ -11,8 +11,7 @@ from ..errors import UsageError
 
 
 def varies(features: Any) -> bool:
-    """Whether a feature has other samples than the batch. `features`: a KeyedJaggedTensor of TorchRec or of this
-    package.
+    """Whether the number of samples varies by feature. `features`: a KeyedJaggedTensor of TorchRec or of this package.
     """
     ask = getattr(features, "variable_stride_per_key", None)
     if ask is None or not ask():

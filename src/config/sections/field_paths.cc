@@ -60,8 +60,8 @@ void add_fields(const std::vector<FieldDoc>& docs, const std::string& place, con
   }
 }
 
-/// Names of the format objects ("csv", "parquet", ...) that the Data layer lacks, if it contains at least one other;
-/// else empty. The search for a field skips these objects.
+/// If the Data layer contains the object of a format ("csv", "parquet", ...), returns the names of all other format
+/// objects, which the search for a field skips. Otherwise returns no names.
 std::vector<std::string> other_formats(const Json& data) {
   std::vector<std::string> names;
   const bool any = std::ranges::any_of(

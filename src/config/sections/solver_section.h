@@ -46,11 +46,11 @@ struct EnumWords<Fp32Products> {
   static const std::vector<std::pair<std::string, Fp32Products>>& table();
 };
 
-/// GPU indices, one list per process. With `all`: every GPU of the machine; if several processes run on it, one GPU for
-/// each process.
+/// GPU indices, one list per process. With `all`, a single process on a machine uses every GPU, and several processes
+/// use one GPU each.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
-  bool all = false;  ///< true: per_process is empty
+  bool all = false;  ///< true: `per_process` is not used, and is empty
   int64_t count() const;
 };
 std::string read_value(const Json& value, const Range&, GpuLists& out);

@@ -26,7 +26,7 @@ std::string text_of(const Greeting&);
 /// Returns nullopt if the text is not a greeting, a number is out of range, or a name has invalid characters.
 std::optional<Greeting> greeting_from(std::string_view text);
 
-/// The address of one process. Process 0 sends a table of these to all processes.
+/// The address of one process. Process 0 sends the addresses of all processes, as a table, to every process.
 struct Whereabout {
   int launched = 0;  ///< the number assigned by the launcher
   int port = 0;

@@ -21,7 +21,8 @@ std::optional<Integer> number(const Environment& environment, const char* name) 
   return value;
 }
 
-/// The first of `names` that is set, and its number. `name` is null if none of them is set.
+/// The first environment variable of `names` that is set, and the number that it contains. `name` is null if none is
+/// set.
 struct Found {
   const char* name = nullptr;
   int value = 0;

@@ -42,7 +42,7 @@ constexpr seconds kToConnect{10}, kToAbort{5};
 // at most kLongestPause.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-// after other threads have competed for the core, this number of waits sleep without yielding first
+// number of waits that sleep without yielding first, after other threads have competed for the core
 constexpr uint64_t kWaitsAsleep = 1000;
 
 void check(const char* problem) {
