@@ -104,8 +104,8 @@ def _callbacks(allocator: Allocator) -> tuple[Any, Any]:
 @dataclass
 class Keys:
     """The keys of a batch by feature: addresses, counts, and type constants of _structs. `bases` are added to the
-    addresses of keys, offsets and weights. Batches with the same object as `layout` differ only in `bases`, so most
-    fields of their structs are kept from call to call.
+    addresses of keys, offsets and weights. If a batch has the same `layout` object as the previous one, only `bases`
+    differ, and the other fields of the structs are not written again.
     """
 
     samples: int

@@ -104,8 +104,8 @@ class Columns:
             return self._leave(name, "id: nearly all distinct") if count > 0.9 * len(values) else {"categorical"}
         if kind in "iu" and count == len(values) and count > 2 and np.all(np.diff(values) > 0):
             return self._leave(name, "id: integers that number the rows")
-        # Whole numbers in a float column count as integers only if the column contains NaN: a missing value turns
-        # integers into floats. Without NaN, other rows may have fractions.
+        # A missing value (NaN) turns a column of integers into floats. So whole numbers in a float column count as
+        # integers if the column contains NaN. Without NaN, rows outside the sample may have fractions.
         names_things = kind in "iu" or (whole and bool(np.isnan(values).any()))
         few = count * 5 <= len(values) and count <= 1000
         return {"numeric", "categorical"} if names_things and few else {"numeric"}

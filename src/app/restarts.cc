@@ -99,8 +99,8 @@ bool fork_worker(TrainOptions& options, std::unique_ptr<SharedWithWorkers, Unmap
     worker = process;
     return false;
   }
-  // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. Without the group
-  // it would arrive twice, and the second signal would end the worker immediately.
+  // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. In the keeper's
+  // group, the worker would get the signal twice, and the second signal would end it immediately.
   ::setpgid(0, 0);
   std::signal(SIGTTOU, SIG_IGN);  // lets the worker, a background process group, write to the terminal
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

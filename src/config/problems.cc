@@ -55,8 +55,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   int least = std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;
   const std::string letters = lower(word);
   for (const std::string& candidate : candidates) {
-    // The difference in length is a lower bound of the distance. Testing it first skips most candidates, which matters
-    // if a file has 10^5 words, or one word of a megabyte.
+    // The difference in length is a lower bound of the edit distance. This test skips most candidates before their
+    // distance is computed, which matters if a file has 10^5 words, or one word of a megabyte.
     const size_t longer = std::max(word.size(), candidate.size()), shorter = std::min(word.size(), candidate.size());
     if (longer - shorter >= static_cast<size_t>(std::max(least, 0))) continue;
     if (const int distance = edits(letters, lower(candidate)); distance < least) {

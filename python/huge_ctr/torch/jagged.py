@@ -104,8 +104,9 @@ class JaggedTensor:
 
 class KeyedJaggedTensor:
     """A list of keys for each feature and sample, ordered by feature: lengths [features * samples]. With
-    stride_per_key_per_rank, features have different numbers of samples. inverse_indices then says, for each feature and
-    sample of the batch, which of the feature's samples it is: (names of features, tensor [features, samples]).
+    stride_per_key_per_rank, features have different numbers of samples. inverse_indices is then a pair: the names of
+    the features, and a tensor [features, samples of the batch] with the index of the feature's sample that belongs to
+    each sample of the batch.
     """
 
     def __init__(

@@ -114,8 +114,8 @@ void add_sample_weight(Config& config, Problems& problems) {
   config.layers.insert(config.layers.begin(), std::move(cut));
 }
 
-/// Adds a note if GroupedAUC treats several values of the group column as one group, because they share a key. The note
-/// is needed for data formats that cannot read the column a second time with one key per value.
+/// GroupedAUC groups samples by key. Adds a note if several values of the group column share a key, so that they form
+/// one group. Only needed for data formats that cannot read the column a second time with one key per value.
 void note_shared_groups(const Config& config, Problems& problems) {
   const auto& metrics = config.solver.eval_metrics.metrics;
   const std::string why = why_shared(config.data);

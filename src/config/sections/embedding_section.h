@@ -124,8 +124,8 @@ struct EmbeddingSection {
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
   /// Whether (slot, key) identifies a row; model files then contain slots. Otherwise the key alone identifies a row.
   bool identity_by_slot() const;
-  /// The effective placement rule on several ranks: the configured rule, or the default of the layer's type. A row that
-  /// is identified by its key alone has the same owner in all slots.
+  /// The placement rule on several ranks: the configured rule or, without one, the default of the layer's type. If the
+  /// key alone identifies a row, the row has the same owner for all slots.
   PlacementRule placement_rule() const;
   /// Which rows are replicated. `batch`: batch size over all ranks.
   Replication replication(int64_t batch = 1) const;

@@ -68,8 +68,8 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   s.auc_threshold.reset();
 }
 
-/// Checks that "keep_best" and "early_stopping" name the same metric and that it is measured. Checks that evaluations
-/// take place if early stopping needs them.
+/// Checks that "keep_best" and "early_stopping" name the same metric, and that "eval_metrics" contains this metric.
+/// Checks that a run with early stopping makes evaluations.
 void check_best(const SolverSection& s, const std::string& pointer, Problems& problems) {
   const std::string& keep = s.checkpoint.keep_best;
   if (!keep.empty()) check_measured(keep, s.eval_metrics, pointer + "/checkpoint/keep_best", problems);

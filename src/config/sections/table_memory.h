@@ -44,8 +44,8 @@ struct OwnTableMemory {
   std::optional<std::string> disk;  ///< empty string: no disk tier
   /// This budget, with omitted fields taken from the solver's budget.
   TableMemory with(const TableMemory& of_solver) const;
-  /// The memory tiers in which the table uses the run's budget instead of its own. Setting "disk" or "disk_limit" gives
-  /// the table its own disk tier.
+  /// The memory tiers that the table shares with the run's budget, because its own budget does not state them. "disk"
+  /// or "disk_limit" gives the table its own disk tier.
   RowMemory::Tiers shared() const { return {!gpu, !host, !disk && !disk_limit}; }
 };
 Schema<OwnTableMemory> own_table_memory_schema();

@@ -1,5 +1,5 @@
-// Threads that cannot be joined. This flag is process-wide, because such threads affect how the process may end. It is
-// only ever set to true, and only programs read it.
+// A process-wide flag: this process runs threads that cannot be joined, which affects how the process may end. The flag
+// is only ever set to true, and only programs read it.
 #pragma once
 
 namespace hctr {

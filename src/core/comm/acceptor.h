@@ -21,8 +21,8 @@ struct Accepted {
 /// Polls all pending connections together, each with its own time limit. An idle connection does not delay others.
 class Acceptor {
  public:
-  /// `listener` must outlive the Acceptor. `keys`: accepted keys; the peer must know one of them. `kinds`: accepted
-  /// connection kinds; connections of other kinds are closed.
+  /// `listener` must outlive the Acceptor. A peer must know one of `keys`. `kinds`: the accepted connection kinds;
+  /// connections of other kinds are closed.
   Acceptor(const TcpListener& listener, std::vector<JobKey> keys, std::string kinds);
 
   /// Returns the next authenticated connection, or nullopt if none arrives until `end`. Errors: Error(comm).

@@ -56,8 +56,8 @@ class SharedMemoryExchange : public PeerExchange {
     nothing_.receive.resize(destinations_.size());
   }
   /// A failing rank may be destroyed in the middle of a round. Its receive buffer must stay valid while other ranks
-  /// write to it, so the destructor waits for their writes. The other ranks may wait for this rank at a group barrier,
-  /// so the rank leaves the group first.
+  /// write to it, so the destructor waits for these writes. But the other ranks may be waiting for this rank at a group
+  /// barrier, so before that, the rank leaves the group.
   ~SharedMemoryExchange() override {
     if (std::uncaught_exceptions() > 0) group_.leave(rank_);
     set_written(UINT64_MAX);

@@ -1,9 +1,10 @@
 // Joins processes through MPI. Each message has one sending and one receiving rank, so results do not depend on the
 // assignment of ranks to processes.
 //
-// MPI does not report a silent host, and its launcher reports such a host late. Processes therefore watch each other by
-// heartbeats over TCP, as in tcp_processes.cc. The watch runs until MPI is finalized. MPI_Finalize waits for all
-// processes. If a process is lost during that wait, the watch ends this process, if `Surroundings` allows it.
+// MPI does not report a host that stops answering, and the launcher reports it late. Processes therefore watch each
+// other by heartbeats over TCP, as in tcp_processes.cc. The watch runs until MPI is finalized. MPI_Finalize waits for
+// all processes. If a process is lost during this wait, the watch ends the waiting process, if `Surroundings` allows
+// it.
 #include "core/comm/mpi_processes.h"
 
 #include <dlfcn.h>
