@@ -137,9 +137,9 @@ def _offsets(name: str, values: np.ndarray) -> np.ndarray:
 class Outputs:
     """The memory for the scores of a batch. `outputs`: name to (role, columns).
 
-    out: None creates NumPy arrays. Otherwise a writable array or tensor for each output by name, or a single one if
-    there is one output: float32 [samples, columns], or [samples] for one column, on the host or on the model's GPU.
-    Raises UsageError.
+    out: None creates a NumPy array for each output. Otherwise a dict with a writable array or tensor for each output by
+    name or, if there is only one output, a single array or tensor. Each is float32 [samples, columns], or [samples] for
+    one column, on the host or on the model's GPU. Raises UsageError.
     """
 
     def __init__(self, outputs: Mapping[str, tuple[int, int]], rows: int, out: Any = None):

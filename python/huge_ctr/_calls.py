@@ -18,8 +18,8 @@ class Conversation:
         self._interrupted: Optional[KeyboardInterrupt] = None
 
     def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
-        """Called by the working thread. Runs function(about) in the caller's thread, and returns its result. If the
-        result is False, the work must end.
+        """The working thread calls this to run function(about) in the caller's thread. Returns the function's result.
+        If the result is False, the work must end.
         """
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._events.put((function, about, answer))

@@ -206,8 +206,8 @@ class CTREstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """The importance of each column of X, as a fraction of the sum over all columns: how much a permutation of its
-        values decreases the AUC (CTRClassifier) or changes the scores (CTRRegressor).
+        """The importance of each column of X: how much a permutation of the column's values decreases the AUC
+        (CTRClassifier) or changes the scores (CTRRegressor). The importances of all columns add up to 1.
         """
         check_is_fitted(self, "model_")
         if "_importances_" not in self.__dict__:

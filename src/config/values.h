@@ -61,7 +61,7 @@ std::string read_value(const Json& value, const Range&, bool& out);
 std::string read_value(const Json& value, const Range&, std::string& out);
 Misfit read_value(const Json& value, const Range&, std::vector<int64_t>& out);
 Misfit read_value(const Json& value, const Range&, std::vector<double>& out);
-// a single string is read as a list of one
+// reads a single string as a list with this string
 Misfit read_value(const Json& value, const Range&, std::vector<std::string>& out);
 Misfit read_value(const Json& value, const Range&, std::vector<std::vector<int64_t>>& out);
 std::string read_word(const Json& value, const std::vector<std::string>& words, size_t& index);

@@ -16,8 +16,8 @@ from .varying import of_each_sample, padded_offsets, varies
 
 
 def known_bounds(features: Any) -> Any:
-    """Where the keys of each feature begin, if the host knows it. None: the caller must read it from the tensor. During
-    compilation the result is None, because values on the host would become constants of the graph.
+    """Where the keys of each feature begin. None: the host does not know, and the caller must read it from the tensor.
+    During compilation the result is None, because values on the host would become constants of the graph.
     """
     known = getattr(features, "offset_per_key_or_none", None)
     return None if known is None or torch.compiler.is_compiling() else known()
@@ -135,7 +135,7 @@ class _Collection(Tables):
         return features.weights() if self._features[0].weighted else None
 
     def prefetch(self, features: Any) -> None:
-        """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this runs
+        """Finds the rows of a batch in advance. The later forward pass must get the same tensors. On a GPU this runs
         concurrently with the current stream.
         """
         at, offsets, samples = self._lists(features, varies(features))

@@ -44,7 +44,7 @@ class DynamicEmbedding(Tables):
         self._erased: list[torch.Tensor] = []  # keys removed since the last note_exported()
 
     def prefetch(self, keys: torch.Tensor) -> None:
-        """Finds the rows of a batch before its forward pass, which must get the same tensor."""
+        """Finds the rows of a batch in advance. The later forward pass must get the same tensor."""
         self._engine.prefetch(keys.reshape(-1), None, None, [0], None, keys.numel())
 
     def forward(self, keys: torch.Tensor) -> torch.Tensor:

@@ -44,8 +44,8 @@ def _inside_backward() -> bool:
 
 
 class Engine(Batches):
-    """The batches and calls of one module with tables. `rate` is called at each update of rows, and returns the
-    learning rate as a number or tensor.
+    """The batches and calls of one module with tables. Each update of rows calls `rate`, which returns the learning
+    rate as a number or tensor.
     """
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):

@@ -95,8 +95,8 @@ class Optimizer(torch.optim.Optimizer):
 
 
 def optimizer(model: torch.nn.Module, kind: Any = None, lr: Any = None, update: Any = None, **words: Any) -> Optimizer:
-    """Makes the optimizer of all tables in `model`. Without `kind`, tables use the optimizers of their constructors.
-    `words` are the arguments of the torch.optim class; rows="global" also updates rows without gradients, like dense
-    gradients would.
+    """Makes the optimizer of all tables in `model`. Without `kind`, each table uses the optimizer that its constructor
+    got. `words` are the arguments of the torch.optim class. rows="global" also updates rows without gradients, as
+    torch.optim does with dense gradients.
     """
     return Optimizer([one for _, one in tables_of(model)], kind, lr, update, **words)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """The gradients of the batches since the last step, and their norm. The norm is the gradient of the module's
-    anchor: an operation that clips or scales all gradients of a model therefore also scales the row gradients.
+    """The gradients of the batches since the last step, and their norm. The norm becomes the gradient of the module's
+    anchor. If a program clips or scales all gradients of a model, the row gradients are therefore scaled, too.
     """
 
     def __init__(self, engine: "Engine"):

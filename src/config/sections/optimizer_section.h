@@ -19,7 +19,7 @@ const Words<ops::Optimizer::Kind>& EnumWords<ops::Optimizer::Kind>::table();
 struct StepCount {
   StepCount(int64_t count = 0) : steps(count) {}
 
-  int64_t steps = 0;            ///< read only if `share` is empty
+  int64_t steps = 0;            ///< used only if `share` is empty
   std::optional<double> share;  ///< a fraction in (0, 1]
 
   /// Replaces `share` by the nearest number of steps, at least 1.

@@ -49,7 +49,8 @@ fs::path FileLock::path_for(const fs::path& prefix) {
 
 FileLock::FileLock(const fs::path& prefix, const std::string& what)
     : path_(path_for(prefix)), folders_(make_folders(path_.parent_path())) {
-  // A try fails only if an ending process removes the lock file after the open and before the lock.
+  // A try opens the lock file and then locks it. The try fails only if a process that ends removes the file between
+  // these steps.
   constexpr int kMostTries = 100;
   for (int tries = 0; tries < kMostTries; ++tries) {
     // Try O_RDONLY first, because a file that is open for writing prevents a remount of the file system as read-only.

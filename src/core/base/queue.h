@@ -50,8 +50,8 @@ class BoundedQueue {
     return not_empty_.wait_for(lock, limit, [&] { return closed_ || !items_.empty(); });
   }
 
-  /// The producer calls close() after its last item, a consumer when it needs no more items. pop() still returns queued
-  /// items.
+  /// A producer calls close() after its last item, and a consumer calls it when it needs no more items. pop() still
+  /// returns the queued items.
   void close() { finish(nullptr); }
   /// Like close(), but pop() throws `error` after the queued items.
   void fail(std::exception_ptr error) { finish(std::move(error)); }

@@ -98,7 +98,7 @@ struct IpcAddress {
     if (!at) return;  // null if the rank receives no data
     std::byte* begin = cuda::allocation_begin(at);
     offset = at - begin;
-    cudaIpcGetMemHandle(&handle, begin);  // if this fails, opening the handle fails too
+    cudaIpcGetMemHandle(&handle, begin);  // no check: if this call fails, opening the handle fails, too
   }
 };
 

@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-// in elements; all-reduces up to this size send whole tensors in one exchange instead of two
+// all-reduces of at most this number of elements need one exchange instead of two: each rank sends its whole tensor
 constexpr int64_t kSmall = 4096;
 
 Transfer::Piece piece(const Tensor& tensor, int64_t begin, int64_t count) {

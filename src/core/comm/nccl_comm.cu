@@ -161,7 +161,7 @@ class NcclComm : public Communicator {
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
-    abort_communicators();  // otherwise freeing memory would wait for kernels that wait for peers
+    abort_communicators();  // without this, freeing memory would wait for kernels that wait for peers
   }
 
  private:
