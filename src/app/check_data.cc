@@ -177,7 +177,7 @@ DataCheck check_data(const Json& config, const std::string& name) {
     if (trains) add_notes(options, found, check.text, json);
     if (training) {
       const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
-      if (!matches.empty())  // vocabulary matches are listed with the slots, not here
+      if (!matches.empty())  // the text already lists, for each slot, the values that its vocabulary lacks
         check.text += cat("  keys that the ", training->samples, " training samples lack: ", describe(matches), "\n");
       add_matches(matches, json);
     }

@@ -234,7 +234,7 @@ void add_training_options(hctr::CommandLine& app, hctr::TrainOptions& options, i
 struct Given {
   std::string train, topic, device = "auto", log = "text", out;
   std::vector<std::string> arguments;
-  std::string step_config;  // the config argument of "explain step"
+  std::string step_config;  // the argument CONFIG of "explain step CONFIG"
   std::vector<std::string> of_store = std::vector<std::string>(2), of_serve;
   int restarts = 0;
   hctr::TrainOptions options;

@@ -89,7 +89,7 @@ std::vector<GivenInput> given_inputs(const std::vector<ModelTensor>& tensors, st
     const ModelTensor* tensor = find(tensors, view.name);
     if (!tensor) continue;  // no layer reads this input
     GivenInput& input = inputs.emplace_back(GivenInput{view, {samples, columns_of(*tensor)}, {0}});
-    input.view.name = tensor->name;  // null-terminated
+    input.view.name = tensor->name;  // C callers need a null-terminated name, which view.name may not be
     if (!view.offsets) continue;
     input.bounds = {samples * columns_of(*tensor) + 1};
     input.shape[0] = static_cast<const int64_t*>(view.offsets)[input.bounds[0] - 1];

@@ -202,7 +202,7 @@ class Change {
     try {
       value_ = Json::parse(value, "");
     } catch (const Error&) {
-      value_ = value;  // a string without quotes
+      value_ = value;  // `value` is not JSON: a string without quotes
     }
   }
 

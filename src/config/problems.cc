@@ -18,7 +18,7 @@ std::string lower(std::string_view word) {
 
 /// The optimal string alignment distance of `a` and `b`.
 int edits(std::string_view a, std::string_view b) {
-  // rows i - 2, i - 1, i of the distance matrix
+  // `before`, `last` and `row` are rows i - 2, i - 1 and i of the distance matrix.
   std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {

@@ -80,8 +80,8 @@ class SchemaBase {
 
   std::string title_, nested_, short_field_;
   std::vector<FieldDoc> docs_;
-  std::vector<std::pair<std::string, std::string>> ignored_;  // key, reason why the key has no effect
-  std::vector<std::pair<std::string, std::string>> refused_;  // key, reason why the key is an error
+  std::vector<std::pair<std::string, std::string>> ignored_;  // each key, with the reason why it has no effect
+  std::vector<std::pair<std::string, std::string>> refused_;  // each key, with the reason why it is an error
   std::function<void(void*, const std::string&, Problems&)> together_;
   bool closed_ = false;
 
@@ -91,10 +91,10 @@ class SchemaBase {
     Range range{};
     const ValueAccess* value = nullptr;  // exactly one of `value` and `part` is set
     const PartAccess* part = nullptr;
-    std::shared_ptr<const SchemaBase> schema{};  // schema of the inner object; shared, because schemas are copied
+    std::shared_ptr<const SchemaBase> schema{};  // schema of the inner object; copies of this schema share it
     std::function<std::string(const void*)> why_unused{};
   };
-  // per field: value and JSON pointer; a null value if absent
+  // one element per field: the value (null: absent) and its JSON pointer
   using Found = std::vector<std::pair<const Json*, std::string>>;
   /// Finds each field's value by its name or an alias. Reports unknown, conflicting and missing keys.
   Found match(const Json& node, const std::string& pointer, Problems&,

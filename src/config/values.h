@@ -42,7 +42,7 @@ inline Range strictly_between(double low, double high) {
 /// Describes a value that does not fit: the expected kind ("an integer") and, if one element is wrong, the element's
 /// JSON pointer within the value ("/2") and its content.
 struct Misfit {
-  Misfit() = default;  ///< the value fits
+  Misfit() = default;  ///< means that the value fits
   Misfit(std::string expected_) : expected(std::move(expected_)) {}
   Misfit(const char* expected_) : expected(expected_) {}
   std::string expected, pointer, found;
@@ -113,7 +113,7 @@ Json to_json(const std::vector<T>& values) {
 
 // text(): the type's name in the manual. words(): the complete list of allowed texts, if the type has one.
 template <class T>
-struct TypeWord {  // enumerations
+struct TypeWord {  // for enumerations
   static std::string text() { return "word"; }
   static std::vector<std::string> words() {
     std::vector<std::string> all;

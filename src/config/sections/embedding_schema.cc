@@ -128,7 +128,7 @@ void add_hot_keys(Schema<SparseEmbeddingHparam>& schema) {
 
 Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   Schema<SparseEmbeddingHparam> schema(type);
-  // in the order of the manual
+  // The manual lists the fields in this order.
   add_vectors_and_rows(schema);
   add_index(schema, type);
   add_storage(schema);

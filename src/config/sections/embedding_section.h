@@ -103,7 +103,8 @@ struct TableSpecInputs {
   Placement placement{};
   int64_t batch = 1;                 ///< batch size over all ranks
   std::vector<int64_t> slot_keys{};  ///< [slots] maximum keys per bag of each slot
-  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< batch sizes of this rank
+  /// sizes of this rank's batches in training and evaluation
+  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;
 };
 
 struct EmbeddingSection {
@@ -115,7 +116,7 @@ struct EmbeddingSection {
   std::optional<OwnTableMemory> table_memory;
   std::optional<PlacementRule> placement;  ///< "placement" in the config; placement_rule() is the effective rule
   int64_t dim = 0;                         ///< hparam.embedding_vec_size
-  bool frozen = false;                     ///< rows are not updated
+  bool frozen = false;                     ///< training does not update the rows
   /// The first key of slot 0 if slot_size_array gives the key ranges. Keys of earlier sparse inputs precede it.
   int64_t first_key = 0;
 

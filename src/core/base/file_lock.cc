@@ -94,7 +94,7 @@ FileLock::~FileLock() {
     fs::remove(path_, ignored);  // Remove the file before the unlock, so that the next process creates a new file.
     ::close(descriptor_);
   }
-  // remove() keeps a non-empty folder
+  // remove() does not remove a folder that still has files
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 

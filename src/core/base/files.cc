@@ -111,7 +111,7 @@ void AtomicFile::write(const void* bytes, size_t count) {
   const long flushed = begin / kFlushBytes * kFlushBytes;
   if (end / kFlushBytes * kFlushBytes == flushed) return;
   ::sync_file_range(::fileno(file_.get()), flushed, end - flushed,
-                    SYNC_FILE_RANGE_WRITE);  // asynchronous; finish() reports write errors
+                    SYNC_FILE_RANGE_WRITE);  // asynchronous, so write errors appear later, in finish()
 }
 
 void AtomicFile::write_at(long offset, const void* bytes, size_t count) {
@@ -138,7 +138,7 @@ void AtomicFile::commit() {
 
 FileSet::~FileSet() {
   files_.clear();
-  std::error_code ignored;  // remove() fails on a non-empty folder, which must stay
+  std::error_code ignored;  // remove() fails if a folder has files, and such a folder must stay
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 

@@ -17,7 +17,7 @@ struct PackedKeys {
   int32_t count = 0;  ///< number of keys
   int32_t rows = 0;
   int16_t key_bytes = 8;     ///< 4 or 8
-  int16_t sign_extends = 0;  ///< for keys of 4 bytes: 1 if they are signed
+  int16_t sign_extends = 0;  ///< for keys of 4 bytes: whether they are signed (1) or unsigned (0)
   /// nonzero: keys are ordered by sample, [rows, slots], one key per bag; 0: keys are ordered by slot, then by sample
   int32_t slots = 0;
 

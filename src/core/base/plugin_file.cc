@@ -17,7 +17,7 @@ fs::path own_file() {
   if (::dladdr(reinterpret_cast<const void*>(&plugin_file), &found) != 0 && found.dli_fname)
     if (const fs::path file = found.dli_fname; file.filename().string().find(".so") != std::string::npos)
       return fs::canonical(file, problem);
-  return fs::read_symlink("/proc/self/exe", problem);  // not argv[0], which need not name the executable
+  return fs::read_symlink("/proc/self/exe", problem);  // argv[0] is not used, because it may not name the executable
 }
 
 }  // namespace

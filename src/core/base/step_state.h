@@ -20,7 +20,7 @@ struct StepState {
   int32_t samples = 0;         ///< rows of this rank's batch, including padding; 0: not set
   float learning_rate = 0;
   float loss_scale = 1;
-  float log_negative_share = 0;  ///< log of the fraction of negative samples that sampling keeps
+  float log_negative_share = 0;  ///< log of the fraction of the negative samples that sampling has kept
   int32_t skip = 0;              ///< 1: a gradient of this step overflowed, and the update must change nothing
   /// Device flag shared by all steps. An update sets the flag to 1 if a weight or a row becomes infinite or NaN. Null:
   /// not reported.

@@ -30,7 +30,7 @@ struct ThreadPool::State {
   std::condition_variable start, done;
   // The next members are written only while `mutex` is locked.
   std::atomic<uint64_t> generation = 0;  // number of loops so far; each worker runs each loop once
-  std::atomic<int> busy = 0;             // workers still inside the current loop
+  std::atomic<int> busy = 0;             // workers that have not finished the current loop
   std::atomic<bool> stop = false;
 
   int64_t count = 0, grain = 1;

@@ -50,7 +50,7 @@ class Acceptor {
   const TcpListener& listener_;
   std::vector<JobKey> keys_;
   std::string kinds_;
-  std::list<Pending> pending_;  // oldest first
+  std::list<Pending> pending_;  // in the order of their arrival
   int64_t refused_ = 0;
   std::string first_refused_;
 };

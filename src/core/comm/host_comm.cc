@@ -266,7 +266,7 @@ std::unique_ptr<PeerExchange> HostComm::make_peer_exchange(const PeerExchangeSpe
   std::vector<std::byte*> destinations;
   for (const Info& info : theirs) destinations.push_back(info.destination);
   auto exchange = std::make_unique<SharedMemoryExchange>(rank_, std::move(destinations), *theirs[0].written, group_);
-  barrier();  // rank 0's `own` must live until all ranks have copied it
+  barrier();  // waits until all ranks have copied rank 0's `own`, which this call destroys
   return exchange;
 }
 

@@ -34,7 +34,7 @@ class AgreedSecret {
  private:
   std::array<char, kCharacters> characters_{};
   std::atomic<bool> set_{false}, known_to_all_{false};
-  static_assert(std::atomic<bool>::is_always_lock_free);  // the flags are shared by two processes
+  static_assert(std::atomic<bool>::is_always_lock_free);  // two processes share the flags
 };
 /// Generates a random secret. Errors: Error(device) with the system's reason.
 std::string make_job_secret();

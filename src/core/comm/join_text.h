@@ -18,7 +18,7 @@ std::optional<int> whole_number(std::string_view text, int least, int most);
 
 /// The first message of a connected process.
 struct Greeting {
-  int process = 0, processes = 0;  ///< number of this process and number of processes, assigned by the launcher
+  int process = 0, processes = 0;  ///< this process's number and the number of processes, as the launcher assigned them
   int port = 0;                    ///< TCP port on which the process listens for others; 0: none
   std::string host, version = {};
 };

@@ -158,7 +158,7 @@ class MpiProcesses : public Processes {
         end(exit_code);
       }).detach();
       mpi_.abort(exit_code);
-    } catch (...) {  // the thread failed to start
+    } catch (...) {  // the thread could not be started
     }
   }
 
@@ -236,7 +236,7 @@ class MpiProcesses : public Processes {
 
   seconds limit_;
   std::string limit_setting_;
-  std::function<void(int exit_code)> end_process_;  // null: this process must not be ended
+  std::function<void(int exit_code)> end_process_;  // null: the program must not end this process
   bool ended_ = false;                              // whether abort() has notified the other processes
   OnHost on_host_;
   const MpiPlugin& mpi_;

@@ -360,9 +360,9 @@ class NcclComm : public Communicator {
   RankGroup& group_;
   HostComm host_;
   Device device_;
-  HostBuffer host_aborted_;  // read by peer-exchange kernels, which stop waiting once this is nonzero
+  HostBuffer host_aborted_;  // peer-exchange kernels stop waiting once this is nonzero
   std::array<Channel, 3> channels_;
-  std::mutex mutex_;  // guards channels_ between the rank's thread and watcher_
+  std::mutex mutex_;  // protects channels_, which the rank's thread and watcher_ use
   std::atomic<bool> stop_ = false, in_step_ = false;
   std::atomic<int64_t> last_progress_ = 0;
   std::thread watcher_;
