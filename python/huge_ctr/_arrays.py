@@ -182,7 +182,7 @@ class Outputs:
 
 
 def view(array: s.Array) -> np.ndarray:
-    """A NumPy view of an array of the library, valid as long as the library keeps the array."""
+    """Returns a NumPy view of an array of the library. The view is valid as long as the library keeps the array."""
     shape = tuple(array.shape[i] for i in range(array.dims))
     dtype = np.dtype(s.DTYPE_NAMES[array.dtype])
     count = int(np.prod(shape))

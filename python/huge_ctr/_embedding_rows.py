@@ -53,7 +53,7 @@ def export_blocks(
                 )
             )
             return 0
-        except BaseException as error:  # raised in the caller
+        except BaseException as error:  # export_blocks() raises it after the library call
             raised.append(error)
             return 1
 

@@ -14,7 +14,7 @@ from .training import train
 
 try:
     from sklearn.utils.validation import validate_data
-except ImportError:  # scikit-learn before 1.6
+except ImportError:  # scikit-learn is older than 1.6
 
     def validate_data(estimator: Any, X: Any, reset: bool = True, **options: Any) -> Any:  # type: ignore[misc]
         options["force_all_finite"] = options.pop("ensure_all_finite", True)
@@ -68,7 +68,7 @@ class CTREstimator(BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _more_tags(self) -> dict:  # called by scikit-learn before 1.6
+    def _more_tags(self) -> dict:  # only scikit-learn before 1.6 calls this
         return {"allow_nan": True, "binary_only": True, "non_deterministic": False}
 
     # ---- Fitting ----
@@ -252,7 +252,7 @@ def _column_of_array(values: np.ndarray) -> np.ndarray:
 
 
 def _set(config: dict, path: str, value: Any) -> None:
-    """Flattens to solver.display, layers.0.shuffle, ..."""
+    """Sets the field at a path such as solver.display or layers.0.shuffle."""
     at: Any = config
     *folders, name = path.split(".")
     for folder in folders:

@@ -169,7 +169,8 @@ def _load_bundled(folder: Path) -> None:
     OpenBLAS is not loaded here, because the library itself loads it and sets the number of its threads.
     """
     left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
-    for _ in range(len(left)):  # retries libraries whose dependencies were missing
+    # a library fails to load until the libraries that it depends on are loaded, so try all several times
+    for _ in range(len(left)):
         for one in list(left):
             try:
                 c.CDLL(str(one))
@@ -207,7 +208,7 @@ def common_options() -> dict:
 
 
 def texts(items: Iterable[str]) -> tuple[Any, int]:
-    """A char*[] and its length."""
+    """Returns texts as a char*[], and their number."""
     encoded = [item.encode() for item in items]
     return (c.c_char_p * max(len(encoded), 1))(*encoded), len(encoded)
 
@@ -224,7 +225,7 @@ class Handle:
     def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
         self._pointer: Optional[c.c_void_p] = pointer
         self._destroy, self._what, self._forks = destroy, what, _forks
-        self.kept: tuple = ()  # callbacks that the handle's destruction may call
+        self.kept: tuple = ()  # callbacks that must stay alive, because the handle's destruction may call them
 
     @property
     def pointer(self) -> c.c_void_p:
@@ -246,7 +247,7 @@ class Handle:
     def __del__(self):
         try:
             self.close()
-        except Exception:  # the interpreter is shutting down
+        except Exception:  # while the interpreter shuts down, the call may fail
             pass
 
 

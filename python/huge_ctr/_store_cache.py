@@ -90,7 +90,9 @@ class Cache:
         out: Optional[Mapping[Union[str, int], Any]] = None,
         stream: Optional[int] = None,
     ) -> dict[Union[str, int], Any]:
-        """The rows of keys in several tables: {table: keys} to {table: rows}, all of one state of the store."""
+        """Looks up rows in several tables: {table: keys} becomes {table: rows}. All rows are from the same state of the
+        store.
+        """
         out = out or {}
         parts = [(table, 0, of, None, 0, out.get(table)) for table, of in keys.items()]
         return dict(zip(keys, self._look_up(parts, stream)))

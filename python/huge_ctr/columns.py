@@ -22,7 +22,7 @@ class Columns:
 
     label: str
     rows: int
-    numbers: list[str] = field(default_factory=list)  # standardized
+    numbers: list[str] = field(default_factory=list)  # numeric columns that are standardized
     # numeric columns with a skewed distribution, which are transformed by a logarithm
     skewed: list[str] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Columns:
 
 
 def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
-    """The column names, the number of rows, and a function that returns the first values of a column."""
+    """Returns the column names, the number of rows, and a function that returns the first values of a column."""
     if _is_pandas(table):
         return list(table.columns), len(table), lambda name: _plain(table[name].iloc[:_LOOKED_AT])
     if hasattr(table, "column_names"):  # a PyArrow table

@@ -96,11 +96,12 @@ class Model:
         if out is not None:
             raise UsageError("out= needs samples with a known number of rows: a dict of arrays by input name")
         source, frame = self._source(data)
-        # A table's number of rows is known, so rows after the last scored row are bad records.
+        # Bad records after the last scored row are not reported; the table's number of rows tells how many there are.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
         callback = s.SCORED_ROWS(collected.add)
         pointer = self._handle.pointer
-        if frame is not None and frame.rows <= _FEW_ROWS:  # the call is faster than the start of a thread
+        # for so few rows, the call takes less time than starting a thread
+        if frame is not None and frame.rows <= _FEW_ROWS:
             _library.call("hctr_model_predict", pointer, source.encode(), callback, None)
             return plain(collected.arrays())
         stopped: list[bool] = []
@@ -176,7 +177,7 @@ class Model:
 
     @property
     def inputs(self) -> dict[str, tuple[str, int]]:
-        """Name to role ("dense", "keys") and columns: dense values, or slots, per sample."""
+        """The role ("dense" or "keys") of each input, and the input's number of dense values or slots per sample."""
         return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
 
     @property
@@ -303,7 +304,7 @@ class Model:
             )
 
     def own(self, folder: str) -> None:
-        """Deletes a temporary folder together with the model."""
+        """Makes this object the owner of a temporary folder, which is deleted together with it."""
         self._owns = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
@@ -348,7 +349,7 @@ class Model:
 
     @staticmethod
     def _long(function: str, options: s.UseOptions, *arguments: Any) -> None:
-        """Makes a library call that a KeyboardInterrupt stops."""
+        """Makes a call of the library that a KeyboardInterrupt stops."""
 
         def call(stop: Any) -> None:
             options.stop = stop.value

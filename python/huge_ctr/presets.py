@@ -187,7 +187,7 @@ def _schedule(columns: Columns, sizes: Sizes, many_keys: bool) -> tuple[dict, di
 
 
 def _data(columns: Columns, history: Optional[str], item: Optional[str], fields: dict) -> tuple[L.Data, int]:
-    """The Data layer, and the maximum length of the history."""
+    """Returns the Data layer, and the maximum length of the history."""
     if columns.rows > 1:
         fields.setdefault("shuffle", min(columns.rows, 1 << 18))
     dense = [{"columns": columns.numbers, "transform": "standardize"}] if columns.numbers else []

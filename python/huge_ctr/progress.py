@@ -40,7 +40,7 @@ class Progress:
             return min(1.0, state.iteration / self._iterations)
         if self._passes and state.epoch is not None:
             return min(1.0, state.epoch / self._passes)
-        # None: the files' number of samples is unknown
+        # None, because the number of samples in the files is unknown
         return 1.0 if self._passes and state.passes >= self._passes else None
 
     def line(self, state: Any) -> str:

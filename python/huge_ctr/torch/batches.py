@@ -85,7 +85,7 @@ class Batches:
             self._early = [one for one in self._early if one is not given]
 
     def _before_release(self, ticket: Optional[int], batch: int, given: Given) -> None:
-        """Called before a batch is released, while its rows are known."""
+        """Called before a batch is released, while the row numbers of its keys can still be read."""
 
     def _begin(self, ticket: Optional[int], given: Given, begin: Callable[[], int]) -> int:
         while len(self._flight) >= self.most_batches:
@@ -129,8 +129,7 @@ class Batches:
         return torch.empty(given.layout.total, int(self.dims[0]), device=given.values.device)
 
     def places(self, given: Given, vectors: torch.Tensor) -> tuple[np.ndarray, int]:
-        """The addresses of each feature's vectors, and the number of elements from the start of a vector to that of the
-        next.
+        """Returns the addresses of each feature's vectors, and the distance in elements between two successive vectors.
         """
         if self.pooled:
             return self._column_bytes + vectors.data_ptr(), self.width
@@ -138,5 +137,5 @@ class Batches:
         return at.astype(np.uint64), int(self.dims[0])
 
     def rows_of(self, given: Given) -> Any:
-        """The number of vectors of each feature, as an array; a single number if it is the same for all features."""
+        """The number of vectors of each feature: an array, or a single number if all features have the same number."""
         return given.samples if self.pooled else given.counts
