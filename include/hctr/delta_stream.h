@@ -18,7 +18,7 @@ struct StreamOptions {
   std::string brokers;  ///< comma-separated "host:port" addresses
   std::string topic;
   int64_t message_bytes = 256 << 10;  ///< producer: maximum size of a message, 4 KiB to 16 MiB
-  /// limit on the client's queue, in bytes: messages not yet sent (producer) or not yet read (source)
+  /// maximum bytes in the client's queue: messages that are not yet sent (producer) or not yet read (source)
   int64_t queue_bytes = int64_t{32} << 20;
   /// source: maximum bytes of buffered deltas; a delta is buffered while it is incomplete or its base is missing
   int64_t held_bytes = int64_t{1} << 30;
@@ -45,12 +45,12 @@ struct StreamedAbout {
 struct StreamedDelta {
   StreamedAbout about{};
   struct Rows {
-    std::vector<int32_t> slots{}, removed_slots{};  ///< empty if `by_slot` is false
+    std::vector<int32_t> slots{}, removed_slots{};  ///< for tables with `by_slot`; otherwise empty
     std::vector<int64_t> keys{}, removed{};
     std::vector<float> rows{};  ///< [keys, dim]
   };
   std::vector<Rows> tables{};
-  std::vector<std::pair<std::string, std::string>> files{};  ///< the dense part: names and contents of files
+  std::vector<std::pair<std::string, std::string>> files{};  ///< the files of the dense part: names and contents
 };
 
 /// Publishes deltas, each between begin() and end(). Not thread-safe, except for stop(). Every member can throw
@@ -88,7 +88,7 @@ class HCTR_API DeltaProducer {
 struct StreamStatistics {
   int64_t deltas = 0, messages = 0, bytes = 0;
   int64_t doubled = 0, damaged = 0;  ///< dropped messages: duplicates (`doubled`) and invalid messages (`damaged`)
-  /// messages not received so far, counted by gaps in sequence numbers (HPS: in Kafka offsets)
+  /// messages that did not arrive, found by gaps in the sequence numbers (HPS: in the Kafka offsets)
   int64_t missing = 0;
   /// dropped deltas: incomplete, or built on an iteration that the tables do not have
   int64_t given_up = 0;
@@ -116,7 +116,8 @@ class HCTR_API DeltaSource {
   /// The position to resume from after the last delta of next(). Store this text in the same commit as the delta's
   /// rows.
   std::string position() const;
-  /// Commits position() to the options' consumer group, if any. Call it after the position is stored.
+  /// Commits position() to the consumer group of the options, if they name one. Call this after you have stored the
+  /// position.
   void stored();
   /// Sets the iteration of the caller's tables after the caller has updated them by other means, such as files.
   void skip_to(int64_t iteration);

@@ -19,7 +19,7 @@ namespace hctr {
 /// The keys of one feature in a batch, in memory of the set's device.
 struct FeatureKeys {
   const void* keys = nullptr;           ///< [count]
-  ElementType type = ElementType::i64;  ///< i32, u32, i64 or u64; u64 keys are used as the i64 with the same bits
+  ElementType type = ElementType::i64;  ///< i32, u32, i64 or u64; a u64 key is used as the i64 that has the same bits
   int64_t count = 0;
   /// [samples + 1]: sample b has keys [offsets[b] - offsets[0], offsets[b + 1] - offsets[0]). Null: each sample has one
   /// key.
@@ -52,7 +52,7 @@ struct TableRows {
 /// The memory that a table's rows occupy.
 struct EmbeddingMemory {
   int64_t rows = 0;          ///< rows in memory and on disk
-  int64_t rows_on_host = 0;  ///< for a GPU: rows with any part in host memory
+  int64_t rows_on_host = 0;  ///< GPU only: rows of which any part is in host memory
   int64_t rows_on_disk = 0;
   int64_t device_bytes = 0, host_bytes = 0;
 };
@@ -60,9 +60,9 @@ struct EmbeddingMemory {
 /// The arguments of an update.
 struct UpdateStep {
   float learning_rate = 0;
-  const float* rate_on_device = nullptr;  ///< [1] on the set's device: replaces learning_rate; null: not used
-  float loss_scale = 1;                   ///< gradients are divided by this value
-  const float* skip = nullptr;            ///< on the set's device: a nonzero value skips the update; null: never skips
+  const float* rate_on_device = nullptr;  ///< [1] on the set's device; if not null, replaces learning_rate
+  float loss_scale = 1;                   ///< the update divides gradients by this value
+  const float* skip = nullptr;            ///< [1] on the set's device; if not null, a nonzero value skips the update
 };
 
 /// A set of embedding tables, possibly of different dims, with one call for all features. forward() finds or adds the
@@ -148,7 +148,7 @@ class HCTR_API EmbeddingSet {
   /// vector 0. Collective.
   void lookup(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
 
-  /// The number of updates that were not skipped. Waits.
+  /// Waits for queued updates, and returns how many updates were not skipped.
   int64_t updates();
   /// Sets the number of updates. Call this after you restore a state, because Adam's bias correction depends on the
   /// number.
@@ -162,7 +162,7 @@ class HCTR_API EmbeddingSet {
   // rows and removed keys of all ranks; other ranks receive none. Errors: Error(usage) for an unknown name.
   int64_t rows(const std::string& table);
   EmbeddingMemory memory(const std::string& table);
-  /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.
+  /// The counts of the row policy by name: rows, rows_evicted, rows_expired, ... Empty without a policy.
   std::map<std::string, int64_t> counts(const std::string& table);
   /// Passes all rows to `sink`, in blocks, by ascending keys. `states` adds the optimizer states.
   void export_rows(const std::string& table, bool states, const std::function<void(const TableRows&)>& sink);

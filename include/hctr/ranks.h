@@ -13,7 +13,7 @@ namespace hctr {
 
 /// Timeouts, in seconds.
 struct RankWaits {
-  /// timeout for other ranks in a collective call; a late rank counts as lost; 0: no timeout
+  /// timeout of a collective call in which other ranks are late; a late rank counts as lost; 0: no timeout
   int call_seconds = 60;
   int join_seconds = 300;    ///< timeout for all processes to join
   int silence_seconds = 20;  ///< timeout for the next heartbeat of another process; heartbeats are sent every second
@@ -51,7 +51,7 @@ class HCTR_API EmbeddingRank {
   static std::vector<EmbeddingRank> of_processes(const JoinOptions&);
 
   int rank() const;
-  int size() const;  ///< ranks of the group; 1 without a group
+  int size() const;  ///< number of ranks in the group; 1 without a group
 
   struct HCTR_HIDDEN State;
   const std::shared_ptr<State>& state() const { return state_; }

@@ -26,13 +26,13 @@ enum class StoreNames { own, hugectr };
 
 struct StoreRocksOptions {
   enum class Opening {
-    update,     ///< reads and writes; one process at a time
+    update,     ///< reads and writes; only one process at a time may open the store so
     read_only,  ///< reads the state at the time of opening
     follow      ///< reads; Store::refresh() adopts changes that the updating process has made
   };
   std::filesystem::path folder{};
   Opening opening = Opening::update;
-  std::filesystem::path own_folder{};  ///< follow: folder for the log of this process
+  std::filesystem::path own_folder{};  ///< for `follow`: folder for the log of this process
   StoreNames names = StoreNames::own;
   int32_t key_bytes = 8;  ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int64_t cache_bytes = int64_t{64} << 20;
@@ -54,7 +54,7 @@ struct StoreRedisOptions {
   StoreNames names = StoreNames::own;
   int32_t key_bytes = 8;    ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int32_t partitions = 16;  ///< Redis hashes per table; StoreNames::own adds more for a large table
-  int32_t connections = 4;  ///< connections to each node
+  int32_t connections = 4;  ///< number of connections to each node
   int32_t timeout_ms = 500;
   bool read_replicas = false;  ///< if a master does not answer, reads from its replicas, whose rows may be older
   bool keep_rows = false;      ///< StoreNames::hugectr: opening a table keeps the existing rows
@@ -65,8 +65,8 @@ struct StoreRedisOptions {
   Eviction eviction = Eviction::random;
   double evict_to = 0.8;
   int64_t expire_seconds = 0;  ///< a partition expires this long after its last change; 0: never
-  bool keep_missed = true;     ///< adds rows that a lower level has returned
-  bool fill = true;            ///< loading a table adds all its rows
+  bool keep_missed = true;     ///< adds the rows that a lower level has returned for missing keys
+  bool fill = true;            ///< adds all rows of a table when the table is loaded
 };
 
 struct StoreLevelOptions {
@@ -74,7 +74,7 @@ struct StoreLevelOptions {
   Kind kind = Kind::memory;
   /// memory: the maximum number of rows per table; other rows are read from the level below. 0: all rows.
   int64_t most_rows = 0;
-  std::filesystem::path folder{};  ///< file: the folder, open in one process at a time
+  std::filesystem::path folder{};  ///< file: the folder, which only one process at a time may open
   StoreRocksOptions rocksdb{};
   StoreRedisOptions redis{};
   /// memory: a name of 1 to 100 letters, digits, '.', '_' and '-'. The processes of a host that give this name share
@@ -117,7 +117,7 @@ struct StoreOptions {
 /// The result for a key without a row.
 enum class OnMiss {
   default_vector,  ///< every element is StoreTableSource::default_value; statistics count the key
-  error            ///< Error(data) naming the key
+  error            ///< the look-up throws Error(data), which names the key
 };
 
 /// Receives rows: slots [n] or empty, keys [n], rows [n, dim].
@@ -165,7 +165,7 @@ struct StoreModel {
 /// An update of one table: changed rows and removed keys.
 struct StoreTableUpdate {
   std::string table;
-  int32_t slot = 0;  ///< for a table with `by_slot`
+  int32_t slot = 0;  ///< the slot of the rows, for a table with `by_slot`
   std::span<const int64_t> keys{};
   const float* rows = nullptr;  ///< [keys, dim]
   std::span<const int64_t> removed{};
@@ -189,10 +189,10 @@ struct StoreTableStatistics {
 struct StoreModelStatistics {
   std::string model, version;
   bool active = false;
-  int64_t iteration = -1;                                   ///< iteration of the rows, including updates so far
+  int64_t iteration = -1;                                   ///< iteration of the rows, after all updates so far
   int64_t updates = 0, updated_rows = 0, removed_rows = 0;  ///< counts since this process loaded the model
   double age_seconds = -1;  ///< seconds since the newest applied delta was published; -1: none applied
-  int64_t waiting = 0;      ///< deltas that update() has found but not applied
+  int64_t waiting = 0;      ///< number of deltas that update() has found, but has not applied
 };
 
 class StoreView;
@@ -250,7 +250,7 @@ class HCTR_API Store {
   void apply(std::string_view model, std::span<const StoreTableUpdate>, std::string_view position);
   /// The last position stored with the active version; empty: none.
   std::string position(std::string_view model) const;
-  /// StoreOptions::cache.
+  /// Returns StoreOptions::cache.
   const StoreCacheOptions& cache_options() const;
   /// The id of the training run of the active version; empty: unknown.
   std::string run(std::string_view model) const;
