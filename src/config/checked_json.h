@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// JSON text of `object` with a last member "crc32": the checksum of all text before that member.
+/// Returns `object` as JSON text. Adds a last member "crc32": the checksum of all text before this member.
 std::string with_checksum(const Json& object);
 /// Reads a file that with_checksum() wrote. `what`: the file's name in messages. Errors: Error(io); Error(data) naming
 /// the file when the checksum does not match, or "schema" is not `schema`.

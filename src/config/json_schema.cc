@@ -48,7 +48,7 @@ std::optional<Json> alternative(std::string_view type, const FieldDoc& field) {
   return std::nullopt;
 }
 
-/// Splits a type text of the manual, such as "integer or array of integer", into its alternatives.
+/// Splits the manual's text for a type, such as "integer or array of integer", into its alternatives.
 std::vector<std::string> alternatives(std::string type) {
   constexpr std::string_view kFlag = "true or false";
   if (const size_t at = type.find(kFlag); at != type.npos) type.replace(at, kFlag.size(), "boolean");

@@ -61,7 +61,7 @@ class SchemaBase {
   const std::vector<std::pair<std::string, std::string>>& refused_keys() const { return refused_; }
   /// Whether unknown keys are errors.
   bool is_closed() const { return closed_; }
-  /// The field that is set when the config has a string instead of the object; empty if a string is not allowed.
+  /// If a string may replace the object: the field that gets the string. Otherwise empty.
   const std::string& short_field() const { return short_field_; }
 
  protected:
@@ -96,7 +96,7 @@ class SchemaBase {
   };
   // one element per field: the value (null: absent) and its JSON pointer
   using Found = std::vector<std::pair<const Json*, std::string>>;
-  /// Finds each field's value by its name or an alias. Reports unknown, conflicting and missing keys.
+  /// Finds the value of each field, under the field's name or an alias. Reports unknown, conflicting and missing keys.
   Found match(const Json& node, const std::string& pointer, Problems&,
               const std::vector<std::string>& outer_keys) const;
 
@@ -167,7 +167,7 @@ class Schema : public SchemaBase {
         },
         [](const SchemaBase& of, const void* part) {
           const T& from = *static_cast<const T*>(part);
-          // a struct with a `given` flag is written only if the config contains the object
+          // If a struct has a `given` flag, the object is written only if the config contains it.
           if constexpr (requires { from.given; })
             if (!from.given) return Json();
           return static_cast<const Schema<T>&>(of).effective(from);

@@ -49,7 +49,7 @@ struct Misfit {
   bool empty() const { return expected.empty(); }
 };
 
-/// The value itself, or the element of an array of one element. HugeCTR allows scalars to be wrapped in arrays.
+/// Returns `value` or, if it is an array of one element, this element, because HugeCTR allows such arrays for scalars.
 const Json& unwrapped(const Json& value);
 
 // Each overload reads `value` into `out` and returns the expected kind on failure, else an empty text. Scalars may be

@@ -25,7 +25,7 @@ template <>
 struct EnumWords<ops::Combiner> {
   static const std::vector<std::pair<std::string, ops::Combiner>>& table();
 };
-/// Reads a combiner's name, or its number in older files: 0 sum, 1 mean. Newer combiners have only names.
+/// Reads a combiner's name. Older files have numbers for two combiners: 0 for sum, 1 for mean.
 std::string read_value(const Json&, const Range&, ops::Combiner& out);
 template <>
 struct TypeWord<ops::Combiner> {
@@ -91,7 +91,7 @@ struct SparseEmbeddingHparam {
   bool sizes_fit() const;
 };
 
-/// Inputs of table_spec() besides the section. Batch sizes may be omitted if the caller uses no field that depends on
+/// The inputs of table_spec(), except the section. A caller that uses no field that depends on batch sizes may omit
 /// them.
 struct TableSpecInputs {
   const OptimizerSection& optimizer;    ///< the top-level optimizer
@@ -123,7 +123,8 @@ struct EmbeddingSection {
   const std::string& top() const { return tops.names[0]; }  ///< also the name of the layer
   bool has_lengths() const { return tops.names.size() > 1; }
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
-  /// Whether (slot, key) identifies a row; model files then contain slots. Otherwise the key alone identifies a row.
+  /// Whether (slot, key) identifies a row, in which case model files contain slots. If not, the key alone identifies a
+  /// row.
   bool identity_by_slot() const;
   /// The placement rule on several ranks: the configured rule or, without one, the default of the layer's type. If the
   /// key alone identifies a row, the row has the same owner for all slots.
@@ -132,8 +133,8 @@ struct EmbeddingSection {
   Replication replication(int64_t batch = 1) const;
   /// Whether the table has a direct index, in which every key of slot_size_array has a row from the start.
   bool direct() const;
-  /// The number of rows that the section configures for `rank`; 0 if not configured. For column-sharded rows, the
-  /// number of row pieces.
+  /// The number of rows that the section configures for `rank`, or 0 if it configures none. With column-sharded rows,
+  /// each piece of a row counts as one.
   int64_t stated_rows(int64_t rank, const Placement&) const;
   /// The field that configures stated_rows(); empty if no field does.
   std::string stated_by() const;

@@ -126,7 +126,8 @@ std::string nearest_field(const Json& config, const std::string& path) {
   std::string leaf = path.substr(path.rfind('.') + 1);
   for (const auto& [other, ours] : kFieldsElsewhere)
     if (leaf == other) leaf = ours;
-  // compared in this order: misspelled; negated number of common leading names; path length
+  // Ranks are compared first by whether a name is misspelled, then by the negated number of common leading names, then
+  // by the length of the path.
   using Rank = std::tuple<bool, int, size_t>;
   std::pair<Rank, std::string> best;
   for (const Field& field : fields_of(config)) {

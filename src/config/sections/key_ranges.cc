@@ -10,7 +10,8 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-/// The slot sizes of a sparse input, from the Data layer or from an embedding other than `except`; empty if unknown.
+/// The slot sizes of a sparse input. They come from the Data layer or from an embedding, but not from `except`. Empty
+/// if unknown.
 Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except) {
   const DataSection& data = config.data;
   const auto slots = static_cast<size_t>(data.sparse[input].slot_num);

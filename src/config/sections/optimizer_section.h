@@ -25,7 +25,7 @@ struct StepCount {
   /// Replaces `share` by the nearest number of steps, at least 1.
   void resolve(int64_t steps_of_run);
 };
-/// Reads a number between 0 and 1, or a text such as "10%", as a fraction; other numbers as steps. `range`: allowed
+/// Reads a number of steps, or a fraction: a number between 0 and 1, or a text such as "10%". `range`: the allowed
 /// numbers of steps.
 Misfit read_value(const Json& value, const Range& range, StepCount& out);
 Json to_json(const StepCount&);

@@ -49,7 +49,8 @@ struct OwnTableMemory {
   RowMemory::Tiers shared() const { return {!gpu, !host, !disk && !disk_limit}; }
 };
 Schema<OwnTableMemory> own_table_memory_schema();
-/// Checks that need the solver's budget: "disk_limit" requires a "disk" folder. `pointer`: the object's JSON pointer.
+/// Makes the checks that need the solver's budget: "disk_limit" requires a "disk" folder. `pointer`: the object's JSON
+/// pointer.
 void check_table_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& pointer, Problems&);
 
 /// The budget of one rank if `ranks_of_host` ranks share the machine's memory. On a CPU, where host and device memory

@@ -25,7 +25,8 @@ std::vector<fs::path> make_folders(const fs::path& folder) {
   return made;
 }
 
-/// The text that the lock's holder wrote into the lock file, in parentheses. Empty if the file is empty.
+/// Returns, in parentheses, the text that the holder of the lock has written into the lock file. Empty if the file is
+/// empty.
 std::string holder_in(int descriptor) {
   char text[256];
   const ssize_t got = ::pread(descriptor, text, sizeof text, 0);

@@ -7,7 +7,7 @@ namespace hctr {
 /// Declares that the process runs threads that cannot be stopped or joined, such as the threads in which NCCL destroys
 /// communicators. These threads may still use objects that exit handlers would destroy.
 void threads_outlive_main() noexcept;
-/// Whether threads_outlive_main() was called. Read only by the code that ends the process.
+/// Whether threads_outlive_main() has been called. Only the code that ends the process reads this.
 bool some_threads_outlive_main() noexcept;
 
 }  // namespace hctr

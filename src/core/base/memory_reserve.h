@@ -37,7 +37,7 @@ class MemoryReserve {
 class ReservedShare {
  public:
   explicit ReservedShare(MemoryReserve* reserve) : reserve_(reserve) {}
-  /// Grows the share to `bytes`; a share never shrinks. Does nothing without a reserve. Errors: those of
+  /// Grows the share to `bytes`, but never shrinks it. Does nothing without a reserve. Errors: those of
   /// MemoryReserve::add().
   void grow_to(size_t bytes) {
     if (!reserve_ || bytes <= bytes_) return;

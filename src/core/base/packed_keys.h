@@ -24,8 +24,8 @@ struct PackedKeys {
   /// The position of key i in the batch. The index i counts all keys of slot 0 by sample, then those of slot 1, and so
   /// on.
   constexpr int64_t place_of(int64_t i) const { return slots == 0 ? i : i % rows * slots + i / rows; }
-  /// Index of the first key of bag (slot, sample) if `offsets` is kOnes. `sample` may be the number of samples (end of
-  /// the slot).
+  /// If `offsets` is kOnes, the index of the first key of bag (slot, sample). For the end of the slot, `sample` is the
+  /// number of samples.
   constexpr int64_t begin_of_ones(int64_t slot, int64_t sample) const {
     return slot * rows + (sample < rows ? sample : rows);
   }

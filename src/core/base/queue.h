@@ -15,8 +15,8 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  /// Blocks while the queue is full. Returns false if the queue is closed. In that case the item is dropped, and the
-  /// producer should stop.
+  /// Blocks while the queue is full. Returns false if the queue is closed: the item is then dropped, and the producer
+  /// should stop.
   bool push(T item) {
     std::unique_lock lock(mutex_);
     not_full_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });

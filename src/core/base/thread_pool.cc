@@ -94,7 +94,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   state_->may_spin = threads <= usable_cores();
   try {
     for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
-  } catch (...) {  // A thread failed to start. Join the running threads before the vector is destroyed.
+  } catch (...) {  // The threads that have started must be joined before the vector is destroyed.
     state_->end();
     throw;
   }
