@@ -27,7 +27,7 @@ class Conversation:
             try:
                 return answer.get(timeout=_AFTER_INTERRUPT)
             except queue.Empty:
-                if self._interrupted:  # the interrupt may have dropped the question, and nobody will answer it
+                if self._interrupted:  # the interrupt may have dropped the question, so no answer will arrive
                     return False
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:

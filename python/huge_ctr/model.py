@@ -96,7 +96,7 @@ class Model:
         if out is not None:
             raise UsageError("out= needs samples with a known number of rows: a dict of arrays by input name")
         source, frame = self._source(data)
-        # Bad records after the last scored row are not reported; the table's number of rows tells how many there are.
+        # Bad records after the last scored row are not reported. The table's number of rows gives their number.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
         callback = s.SCORED_ROWS(collected.add)
         pointer = self._handle.pointer

@@ -160,8 +160,8 @@ class Engine(Batches):
         updates: bool,
         wants_weights: bool,
     ) -> tuple[Optional[torch.Tensor], Optional[torch.Tensor]]:
-        """Updates rows, or stores the gradient for step(). Returns the gradient of the anchor (None: it is zero) and
-        the gradient of the weights (None: the caller does not want it).
+        """Updates rows, or stores the gradient for step(). Returns the gradient of the anchor (None: it is zero) and of
+        the weights of keys (None: the caller does not want it).
         """
         if ticket not in self._open or self.pending.has(ticket):
             raise UsageError(

@@ -93,7 +93,7 @@ class Tables(RowsOfTables):
         me = weakref.ref(self)
         engine = Engine(self._tables, self._features, lambda one: me()._make_set(one))
         # The engine refers weakly to the module, because an autograd graph may keep the engine alive longer than the
-        # module. Nobody needs the module's rows in that case.
+        # module. In that case the module's rows are not needed.
         engine.anchor = lambda: getattr(me(), "anchor", None)
         engine.rate = lambda: 0.0 if (module := me()) is None else module.rate()
         engine.has_optimizer = lambda: me() is None or bool(me()._group and me()._group[0]())

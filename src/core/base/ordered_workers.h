@@ -65,7 +65,7 @@ class OrderedWorkers {
         }
         promise.set_value(work_(item));
       } catch (...) {
-        results_.close();  // nobody needs the results after the failed item
+        results_.close();  // the caller gets no results after the failed item
         promise.set_exception(std::current_exception());
         return;
       }

@@ -34,9 +34,9 @@ constexpr seconds kToConnect{120};
 constexpr std::chrono::microseconds kToQueue{500};
 
 // Pause between the end of a communicator's work and its destruction. After ncclCommFinalize(), NCCL runs a thread per
-// rank that unmaps the rank's buffers, and does not tell when these threads have ended. When the last rank of a process
-// calls ncclCommDestroy(), NCCL unmaps the other ranks' views of these buffers. If both happened at the same time, NCCL
-// 2.28.3 with driver 580.159 ended programs with "double free or corruption" in cuMemUnmap().
+// rank that unmaps the rank's buffers, and does not report when these threads have ended. When the last rank of a
+// process calls ncclCommDestroy(), NCCL unmaps the other ranks' views of these buffers. If both happened at the same
+// time, NCCL 2.28.3 with driver 580.159 ended programs with "double free or corruption" in cuMemUnmap().
 constexpr milliseconds kToFree{100};
 
 ncclDataType_t nccl_type(DType dtype) {
