@@ -30,7 +30,7 @@ PROGRAMS = [
     "model_convert",
 ]
 PLUGINS = [f"libhuge_ctr_{name}.so" for name in ("parquet", "mpi", "rocksdb", "redis", "kafka", "grpc")]
-# Libraries that every Linux with this glibc provides in a compatible version, and CUDA's libraries.
+# The libraries that every Linux with this version of glibc has, and the libraries of CUDA.
 OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so|lib(cu|nv|nccl))")
 
 METADATA = """Metadata-Version: 2.1
@@ -50,7 +50,9 @@ def run(*command):
 
 
 def needed_libraries(files):
-    """The libraries that the files load, directly or indirectly, except the system's: name to path."""
+    """Returns all libraries that the files load, directly or indirectly, except the system's, as a dict of name to
+    path.
+    """
     found = {}
     for file in files:
         for name, path in re.findall(r"^\s*(\S+) => (/\S+)", run("ldd", str(file)), re.M):
@@ -60,7 +62,7 @@ def needed_libraries(files):
 
 
 def blas_of(library):
-    """The path of the BLAS that the library loads by name."""
+    """Finds the BLAS that `library` loads by name. Returns its name and path as a dict, or an empty dict."""
     name = re.search(rb"lib(?:open|c)?blas[\w.-]*\.so[.\d]*", library.read_bytes())
     listed = re.search(rf"\s{re.escape(name[0].decode())} .*=> (\S+)", run("/sbin/ldconfig", "-p")) if name else None
     return {name[0].decode(): Path(listed[1])} if listed else {}
@@ -118,7 +120,7 @@ def cpu_wheel(bin_folder, version, tag, work):
     scripts = []
     for program in PROGRAMS:
         add_program(wheel, scripts, bin_folder, program, work)
-    for plugin in PLUGINS:  # plug-ins load the system's copies of their libraries, if installed
+    for plugin in PLUGINS:  # the wheel lacks the libraries that plug-ins need: they load the system's, if installed
         if (bin_folder / plugin).exists():
             wheel.add(f"huge_ctr/bin/{plugin}", stripped(bin_folder / plugin, work))
     bundled = needed_libraries([library, *(bin_folder / program for program in PROGRAMS)])

@@ -1,4 +1,4 @@
-"""Entry points that run the wheel's programs, which find their libraries in the package."""
+"""Entry points that run the wheel's programs. The programs find their libraries in the package."""
 
 import os
 import sys

@@ -18,7 +18,7 @@ struct StreamOptions {
   std::string brokers;  ///< comma-separated "host:port" addresses
   std::string topic;
   int64_t message_bytes = 256 << 10;  ///< producer: maximum size of a message, 4 KiB to 16 MiB
-  /// limit on the client's queue, in bytes: messages not yet sent (producer) or not yet read (source)
+  /// maximum bytes in the client's queue: messages that are not yet sent (producer) or not yet read (source)
   int64_t queue_bytes = int64_t{32} << 20;
   /// source: maximum bytes of buffered deltas; a delta is buffered while it is incomplete or its base is missing
   int64_t held_bytes = int64_t{1} << 30;
@@ -36,8 +36,8 @@ struct StreamedAbout {
   struct Table {
     std::string name;
     int64_t dim = 0;
-    bool by_slot = false;  ///< a row belongs to a (slot, key) pair instead of a key
-    int64_t rows = -1;     ///< rows of the whole table after this delta; -1: unknown
+    bool by_slot = false;  ///< whether rows belong to (slot, key) pairs instead of keys
+    int64_t rows = -1;     ///< number of rows of the whole table after this delta; -1: unknown
   };
   std::vector<Table> tables{};
 };
@@ -45,12 +45,12 @@ struct StreamedAbout {
 struct StreamedDelta {
   StreamedAbout about{};
   struct Rows {
-    std::vector<int32_t> slots{}, removed_slots{};  ///< empty if `by_slot` is false
+    std::vector<int32_t> slots{}, removed_slots{};  ///< for tables with `by_slot`; otherwise empty
     std::vector<int64_t> keys{}, removed{};
     std::vector<float> rows{};  ///< [keys, dim]
   };
   std::vector<Rows> tables{};
-  std::vector<std::pair<std::string, std::string>> files{};  ///< the dense part: names and contents of files
+  std::vector<std::pair<std::string, std::string>> files{};  ///< the files of the dense part: names and contents
 };
 
 /// Publishes deltas, each between begin() and end(). Not thread-safe, except for stop(). Every member can throw
@@ -67,7 +67,8 @@ class HCTR_API DeltaProducer {
   /// Sets the timeout of calls that wait: begin() waits for the topic's partitions, end() waits for the broker's
   /// acknowledgments, and every call that queues messages waits for free space in the queue. Default: 30 s.
   void wait_at_most(double seconds);
-  /// Any thread. Current and later calls that would wait for the broker abandon the delta instead.
+  /// Makes a call that is waiting for the broker, and every later call that would wait, abandon the delta. Any thread
+  /// may call stop().
   void stop();
   void begin(const StreamedAbout&);
   /// Adds changed and new rows, [keys, dim]. `slots` [keys] is required for tables with `by_slot`, and must be empty
@@ -87,7 +88,7 @@ class HCTR_API DeltaProducer {
 struct StreamStatistics {
   int64_t deltas = 0, messages = 0, bytes = 0;
   int64_t doubled = 0, damaged = 0;  ///< dropped messages: duplicates (`doubled`) and invalid messages (`damaged`)
-  /// messages not received so far, counted by gaps in sequence numbers (HPS: in Kafka offsets)
+  /// messages that did not arrive, found by gaps in the sequence numbers (HPS: in the Kafka offsets)
   int64_t missing = 0;
   /// dropped deltas: incomplete, or built on an iteration that the tables do not have
   int64_t given_up = 0;
@@ -107,20 +108,21 @@ class HCTR_API DeltaSource {
   DeltaSource(const DeltaSource&) = delete;
   DeltaSource& operator=(const DeltaSource&) = delete;
 
-  /// Returns the next delta that builds on the current iteration, or a newer whole model. Null: no such delta arrived
-  /// within `seconds`. An unreachable broker is not an error.
+  /// Waits for the next delta that builds on the current iteration, or for a newer whole model, and returns it. Null:
+  /// no such delta arrived within `seconds`. An unreachable broker is not an error.
   std::shared_ptr<const StreamedDelta> next(double seconds);
   /// Confirms that the caller has applied the last delta of next(). Until then, next() returns the same delta again.
   void taken();
   /// The position to resume from after the last delta of next(). Store this text in the same commit as the delta's
   /// rows.
   std::string position() const;
-  /// Commits position() to the options' consumer group, if any. Call it after the position is stored.
+  /// Commits position() to the consumer group of the options, if they name one. Call this after you have stored the
+  /// position.
   void stored();
-  /// Sets the current iteration after the caller has updated the tables by other means, such as files.
+  /// Sets the iteration of the caller's tables after the caller has updated them by other means, such as files.
   void skip_to(int64_t iteration);
-  /// Returns whether all messages that the topic had at the first call of caught_up() have been read. Errors:
-  /// Error(io).
+  /// Returns whether all messages that the topic had at the first call of caught_up() have been read. Errors: Error(io)
+  /// if the broker does not answer within `seconds`.
   bool caught_up(double seconds);
   StreamStatistics statistics() const;
 

@@ -19,7 +19,7 @@ namespace hctr {
 /// The keys of one feature in a batch, in memory of the set's device.
 struct FeatureKeys {
   const void* keys = nullptr;           ///< [count]
-  ElementType type = ElementType::i64;  ///< i32, u32, i64 or u64; u64 keys are used as the i64 with the same bits
+  ElementType type = ElementType::i64;  ///< i32, u32, i64 or u64; a u64 key is used as the i64 that has the same bits
   int64_t count = 0;
   /// [samples + 1]: sample b has keys [offsets[b] - offsets[0], offsets[b + 1] - offsets[0]). Null: each sample has one
   /// key.
@@ -38,7 +38,7 @@ struct FeatureVectors {
 /// The gradients of one table, summed by row, in memory of the set's device.
 struct RowGradients {
   int64_t* keys = nullptr;  ///< [keys_of_batch() of the table]: the keys of the rows, without duplicates
-  float* values = nullptr;  ///< [same count, dim]: the summed gradients of the rows
+  float* values = nullptr;  ///< [keys_of_batch() of the table, dim]: the summed gradient of each row
 };
 
 /// Rows of a table in host memory. Row i has key keys[i] and elements [i * dim, (i + 1) * dim) of `vectors` and of each
@@ -52,7 +52,7 @@ struct TableRows {
 /// The memory that a table's rows occupy.
 struct EmbeddingMemory {
   int64_t rows = 0;          ///< rows in memory and on disk
-  int64_t rows_on_host = 0;  ///< for a GPU: rows with any part in host memory
+  int64_t rows_on_host = 0;  ///< GPU only: rows of which any part is in host memory
   int64_t rows_on_disk = 0;
   int64_t device_bytes = 0, host_bytes = 0;
 };
@@ -60,9 +60,9 @@ struct EmbeddingMemory {
 /// The arguments of an update.
 struct UpdateStep {
   float learning_rate = 0;
-  const float* rate_on_device = nullptr;  ///< [1] on the set's device: replaces learning_rate; null: not used
-  float loss_scale = 1;                   ///< gradients are divided by this value
-  const float* skip = nullptr;            ///< on the set's device: a nonzero value skips the update; null: never skips
+  const float* rate_on_device = nullptr;  ///< [1] on the set's device; if not null, replaces learning_rate
+  float loss_scale = 1;                   ///< the update divides gradients by this value
+  const float* skip = nullptr;            ///< [1] on the set's device; if not null, a nonzero value skips the update
 };
 
 /// A set of embedding tables, possibly of different dims, with one call for all features. forward() finds or adds the
@@ -104,9 +104,9 @@ class HCTR_API EmbeddingSet {
   /// stream, so the keys must not change before forward(batch). Collective.
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>);
   void forward(Batch, std::span<const FeatureVectors<float>>);
-  /// Writes the row number of each key of the batch to to[f]: [count of feature f]; 0: the key has no row. Returns the
-  /// number of remove_rows() calls so far, an argument of prefetch() for these row numbers. Only without a group, tiers
-  /// and policies, because those move or remove rows. Errors: Error(usage).
+  /// Writes the row numbers of each feature's keys. to[f]: [count of feature f]; 0: the key has no row. Returns the
+  /// number of remove_rows() calls so far, which prefetch() needs together with these row numbers. Only without a
+  /// group, tiers and policies, because those move or remove rows. Errors: Error(usage).
   int64_t row_numbers(Batch, std::span<int32_t* const> to);
   /// Like prefetch(), for keys whose row numbers are known from row_numbers() of earlier batches: nothing is looked up,
   /// and no rows are added. To sum the gradients of several batches, concatenate their keys, row numbers and gradients.
@@ -148,9 +148,10 @@ class HCTR_API EmbeddingSet {
   /// vector 0. Collective.
   void lookup(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
 
-  /// The number of updates that were not skipped. Waits.
+  /// Waits for queued updates, and returns how many updates were not skipped.
   int64_t updates();
-  /// Sets the number of updates, for a restored state: Adam's bias correction depends on it.
+  /// Sets the number of updates. Call this after you restore a state, because Adam's bias correction depends on the
+  /// number.
   void set_updates(int64_t);
 
   /// Bytes that the set has allocated from options().allocator.
@@ -161,7 +162,7 @@ class HCTR_API EmbeddingSet {
   // rows and removed keys of all ranks; other ranks receive none. Errors: Error(usage) for an unknown name.
   int64_t rows(const std::string& table);
   EmbeddingMemory memory(const std::string& table);
-  /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.
+  /// The counts of the row policy by name: rows, rows_evicted, rows_expired, ... Empty without a policy.
   std::map<std::string, int64_t> counts(const std::string& table);
   /// Passes all rows to `sink`, in blocks, by ascending keys. `states` adds the optimizer states.
   void export_rows(const std::string& table, bool states, const std::function<void(const TableRows&)>& sink);

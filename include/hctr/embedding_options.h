@@ -37,8 +37,8 @@ struct HCTR_API EmbeddingOptimizer {
   float epsilon = 1e-7f;                     ///< for adam, adamw, adamax, adagrad, rmsprop, adadelta
   float momentum = 0.9f;                     ///< for momentum_sgd, nesterov
   float smoothing = 0.9f;                    ///< for rmsprop, adadelta
-  float initial = 0;                         ///< adagrad, ftrl: initial sum of squares
-  bool row_wise = false;                     ///< adagrad: one sum per row
+  float initial = 0;                         ///< for adagrad, ftrl: initial sum of squares
+  bool row_wise = false;                     ///< for adagrad: one sum per row, not per element
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< for ftrl
   float weight_decay = 0.01f;                ///< for adamw
   float most_gradient = 0;                   ///< gradients are clipped to this magnitude; 0: no clipping
@@ -67,14 +67,14 @@ struct EmbeddingStart {
 /// far. A set without a group has all rows.
 struct EmbeddingPlacement {
   enum class Where { automatic, whole, spread, replicated };
-  Where where = Where::automatic;  ///< replicated requires row numbers
+  Where where = Where::automatic;  ///< only tables with row numbers can be replicated
   int rank = -1;                   ///< owner rank of a whole table; -1: the rank with the fewest bytes
 };
 
 struct EmbeddingTableOptions {
   enum class WhenFull { error, evict_lru, evict_lfu, ignore };
-  enum class Format { f32, f16, bf16 };  ///< f16 and bf16 use stochastic rounding, so small updates are not lost
-  std::string name;                      ///< also seeds the table's random stream
+  enum class Format { f32, f16, bf16 };  ///< stochastic rounding to f16 and bf16 keeps small updates
+  std::string name;                      ///< the table's random numbers depend on the name, too
   int64_t dim = 0;                       ///< elements per row
   /// keys are row numbers 0 to rows - 1; 0: hashed keys, and a new key adds a row
   int64_t rows = 0;
@@ -84,11 +84,11 @@ struct EmbeddingTableOptions {
   EmbeddingPlacement placement{};
   // The fields below require hashed keys (rows = 0).
 
-  /// Maximum number of rows; 0: limited by memory only. Each rank gets its share of a spread table's limit.
+  /// Maximum number of rows; 0: limited by memory only. If the table is spread, its ranks share this number.
   int64_t most_rows = 0;
   WhenFull when_full = WhenFull::error;
   int64_t min_count = 1;         ///< a key gets a row when it has occurred this many times
-  double admit_probability = 1;  ///< probability that a new key gets a row, drawn for each bag that contains the key
+  double admit_probability = 1;  ///< probability that a new key gets a row; each bag that contains the key draws once
   int64_t expire_after = 0;      ///< removes rows whose key did not occur in this many batches; 0: never
   bool marks_changes = false;    ///< required by export_changed_rows()
 };
@@ -112,10 +112,10 @@ struct EmbeddingAllocator {
 
 struct EmbeddingOptions {
   std::vector<EmbeddingTableOptions> tables;
-  std::vector<EmbeddingFeature> features;  ///< in the order of the arrays that calls receive
-  int gpu = -1;                            ///< -1: the CPU
+  std::vector<EmbeddingFeature> features;  ///< calls pass their arrays in this order
+  int gpu = -1;                            ///< index of the GPU; -1: the CPU
   void* stream = nullptr;                  ///< the caller's cudaStream_t; null: the default stream
-  int threads = 1;                         ///< CPU threads
+  int threads = 1;                         ///< number of CPU threads
   uint64_t seed = 0;
   int batches = 2;  ///< maximum number of batches between forward() and update()
   /// Maximum keys of a table in a batch. Address space is reserved for this number of keys; memory is allocated as
@@ -130,7 +130,7 @@ struct EmbeddingOptions {
   /// The rank of this set, if several sets share the tables. All ranks make sets with the same tables, features, seed
   /// and number of batches. Device, stream and memory may differ.
   EmbeddingRank rank{};
-  /// Called by the thread that calls the set. Must outlive the set.
+  /// Only threads that call the set call the allocator. The allocator must outlive the set.
   EmbeddingAllocator allocator{};
 };
 

@@ -24,7 +24,7 @@ static_assert(std::endian::native == std::endian::little, "files are read and wr
 // Slots are in the order of the sparse inputs of the `Data` layer. The slots of the first input come first.
 
 struct NormHeader {
-  int64_t error_check = 0;        ///< 0: blocks without frame; 1: every block, including the header, is framed
+  int64_t error_check = 0;        ///< 0: blocks have no frame; 1: all blocks, also the header, have a frame
   int64_t number_of_records = 0;  ///< samples in this file
   int64_t label_dim = 0;
   int64_t dense_dim = 0;
@@ -114,7 +114,7 @@ inline std::string model_manifest_name(const std::string& prefix, std::string_vi
 
 struct RowAccess {
   int64_t key = 0;
-  int32_t slot = 0;          ///< 0 if rows belong to keys alone
+  int32_t slot = 0;          ///< 0 if the key alone identifies a row
   uint32_t last_seen = 0;    ///< step of the last batch with the key, counted from 0, modulo 2^32
   uint64_t occurrences = 0;  ///< occurrences of the key since its row was added, saturating at 2^32 - 1
 };

@@ -26,7 +26,7 @@ struct ModelTensor {
   enum class Role { dense, keys, scores, labels };
   Role role;
   std::string name;            ///< the tensor's "top" in the config; for scores, the loss layer's top
-  std::vector<int64_t> shape;  ///< -1: the number of samples. Keys: [-1, slots]; others: [-1, columns]
+  std::vector<int64_t> shape;  ///< keys: [-1, slots]; other tensors: [-1, columns]; -1: any number of samples
   /// For keys: the maximum number of keys per bag, for each slot. The config decides which keys of a longer bag are
   /// used.
   std::vector<int64_t> most_keys{};
@@ -71,12 +71,12 @@ struct LoadOptions {
   /// Maximum samples per batch; larger batches are split. The memory for activations is proportional to this number.
   int64_t most_samples = 65536;
   std::function<void(std::string_view line)> note = {};  ///< receives warnings and notes; empty: they are discarded
-  /// Two members are used: `environment`, and set_environment() when the library loads BLAS.
+  /// The model uses two members: `environment`, and set_environment() when the library loads BLAS.
   Surroundings surroundings = {};
   /// If set, score() looks up rows in this view of a store and sees the store's updates. The model then loads no table
   /// files. Each call of score() reads one state of the store. The view must have every table of the model, under the
   /// same name. On a GPU, rows are read through a GPU cache (StoreOptions::cache). All models that use this version of
-  /// the store's model share the cache. A store whose rows another program changes needs a CPU.
+  /// the store's model share the cache. If another program changes the store's rows, the model must run on a CPU.
   std::shared_ptr<const StoreView> tables = {};
 };
 

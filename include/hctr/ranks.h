@@ -13,7 +13,7 @@ namespace hctr {
 
 /// Timeouts, in seconds.
 struct RankWaits {
-  /// timeout for other ranks in a collective call; a late rank counts as lost; 0: no timeout
+  /// timeout of a collective call in which other ranks are late; a late rank counts as lost; 0: no timeout
   int call_seconds = 60;
   int join_seconds = 300;    ///< timeout for all processes to join
   int silence_seconds = 20;  ///< timeout for the next heartbeat of another process; heartbeats are sent every second
@@ -27,7 +27,7 @@ struct JoinOptions {
   /// (docs/distributed.md).
   std::string address{};
   int port = 0;
-  int process = 0, processes = 1;  ///< with an address: the index of this process, and the number of processes
+  int process = 0, processes = 1;  ///< if `address` is set: the index of this process, and the number of processes
   /// A shared secret of at least 16 characters. Without a secret, any process that reaches the port can join.
   std::string secret{};
   RankWaits waits{};
@@ -41,7 +41,7 @@ struct JoinOptions {
 /// its rank.
 class HCTR_API EmbeddingRank {
  public:
-  /// Without a group, one set has all rows of its tables.
+  /// The rank of a single set without a group, which has all rows of its tables.
   EmbeddingRank() = default;
   /// Makes a group of `ranks` ranks, one for each thread of this process.
   static std::vector<EmbeddingRank> of_threads(int ranks, const RankWaits& = {});
@@ -51,7 +51,7 @@ class HCTR_API EmbeddingRank {
   static std::vector<EmbeddingRank> of_processes(const JoinOptions&);
 
   int rank() const;
-  int size() const;  ///< ranks of the group; 1 without a group
+  int size() const;  ///< number of ranks in the group; 1 without a group
 
   struct HCTR_HIDDEN State;
   const std::shared_ptr<State>& state() const { return state_; }

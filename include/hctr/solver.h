@@ -22,7 +22,7 @@ struct Attempt;
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
-/// Which encoding to use if the config's encoding differs from the encoding saved with a model.
+/// If the encoding in the config differs from the one that was saved with a model: which of them to use.
 enum class EncodingChoice { same, config, model };
 
 /// Options shared by all commands that use a model.
@@ -31,21 +31,21 @@ struct JobOptions {
   /// changes of config fields, "solver.batchsize=1024"; the last change of a field wins
   std::vector<std::string> changes;
   DeviceChoice device = DeviceChoice::automatic;
-  EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference from the saved model's encoding is an error
-  bool allow_unmatched = false;                    ///< accepts a slot or label whose values all match nothing
-  bool strict = false;                             ///< warnings about the config become errors
-  bool sync_launches = false;                      ///< waits after every GPU kernel, to find a faulty one
+  EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference between the two encodings is an error
+  bool allow_unmatched = false;                    ///< accepts slots and labels of which no value matches anything
+  bool strict = false;                             ///< turns warnings about the config into errors
+  bool sync_launches = false;                      ///< waits after each GPU kernel, so that errors name the faulty one
   std::optional<int> threads;                      ///< CPU threads for operators; none: all usable cores
-  int comm_timeout = 25;                           ///< timeout in seconds for another rank in a step; 0: none
+  int comm_timeout = 25;                           ///< seconds that a step waits for another rank; 0: no timeout
   /// timeout in seconds for the next heartbeat of another process; heartbeats are sent every second
   int peer_timeout = 20;
   // Timeouts without MPI, in seconds:
   int join_timeout = 300;  ///< timeout until all processes of a job have joined
-  /// timeout after a restart for missing processes; then training continues without them
+  /// timeout for missing processes to join after a restart; training then continues without them
   int restart_wait = 60;
   Attempt* attempt = nullptr;              ///< set in a worker process that a keeper process restarts after a failure
   const std::atomic<int>* stop = nullptr;  ///< a signal number other than 0 ends the work after the current step
-  Surroundings surroundings{};             ///< environment, log, reaction to a lost process
+  Surroundings surroundings{};             ///< environment, log, and what to do when a process is lost
 };
 
 struct TrainOptions : JobOptions {
@@ -78,7 +78,7 @@ struct TrainSummary {
   int64_t skipped_steps = 0;                     ///< fp16: steps whose gradients overflowed
   std::optional<double> loss_scale;              ///< fp16: the final loss scale
   std::map<std::string, std::map<std::string, int64_t>> tables;  ///< row and key counts of tables with a row policy
-  /// by rank: bytes of memory that its GPU (on a CPU: its process) uses at the end of training
+  /// for each rank: bytes that the rank's GPU (on a CPU: the rank's process) uses at the end of training
   std::vector<int64_t> memory;
   /// Bytes of weights, of activations, and of each table's rows with their states. Empty if the run had nothing left to
   /// train.
@@ -91,13 +91,13 @@ struct TrainSummary {
   std::optional<BetweenHosts> between_hosts;
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
-  /// For a stopped run: the checkpoint of the last iteration, written instead of model files.
+  /// If the run was stopped: the checkpoint of the last iteration, which was written in place of model files.
   std::filesystem::path checkpoint;
-  bool interrupted = false;  ///< stopped early by TrainOptions::stop
+  bool interrupted = false;  ///< TrainOptions::stop ended training early
   int stop_signal = 0;       ///< the value of TrainOptions::stop
   /// Why training ended early: the metric that reached its threshold, or "early_stopping".
   std::optional<std::string> stopped_at;
-  /// With early stopping: the iteration of the final model, and its metrics.
+  /// With early stopping: the iteration and the metrics of the best model, which is the final model.
   std::optional<int64_t> best_iteration;
   std::map<std::string, double> best_metrics;
 };
@@ -110,7 +110,7 @@ HCTR_API TrainSummary train(const TrainOptions&);
 struct CheckOptions : JobOptions {
   std::optional<double> gpu_memory;  ///< GiB per GPU; none: the memory of the GPU `gpu_name`, or of this machine's GPU
   std::optional<int64_t> gpus;       ///< replaces the config's number of GPUs
-  std::string gpu_name;              ///< a known GPU model; empty: this machine's GPU
+  std::string gpu_name;              ///< name of a GPU model that the program knows; empty: this machine's GPU
   bool json = false;                 ///< returns JSON instead of text
   /// Statistics of the data, for each slot of a record.
   struct Slot {

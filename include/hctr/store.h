@@ -26,13 +26,13 @@ enum class StoreNames { own, hugectr };
 
 struct StoreRocksOptions {
   enum class Opening {
-    update,     ///< reads and writes; one process at a time
+    update,     ///< reads and writes; only one process at a time may open the store so
     read_only,  ///< reads the state at the time of opening
     follow      ///< reads; Store::refresh() adopts changes that the updating process has made
   };
   std::filesystem::path folder{};
   Opening opening = Opening::update;
-  std::filesystem::path own_folder{};  ///< follow: folder for the log of this process
+  std::filesystem::path own_folder{};  ///< for `follow`: folder for the log of this process
   StoreNames names = StoreNames::own;
   int32_t key_bytes = 8;  ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int64_t cache_bytes = int64_t{64} << 20;
@@ -54,7 +54,7 @@ struct StoreRedisOptions {
   StoreNames names = StoreNames::own;
   int32_t key_bytes = 8;    ///< bytes per key: 8, or 4 for HugeCTR's 32-bit keys
   int32_t partitions = 16;  ///< Redis hashes per table; StoreNames::own adds more for a large table
-  int32_t connections = 4;  ///< connections to each node
+  int32_t connections = 4;  ///< number of connections to each node
   int32_t timeout_ms = 500;
   bool read_replicas = false;  ///< if a master does not answer, reads from its replicas, whose rows may be older
   bool keep_rows = false;      ///< StoreNames::hugectr: opening a table keeps the existing rows
@@ -65,8 +65,8 @@ struct StoreRedisOptions {
   Eviction eviction = Eviction::random;
   double evict_to = 0.8;
   int64_t expire_seconds = 0;  ///< a partition expires this long after its last change; 0: never
-  bool keep_missed = true;     ///< adds rows that a lower level has returned
-  bool fill = true;            ///< loading a table adds all its rows
+  bool keep_missed = true;     ///< adds the rows that a lower level has returned for missing keys
+  bool fill = true;            ///< adds all rows of a table when the table is loaded
 };
 
 struct StoreLevelOptions {
@@ -74,7 +74,7 @@ struct StoreLevelOptions {
   Kind kind = Kind::memory;
   /// memory: the maximum number of rows per table; other rows are read from the level below. 0: all rows.
   int64_t most_rows = 0;
-  std::filesystem::path folder{};  ///< file: the folder, open in one process at a time
+  std::filesystem::path folder{};  ///< file: the folder, which only one process at a time may open
   StoreRocksOptions rocksdb{};
   StoreRedisOptions redis{};
   /// memory: a name of 1 to 100 letters, digits, '.', '_' and '-'. The processes of a host that give this name share
@@ -93,16 +93,16 @@ struct StoreCacheOptions {
   int gpu = 0;
   /// GPU memory for rows and their index. While activate() runs, two caches exist.
   int64_t bytes = 0;
-  int64_t most_rows = 0;  ///< maximum rows of each table in the cache
-  double share = 0;       ///< maximum fraction of the rows of each table in the cache
+  int64_t most_rows = 0;  ///< maximum number of each table's rows in the cache
+  double share = 0;       ///< maximum fraction of each table's rows in the cache
   Rows rows = Rows::f32;
   int admit_after = 2;  ///< a key's row is added to the cache when this many requests have missed the key
   /// Keys that the cache lacks get the default row, without waiting for the store; statistics count these keys. Their
   /// rows are added to the cache later, as with `admit_after`.
   bool default_on_miss = false;
-  /// maximum time that a request waits for a running update; then the store answers it without the cache
+  /// maximum time that a request waits for a running update; after it, the request bypasses the cache
   int wait_ms = 100;
-  /// If the library chooses the device (kGpuIfAny, DeviceChoice::automatic), it is an error if there is no GPU.
+  /// whether a machine without a GPU is an error if the library chooses the device (kGpuIfAny, DeviceChoice::automatic)
   bool needs_gpu = false;
 };
 
@@ -110,14 +110,14 @@ struct StoreOptions {
   /// Levels in look-up order: memory, redis, and file or rocksdb; each may be omitted.
   std::vector<StoreLevelOptions> levels = {StoreLevelOptions{}};
   int64_t update_rows_per_second = 0;  ///< maximum number of rows that updates change per second; 0: no limit
-  /// The GPU cache of models that use this store's tables, and of a StoreCache without options of its own.
+  /// The GPU cache for models that use this store's tables, and for each StoreCache that is made without options.
   StoreCacheOptions cache = {.gpu = StoreCacheOptions::kGpuIfAny};
 };
 
 /// The result for a key without a row.
 enum class OnMiss {
   default_vector,  ///< every element is StoreTableSource::default_value; statistics count the key
-  error            ///< Error(data) naming the key
+  error            ///< the look-up throws Error(data), which names the key
 };
 
 /// Receives rows: slots [n] or empty, keys [n], rows [n, dim].
@@ -127,7 +127,7 @@ using StoreRowSink =
 /// Rows for benchmarks, made in memory: the keys 0 to rows - 1, and elements that are uniform in [-1/sqrt(dim),
 /// 1/sqrt(dim)). A row is a function of the seed, the table's name and the key.
 struct StoreRandomRows {
-  int64_t rows = 0;  ///< 0: no such rows
+  int64_t rows = 0;  ///< number of rows; 0: the table has another source
   uint64_t seed = 0;
 };
 
@@ -135,7 +135,7 @@ struct StoreRandomRows {
 struct StoreTableSource {
   std::string name;
   int64_t dim = 0;
-  bool by_slot = false;     ///< a row belongs to a (slot, key) pair instead of a key
+  bool by_slot = false;     ///< whether rows belong to (slot, key) pairs instead of keys
   float default_value = 0;  ///< value of each element for keys without a row
   /// A model file of huge_ctr or HugeCTR: a file of rows, or a folder with key and emb_vector.
   std::filesystem::path model_file{};
@@ -143,7 +143,8 @@ struct StoreTableSource {
   std::filesystem::path file{};
   std::filesystem::path keys{}, vectors{};          ///< NumPy files
   std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
-  int64_t expected = 0;                             ///< of `rows`: their number, to reserve memory for; 0: unknown
+  /// expected number of rows that `rows` passes, to reserve memory for; 0: unknown
+  int64_t expected = 0;
   StoreRandomRows random{};
   /// whether the lowest level already has the rows, because another program wrote them under HugeCTR's names
   bool in_level = false;
@@ -164,7 +165,7 @@ struct StoreModel {
 /// An update of one table: changed rows and removed keys.
 struct StoreTableUpdate {
   std::string table;
-  int32_t slot = 0;  ///< for a table with `by_slot`
+  int32_t slot = 0;  ///< the slot of the rows, for a table with `by_slot`
   std::span<const int64_t> keys{};
   const float* rows = nullptr;  ///< [keys, dim]
   std::span<const int64_t> removed{};
@@ -173,12 +174,13 @@ struct StoreTableUpdate {
 struct StoreTableStatistics {
   std::string model, version, table;
   int64_t rows = 0;
-  int64_t asked = 0, unique = 0;  ///< asked: requested keys; unique: these keys without duplicates within a request
+  int64_t asked = 0, unique = 0;  ///< asked: requested keys; unique: the same without duplicates in a request
   int64_t defaults = 0;           ///< unique keys without a row
   struct Level {
     std::string name;
     int64_t rows = 0, bytes = 0, asked = 0, found = 0;
-    /// keys that the level failed to look up (lower levels answered), and changes that it failed to store
+    /// Keys that the level failed to look up, so that lower levels answered, plus changes that the level failed to
+    /// store.
     int64_t failed = 0;
   };
   std::vector<Level> levels{};
@@ -187,10 +189,10 @@ struct StoreTableStatistics {
 struct StoreModelStatistics {
   std::string model, version;
   bool active = false;
-  int64_t iteration = -1;                                   ///< iteration of the rows, including updates so far
+  int64_t iteration = -1;                                   ///< iteration of the rows, after all updates so far
   int64_t updates = 0, updated_rows = 0, removed_rows = 0;  ///< counts since this process loaded the model
   double age_seconds = -1;  ///< seconds since the newest applied delta was published; -1: none applied
-  int64_t waiting = 0;      ///< deltas that update() has found but not applied
+  int64_t waiting = 0;      ///< number of deltas that update() has found, but has not applied
 };
 
 class StoreView;
@@ -237,8 +239,8 @@ class HCTR_API Store {
   bool refresh();
   /// Whether this process may load and update. false: another process does so, or the store is open read-only.
   bool writable() const;
-  /// With shared memory: whether the updating process has not called loaded() yet. That process calls loaded() when it
-  /// has loaded all its models, so that other processes no longer wait for more.
+  /// With shared memory: whether the updating process is still loading models. That process calls loaded() when it has
+  /// loaded all of them.
   bool loading() const;
   void loaded();
   /// Applies a delta of a stream (hctr/delta_stream.h) like apply_delta(). `position` is stored in the same commit. A
@@ -248,7 +250,7 @@ class HCTR_API Store {
   void apply(std::string_view model, std::span<const StoreTableUpdate>, std::string_view position);
   /// The last position stored with the active version; empty: none.
   std::string position(std::string_view model) const;
-  /// StoreOptions::cache.
+  /// Returns StoreOptions::cache.
   const StoreCacheOptions& cache_options() const;
   /// The id of the training run of the active version; empty: unknown.
   std::string run(std::string_view model) const;
@@ -289,7 +291,7 @@ class HCTR_API StoreView {
   /// The index of a table. Errors: Error(usage) naming the existing tables.
   size_t table(std::string_view name) const;
 
-  /// Like the members of StoreReading, with a StoreReading for this call alone.
+  /// Each call makes a StoreReading for itself alone, and calls its member of the same name.
   int64_t get(size_t table, std::span<const int64_t> keys, float* rows, int64_t stride = 0, uint8_t* found = nullptr,
               int32_t slot = 0) const;
   int64_t get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets, Pooling,

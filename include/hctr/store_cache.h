@@ -16,14 +16,14 @@ namespace hctr {
 struct StoreCacheStatistics {
   std::string version;
   std::vector<std::string> whole_tables;  ///< tables whose rows are all in GPU memory
-  int64_t keys = 0, bytes = 0;            ///< current contents of the cache
-  int64_t requests = 0, asked = 0;        ///< asked: requested keys
-  /// keys that the cache lacked: looked up in the store, or given the default row
+  int64_t keys = 0, bytes = 0;            ///< number of keys and bytes in the cache
+  int64_t requests = 0, asked = 0;        ///< asked: number of requested keys
+  /// number of keys that the cache lacked, so that the store looked them up, or they got the default row
   int64_t misses = 0;
-  int64_t defaults = 0;                            ///< keys that got the default row
-  int64_t admitted = 0, evicted = 0, updated = 0;  ///< rows added, removed for other rows, changed by updates
-  int64_t repeated = 0;                            ///< requests looked up again because an update ran concurrently
-  int64_t bypassed = 0;                            ///< requests that the store alone has answered
+  int64_t defaults = 0;                            ///< number of keys that got the default row
+  int64_t admitted = 0, evicted = 0, updated = 0;  ///< numbers of rows: added; evicted; changed by updates
+  int64_t repeated = 0;                            ///< requests looked up twice because of a concurrent update
+  int64_t bypassed = 0;                            ///< requests that the store answered without the cache
 };
 
 /// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables, and for tables that
@@ -38,7 +38,7 @@ class HCTR_API StoreCache {
   /// Loads the tables of the model's active version that fit. Errors: Error(usage) for an unknown model; Error(device)
   /// if there is no memory for 1024 rows of each table; Error(config) for a store whose rows another program changes.
   StoreCache(const Store&, std::string_view model, const StoreCacheOptions&);
-  /// With StoreOptions::cache.
+  /// Makes a cache with the options StoreOptions::cache.
   StoreCache(const Store&, std::string_view model);
   ~StoreCache();
   StoreCache(StoreCache&&) noexcept;
@@ -54,16 +54,16 @@ class HCTR_API StoreCache {
     StoreView::Pooling pooling = StoreView::Pooling::sum;
     float* vectors = nullptr;
     int64_t stride = 0;  ///< elements between the starts of two vectors; 0: dim
-    int32_t slot = 0;    ///< for a table whose rows belong to (slot, key) pairs
+    int32_t slot = 0;    ///< the slot of the keys, if a (slot, key) pair identifies a row
     /// Keys and offsets are in GPU memory, ready in stream order. The caller has validated them.
     bool keys_on_gpu = false;
     /// The vectors are in host memory although the cache has a GPU. They are complete when lookup() returns.
     bool vectors_on_host = false;
   };
   struct Answer {
-    int64_t misses = 0, defaults = 0;  ///< as in StoreCacheStatistics
+    int64_t misses = 0, defaults = 0;  ///< see StoreCacheStatistics
   };
-  /// Writes the vectors in the order of `stream`, a cudaStream_t (null: the default stream). Errors: Error(usage) for
+  /// Writes the vectors, in the order of `stream`: a cudaStream_t (null: the default stream). Errors: Error(usage) for
   /// invalid parts; Error(data) if a key has no row and the model's OnMiss is error; those of the store.
   Answer lookup(std::span<const Part>, void* stream = nullptr);
 

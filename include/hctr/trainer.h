@@ -46,8 +46,8 @@ struct TrainerState {
 /// The reason why a call ended.
 enum class TrainEnd {
   reached,     ///< the requested iteration or pass is reached
-  pass_ended,  ///< step(): the source, or the caller's samples, ended first; the next call begins the next pass
-  metric,      ///< fit(): a metric reached its threshold, or early stopping
+  pass_ended,  ///< step(): the data ended before the requested iterations; the next call begins the next pass
+  metric,      ///< fit(): a metric reached its threshold, or early stopping ended training
   stopped,     ///< a callback or JobOptions::stop stopped the call
 };
 
@@ -78,9 +78,9 @@ struct WeightFiles {
 /// fit() to 30.
 ///
 /// Used by one thread at a time; callbacks run within a call of that thread. Any number of trainers may coexist, each
-/// in its own thread. A trainer has one thread per rank, on several GPUs or with "gpu": [0, 1] on a CPU. If several
-/// processes train together (MPI or TCP), all processes make the same calls in the same order. Only rank 0's process
-/// calls callbacks and writes files, and an error ends all processes (Surroundings::end_process).
+/// in its own thread. On several GPUs, or with several ranks on a CPU ("gpu": [0, 1]), a trainer has one thread per
+/// rank. If several processes train together (MPI or TCP), all processes make the same calls in the same order. Only
+/// rank 0's process calls callbacks and writes files, and an error ends all processes (Surroundings::end_process).
 ///
 /// Errors of every call: Error(usage) for invalid arguments, which leaves the trainer unchanged. Any other Error ends
 /// training, after saving the model if possible; every later call throws the same Error.
@@ -158,8 +158,9 @@ class HCTR_API Trainer {
   /// Error(io).
   std::filesystem::path checkpoint(const std::filesystem::path& folder);
 
-  /// Ends the run. After a stop, keeps the present state; otherwise evaluates unless the last iteration was evaluated.
-  /// Then saves the final model, checkpoint and summary. Only state(), evaluate() and save() may follow.
+  /// Ends the run, and saves the final model, the checkpoint and the summary. Before that, it evaluates the model,
+  /// unless the run was stopped early or the last iteration has been evaluated. Only state(), evaluate() and save() may
+  /// follow.
   TrainSummary finish();
 
  private:

@@ -9,7 +9,7 @@ namespace hctr {
 /// For one slot of the scored samples: how many keys, values and groups match nothing.
 struct SlotMatches {
   std::string slot;                 ///< name of the slot's column; without column names, "<top>[<index>]"
-  int64_t keys = 0, unmatched = 0;  ///< unmatched: keys without a row in a table that reads the slot (zero vectors)
+  int64_t keys = 0, unmatched = 0;  ///< unmatched: keys without a row in some table of the slot, whose vector is 0
   bool has_rows = true;             ///< false: keys of this slot have no rows of their own, and are not counted
   /// For a slot with a vocabulary: the number of all values, and of out-of-vocabulary values, which share one key.
   bool has_vocabulary = false;

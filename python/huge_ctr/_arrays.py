@@ -17,7 +17,7 @@ ROLES = {s.DENSE: "dense", s.KEYS: "keys", s.SCORES: "scores", s.LABELS: "labels
 
 
 def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
-    """The C struct of an array, and the objects that it points to."""
+    """Returns the C struct of an array, and the objects that the struct points to."""
     shape = (c.c_int64 * max(values.ndim, 1))(*values.shape)
     strides = (c.c_int64 * max(values.ndim, 1))(*[step // values.itemsize for step in values.strides])
     made = s.Array(values.ctypes.data, _DTYPES[values.dtype.name], values.ndim, shape, strides, -1)
@@ -137,9 +137,9 @@ def _offsets(name: str, values: np.ndarray) -> np.ndarray:
 class Outputs:
     """The memory for the scores of a batch. `outputs`: name to (role, columns).
 
-    out: None creates NumPy arrays. Otherwise a writable array or tensor for each output by name, or a single one if
-    there is one output: float32 [samples, columns], or [samples] for one column, on the host or on the model's GPU.
-    Raises UsageError.
+    out: None creates a NumPy array for each output. Otherwise a dict with a writable array or tensor for each output by
+    name or, if there is only one output, a single array or tensor. Each is float32 [samples, columns], or [samples] for
+    one column, on the host or on the model's GPU. Raises UsageError.
     """
 
     def __init__(self, outputs: Mapping[str, tuple[int, int]], rows: int, out: Any = None):
@@ -182,7 +182,7 @@ class Outputs:
 
 
 def view(array: s.Array) -> np.ndarray:
-    """A NumPy view of an array of the library, valid as long as the library keeps the array."""
+    """Returns a NumPy view of an array of the library. The view is valid as long as the library keeps the array."""
     shape = tuple(array.shape[i] for i in range(array.dims))
     dtype = np.dtype(s.DTYPE_NAMES[array.dtype])
     count = int(np.prod(shape))

@@ -41,7 +41,7 @@ class Column:
     null_count: int = 0
     child: Optional[Column] = None
     dictionary: Optional[Column] = None
-    capsules: Any = None  # a pair of capsules, which replaces the fields above except `length`
+    capsules: Any = None  # if set, this pair of capsules replaces all fields above except `length`
 
 
 def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
@@ -113,7 +113,7 @@ def of_capsules(length: int, capsules: Any) -> Column:
 
 
 def _some(valid: np.ndarray) -> Optional[np.ndarray]:
-    """Returns `valid`; None if all values are valid."""
+    """Returns `valid`, or None if all its elements are true."""
     return None if valid.all() else valid
 
 
@@ -163,7 +163,7 @@ def _moved(struct: Any, capsule: Any, name: bytes) -> Any:
 
 
 def _build(name: bytes, column: Column, keep: list) -> tuple:
-    """The schema and array of a column. `keep`: collects the objects that they point to."""
+    """Returns the structs of a column: schema and array. Adds to `keep` the objects that the structs point to."""
     if column.capsules is not None:
         schema, array = (
             _moved(struct, capsule, struct_name)
@@ -199,7 +199,9 @@ def _set_children(schema: Any, array: Any, children: list, keep: list) -> None:
 
 
 def table(columns: dict, rows: int) -> tuple:
-    """The (schema, array) of a table, for hctr_frame_create(). Buffers live until the library releases them."""
+    """Returns the schema and the array of a table, for hctr_frame_create(). The buffers live until the library releases
+    them.
+    """
     keep: list = []
     children = [_build(str(name).encode(), column, keep) for name, column in columns.items()]
     schema, array = s.ArrowSchema(format=b"+s", name=b""), s.ArrowArray(length=rows, n_buffers=1)

@@ -6,7 +6,7 @@ import queue
 import threading
 from typing import Any, Callable, Optional
 
-_AFTER_INTERRUPT = 0.05  # seconds between repeated stop requests
+_AFTER_INTERRUPT = 0.05  # seconds until a stop request is repeated
 
 
 class Conversation:
@@ -18,8 +18,8 @@ class Conversation:
         self._interrupted: Optional[KeyboardInterrupt] = None
 
     def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
-        """Called by the working thread. Runs function(about) in the caller's thread, and returns its result. If the
-        result is False, the work must end.
+        """The working thread calls this to run function(about) in the caller's thread. Returns the function's result.
+        If the result is False, the work must end.
         """
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._events.put((function, about, answer))
@@ -27,7 +27,7 @@ class Conversation:
             try:
                 return answer.get(timeout=_AFTER_INTERRUPT)
             except queue.Empty:
-                if self._interrupted:  # an interrupt may have dropped the question, so no answer will arrive
+                if self._interrupted:  # the interrupt may have dropped the question, so no answer will arrive
                     return False
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
@@ -39,7 +39,7 @@ class Conversation:
         def body() -> None:
             try:
                 result.append(work())
-            except BaseException as error:  # re-raised in the caller
+            except BaseException as error:  # the caller's thread raises it again
                 self._raised.insert(0, error)
             self._events.put(None)
 
@@ -59,9 +59,9 @@ class Conversation:
                     break
                 self._answer(event)
             except queue.Empty:
-                if not thread.is_alive():  # an interrupt may have dropped the thread's last message
+                if not thread.is_alive():  # an interrupt may have dropped the last message of the thread
                     break
-            except KeyboardInterrupt as error:  # may occur several times
+            except KeyboardInterrupt as error:  # the user may press Ctrl-C several times
                 self._interrupted = self._interrupted or error
         thread.join()
         if self._interrupted:
@@ -78,7 +78,7 @@ class Conversation:
                 goes_on = function(about) is not False
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # raised by a callback: ends the work, then is re-raised
+        except BaseException as error:  # an exception of a callback ends the work, and is raised again after it
             self._raised.append(error)
         finally:
             answer.put(goes_on)

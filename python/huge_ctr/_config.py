@@ -11,7 +11,7 @@ from .errors import ConfigError, FileError
 
 
 def config_dict(config: Any) -> tuple[dict, str]:
-    """A copy of the config as a dict, and its name for messages. Raises ConfigError, FileError."""
+    """Returns a copy of the config as a dict, and a name of the config for messages. Raises ConfigError, FileError."""
     if hasattr(config, "to_json") and not isinstance(config, (str, os.PathLike)):
         config = config.to_json()
     if isinstance(config, Mapping):
@@ -57,7 +57,7 @@ def data_layer(config: Mapping) -> dict:
 
 
 def columns_of(config: Mapping) -> Optional[list[str]]:
-    """The columns that the Data layer names; None: unknown."""
+    """Returns the names of the columns that the Data layer reads; None: unknown."""
     data = data_layer(config)
     section = data.get("csv") or data.get("parquet")
     if not isinstance(section, dict):
@@ -74,5 +74,5 @@ def columns_of(config: Mapping) -> Optional[list[str]]:
 
 
 def set_changes(config: dict, changes: Mapping[str, Any]) -> list[str]:
-    """Config changes in the form of --set: "solver.max_iter=100"."""
+    """Converts changes of the config to arguments of --set, such as "solver.max_iter=100"."""
     return [f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in changes.items()]

@@ -80,7 +80,7 @@ class Borrowed:
         self.strides = _strides(self.array, self.shape)
 
     def matrix(self) -> s.Array:
-        """The struct with shape [rows, columns]; a vector becomes one column."""
+        """Returns the struct with the shape [rows, columns]. A tensor with one dimension becomes a single column."""
         if len(self.shape) != 1:
             return self.array
         self._shape = (c.c_int64 * 2)(self.shape[0], 1)
@@ -106,7 +106,7 @@ def _capsule_of(values: Any, what: str) -> Any:
     try:
         try:
             return values.__dlpack__(max_version=(1, 0), **options)
-        except TypeError:  # the tensor's library has DLPack 0.x
+        except TypeError:  # the tensor's library implements DLPack 0.x
             return values.__dlpack__(**options)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(f"{what} cannot be read through DLPack: {error}") from error

@@ -94,7 +94,7 @@ class Allocator(Protocol):
 
 
 def _callbacks(allocator: Allocator) -> tuple[Any, Any]:
-    """Library functions that call the allocator."""
+    """Returns the callbacks by which the library allocates and frees memory with `allocator`."""
     return (
         e.ALLOCATE(lambda size, stream, _user: allocator.allocate(size, stream or 0)),
         e.FREE(lambda memory, _size, stream, _user: allocator.free(memory, stream or 0)),
@@ -104,8 +104,8 @@ def _callbacks(allocator: Allocator) -> tuple[Any, Any]:
 @dataclass
 class Keys:
     """The keys of a batch by feature: addresses, counts, and type constants of _structs. `bases` are added to the
-    addresses of keys, offsets and weights. Batches with the same object as `layout` differ only in `bases`, so most
-    fields of their structs are kept from call to call.
+    addresses of keys, offsets and weights. If a batch has the same `layout` object as the previous one, only `bases`
+    differ, and the other fields of the structs are not written again.
     """
 
     samples: int
@@ -171,9 +171,9 @@ class EmbeddingSet:
             **words,
         )
         self._handle = make("hctr_embedding_create", "hctr_embedding_destroy", "set of embeddings", c.byref(options))
-        self._handle.kept = callbacks  # destroying the handle calls them
+        self._handle.kept = callbacks  # the handle's destruction calls these callbacks
         self._forward, self._update = library().hctr_embedding_forward, library().hctr_embedding_update
-        self._batch, self._step = c.c_int64(), e.Update()  # reused by the calls of a step
+        self._batch, self._step = c.c_int64(), e.Update()  # the calls of each step reuse these structs
 
     def _prepare_structs(self) -> None:
         count, base = len(self.features), self._numbers.ctypes.data
@@ -189,15 +189,16 @@ class EmbeddingSet:
         self._vectors["strides"] = numbers[4]
         self._numbers[4, :, 1] = 1
         self._numbers[3, :, 1] = self.dims
-        # Views of the fields of these structs. The calls of a step assign these fields.
+        # Views of fields of the structs above, to which each step assigns new values.
         self._keys_data, self._offsets_data, self._weights_data = (self._keys[part]["data"] for part in _PARTS)
         self._key_types, self._offset_types = self._keys["keys"]["dtype"], self._keys["offsets"]["dtype"]
         self._key_counts, self._weight_counts = self._numbers[0, :, 0], self._numbers[2, :, 0]
         self._offset_counts, self._vectors_at = self._numbers[1, :, 0], self._vectors["data"]
         self._row_counts, self._strides = self._numbers[3, :, 0], self._numbers[4, :, 0]
         self._keys_at, self._vector_structs_at = self._keys.ctypes.data, self._vectors.ctypes.data
-        self._layout: Any = None  # layout of the keys that the structs describe
-        self._shape: Any = None  # rows and stride of all vectors in the structs; None: they differ by feature
+        self._layout: Any = None  # the `layout` of the keys that the structs describe now
+        # number of rows and stride, if they are the same for the vectors of all features; otherwise None
+        self._shape: Any = None
 
     def _give_keys(self, keys: Keys) -> int:
         of_keys, of_offsets, of_weights = keys.bases
@@ -226,7 +227,7 @@ class EmbeddingSet:
         return self._vector_structs_at
 
     def rows_of(self, keys: Keys) -> Any:
-        """The number of vectors of each feature, as an array; a single number if it is the same for all features."""
+        """The number of vectors of each feature: an array, or a single number if all features have the same number."""
         return keys.samples if self._all_pooled else np.where(self.pooled, keys.samples, keys.counts)
 
     def set_stream(self, stream: int) -> None:

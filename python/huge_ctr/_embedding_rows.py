@@ -35,8 +35,8 @@ def _copied(address: int, shape: tuple, dtype: Any) -> np.ndarray:
 def export_blocks(
     of: EmbeddingSet, table: str, sink: Callable[[Rows], None], states: bool = False, changed: bool = False
 ) -> None:
-    """Passes the rows by ascending keys, one block at a time. An exception of the sink ends the export and is
-    raised.
+    """Passes the rows to the sink by ascending keys, one block at a time. If the sink raises an exception, the export
+    ends and raises it.
     """
     option = next(one for one in of.tables if one.name == table)
     row_wise = bool(option.optimizer is not None and option.optimizer.row_wise)
@@ -53,7 +53,7 @@ def export_blocks(
                 )
             )
             return 0
-        except BaseException as error:  # raised in the caller
+        except BaseException as error:  # export_blocks() raises it after the library call
             raised.append(error)
             return 1
 

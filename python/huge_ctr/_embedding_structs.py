@@ -132,8 +132,8 @@ class Join(s.Sized):
     ]
 
 
-ALLOCATE = c.CFUNCTYPE(c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p)  # bytes, stream, user
-FREE = c.CFUNCTYPE(None, c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p)  # memory, bytes, stream, user
+ALLOCATE = c.CFUNCTYPE(c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p)  # arguments: bytes, stream, user
+FREE = c.CFUNCTYPE(None, c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p)  # arguments: memory, bytes, stream, user
 ROWS_SINK = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p), c.c_int32)
 FIGURE = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_int64)
 

@@ -14,7 +14,7 @@ from .training import train
 
 try:
     from sklearn.utils.validation import validate_data
-except ImportError:  # scikit-learn before 1.6
+except ImportError:  # scikit-learn is older than 1.6
 
     def validate_data(estimator: Any, X: Any, reset: bool = True, **options: Any) -> Any:  # type: ignore[misc]
         options["force_all_finite"] = options.pop("ensure_all_finite", True)
@@ -22,7 +22,7 @@ except ImportError:  # scikit-learn before 1.6
 
 
 _LABEL, _WEIGHT = "(label)", "(weight)"
-_KEPT_FOR_IMPORTANCE = 10_000  # rows
+_KEPT_FOR_IMPORTANCE = 10_000  # number of rows
 
 
 class CTREstimator(BaseEstimator):
@@ -68,7 +68,7 @@ class CTREstimator(BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _more_tags(self) -> dict:  # called by scikit-learn before 1.6
+    def _more_tags(self) -> dict:  # only scikit-learn before 1.6 calls this
         return {"allow_nan": True, "binary_only": True, "non_deterministic": False}
 
     # ---- Fitting ----
@@ -206,8 +206,8 @@ class CTREstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """The importance of each column of X, as a fraction of the sum over all columns: how much a permutation of its
-        values decreases the AUC (CTRClassifier) or changes the scores (CTRRegressor).
+        """The importance of each column of X: how much a permutation of the column's values decreases the AUC
+        (CTRClassifier) or changes the scores (CTRRegressor). The importances of all columns add up to 1.
         """
         check_is_fitted(self, "model_")
         if "_importances_" not in self.__dict__:
@@ -229,7 +229,7 @@ class CTREstimator(BaseEstimator):
 
 
 def _of_column(name: str) -> tuple[str, ...]:
-    """The names that features of this column can have."""
+    """The feature names that a preset may give to this column."""
     return name, f"{name} (number)", f"{name} (category)"
 
 
@@ -252,7 +252,7 @@ def _column_of_array(values: np.ndarray) -> np.ndarray:
 
 
 def _set(config: dict, path: str, value: Any) -> None:
-    """Flattens to solver.display, layers.0.shuffle, ..."""
+    """Sets the field at a path such as solver.display or layers.0.shuffle."""
     at: Any = config
     *folders, name = path.split(".")
     for folder in folders:

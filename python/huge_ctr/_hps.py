@@ -45,7 +45,7 @@ class EmbeddingCacheType_t(enum.Enum):
 
 
 class _Section:
-    """A section of ps.json with the given fields. The reader of the file checks them."""
+    """A section of ps.json with the given fields. The store checks them when it reads the config."""
 
     def __init__(self, **fields: Any):
         self.fields = fields
@@ -69,7 +69,8 @@ class UpdateSourceParams(_Section):
         super().__init__(type=type, **fields)
 
 
-# Python argument names in the original's order, with their field names in ps.json; "": no such field.
+# The original's Python arguments in their order, each with the field of ps.json that it sets; "": there is no such
+# field.
 _NAMES = {
     "model_name": "model",
     "max_batchsize": "max_batch_size",
@@ -143,7 +144,7 @@ class InferenceParams:
 
 
 class ParameterServerConfig:
-    """Models and databases, in place of a ps.json. Raises ConfigError if they are inconsistent."""
+    """Describes models and databases, as a ps.json does. Raises ConfigError if the arguments contradict each other."""
 
     def __init__(
         self,
@@ -198,7 +199,9 @@ class HPS:
         self.store = Store(config.json if isinstance(config, ParameterServerConfig) else config)
 
     def lookup(self, keys: Any, model_name: str, table_id: int, device_id: int = 0) -> np.ndarray:
-        """Rows of table number `table_id`, float32 [keys, dim]. device_id has no effect: look-ups run on the host."""
+        """Returns the rows of table number `table_id`: float32 [keys, dim]. device_id has no effect, because the host
+        looks up.
+        """
         return self._view(model_name).get(table_id, keys)
 
     def lookup_fromdlpack(self, keys: Any, out: Any, model_name: str, table_id: int, device_id: int = 0) -> None:

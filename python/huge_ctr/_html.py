@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 290, 160, 46, 22  # three drawings fit side by side in a notebook
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 290, 160, 46, 22  # this width puts three drawings side by side in a notebook
 _COLORS = ("#2a6fdb", "#d9542b", "#2f9e58", "#8a4fc4")
 
 
@@ -107,8 +107,8 @@ class _Node:
 
 
 def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
-    """The nodes of the graph: inputs that layers read, and layers. Each node's level is as low in the drawing as its
-    readers allow.
+    """Returns the nodes of the graph: inputs that layers read, and layers. The level of a node is one above its highest
+    reader in the drawing; nodes without readers are at the bottom.
     """
     data = layers[0]
     inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label", "sample_weight")]
@@ -124,7 +124,7 @@ def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
     for node in nodes:
         for bottom in node.bottoms:
             readers.setdefault(bottom, []).append(node)
-    for _ in nodes:  # the levels are final after at most n passes, where n is the number of nodes on the longest path
+    for _ in nodes:  # after n passes the levels are final, where n is the number of nodes on the longest path
         moved = False
         for node in reversed(nodes):
             behind = [one.level for top in node.tops for one in readers.get(top, [])]
@@ -171,7 +171,7 @@ def _box(node: _Node) -> str:
 
 
 def _line(below: _Node, node: _Node) -> str:
-    """An edge between two boxes; a long edge runs between the columns of boxes."""
+    """Draws an edge between two boxes. A long edge runs in the gap between two columns of boxes."""
     from_x, from_y = 4 + _COLUMN * below.column + _BOX // 2, 4 + _ROW * below.level + _TALL
     x, y = 4 + _COLUMN * node.column + _BOX // 2, 4 + _ROW * node.level
     if node.level == below.level + 1:

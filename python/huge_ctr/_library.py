@@ -1,4 +1,4 @@
-"""Loads libhuge_ctr.so and calls it. Like all ctypes calls, these release the GIL."""
+"""Loads libhuge_ctr.so and calls its functions. Calls release the GIL, as all ctypes calls do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def library_path() -> Path:
-    """The path of the library: $HUGE_CTR_LIBRARY, the CUDA add-on's library, or this package's library.
+    """The path of the library. In this order: $HUGE_CTR_LIBRARY, the library of the CUDA add-on, the library of this
+    package.
 
     Raises LibraryMissing if there is none.
     """
@@ -165,10 +166,11 @@ def library() -> c.CDLL:
 def _load_bundled(folder: Path) -> None:
     """Loads the wheel's copies of system libraries, so that the library finds its dependencies by name.
 
-    OpenBLAS is an exception: the library loads it, and then sets its number of threads.
+    OpenBLAS is not loaded here, because the library itself loads it and sets the number of its threads.
     """
     left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
-    for _ in range(len(left)):  # retries libraries whose dependencies were missing
+    # a library fails to load until the libraries that it depends on are loaded, so try all several times
+    for _ in range(len(left)):
         for one in list(left):
             try:
                 c.CDLL(str(one))
@@ -178,7 +180,7 @@ def _load_bundled(folder: Path) -> None:
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Calls a function that returns a status. Raises the error of its kind."""
+    """Calls a function that returns a status. If the status is an error, raises the exception of its kind."""
     loaded = library()
     status = getattr(loaded, name)(*arguments)
     if status != 0:
@@ -206,7 +208,7 @@ def common_options() -> dict:
 
 
 def texts(items: Iterable[str]) -> tuple[Any, int]:
-    """A char*[] and its length."""
+    """Returns texts as a char*[], and their number."""
     encoded = [item.encode() for item in items]
     return (c.c_char_p * max(len(encoded), 1))(*encoded), len(encoded)
 
@@ -223,7 +225,7 @@ class Handle:
     def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
         self._pointer: Optional[c.c_void_p] = pointer
         self._destroy, self._what, self._forks = destroy, what, _forks
-        self.kept: tuple = ()  # callbacks that the handle's destruction may call
+        self.kept: tuple = ()  # callbacks that must stay alive, because the handle's destruction may call them
 
     @property
     def pointer(self) -> c.c_void_p:
@@ -245,7 +247,7 @@ class Handle:
     def __del__(self):
         try:
             self.close()
-        except Exception:  # the interpreter is shutting down
+        except Exception:  # while the interpreter shuts down, the call may fail
             pass
 
 

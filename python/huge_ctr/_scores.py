@@ -47,7 +47,7 @@ def plain(arrays: dict[str, np.ndarray]) -> Any:
 
 
 def joined(blocks: list, slots: int) -> Any:
-    """Concatenates the batches of an input; the result has bags if any batch has bags."""
+    """Concatenates the batches of an input. If any batch has bags, the result has bags."""
     if all(offsets is None for _, offsets in blocks):
         return np.concatenate([values for values, _ in blocks])
     keys, ends, at = [], [np.zeros(1, np.int64)], 0

@@ -25,8 +25,8 @@ class Cache:
     or answers missed keys with default rows. Updates of the store reach the cache before Store.apply() returns. Without
     a GPU, the store's levels answer.
 
-    stream: a cudaStream_t as an integer. Look-ups read keys and write answers on the GPU in the order of this stream.
-    None: CUDA's default stream; answers are then complete when the call returns. Thread-safe.
+    stream: a cudaStream_t as an integer, in whose order look-ups read keys and write answers on the GPU. None: CUDA's
+    default stream, and answers are complete when the call returns. Thread-safe.
     """
 
     def __init__(self, store_handle: Any, model: str, gpu: Union[int, str, None], view_of: Any):
@@ -90,14 +90,16 @@ class Cache:
         out: Optional[Mapping[Union[str, int], Any]] = None,
         stream: Optional[int] = None,
     ) -> dict[Union[str, int], Any]:
-        """The rows of keys in several tables: {table: keys} to {table: rows}, all of one state of the store."""
+        """Looks up rows in several tables: {table: keys} becomes {table: rows}. All rows are from the same state of the
+        store.
+        """
         out = out or {}
         parts = [(table, 0, of, None, 0, out.get(table)) for table, of in keys.items()]
         return dict(zip(keys, self._look_up(parts, stream)))
 
     def activate(self, version: str) -> None:
-        """Loads the most recently used keys of the current version into the cache of another version, and then
-        activates that version in the store.
+        """Activates another version in the store. Before that, it loads the most recently used keys of the current
+        version into the cache of the new version.
         """
         _library.call("hctr_store_cache_activate", self._handle.pointer, version.encode())
 

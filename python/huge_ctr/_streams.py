@@ -9,7 +9,7 @@ from typing import Any, Iterator, Mapping, Optional
 from . import _library
 from . import _stream_structs as s
 
-_SLICE = 0.2  # maximum seconds of one waiting call, because Ctrl-C takes effect between two calls
+_SLICE = 0.2  # maximum seconds that one call waits, because Ctrl-C takes effect only between calls
 
 
 def stream_options(brokers: str, topic: str, librdkafka: Optional[Mapping[str, str]], **fields: Any) -> s.StreamOptions:

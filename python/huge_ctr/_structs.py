@@ -16,7 +16,7 @@ FILE = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
 IMPORTANCE = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_double, c.c_double)
 
 
-# fields that option structs share
+# fields that several option structs have
 CHANGES = [("changes", c.POINTER(c.c_char_p)), ("change_count", c.c_size_t)]
 DEVICE = [("device", c.c_int32), ("threads", c.c_int32)]
 LOGGING = [("log", LOG), ("log_user", c.c_void_p)]

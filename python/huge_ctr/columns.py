@@ -22,7 +22,7 @@ class Columns:
 
     label: str
     rows: int
-    numbers: list[str] = field(default_factory=list)  # standardized
+    numbers: list[str] = field(default_factory=list)  # numeric columns that are standardized
     # numeric columns with a skewed distribution, which are transformed by a logarithm
     skewed: list[str] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
@@ -104,8 +104,8 @@ class Columns:
             return self._leave(name, "id: nearly all distinct") if count > 0.9 * len(values) else {"categorical"}
         if kind in "iu" and count == len(values) and count > 2 and np.all(np.diff(values) > 0):
             return self._leave(name, "id: integers that number the rows")
-        # Whole numbers in a float column count as integers only if the column contains NaN: a missing value turns
-        # integers into floats. Without NaN, other rows may have fractions.
+        # A missing value (NaN) turns a column of integers into floats. So whole numbers in a float column count as
+        # integers if the column contains NaN. Without NaN, rows outside the sample may have fractions.
         names_things = kind in "iu" or (whole and bool(np.isnan(values).any()))
         few = count * 5 <= len(values) and count <= 1000
         return {"numeric", "categorical"} if names_things and few else {"numeric"}
@@ -126,7 +126,7 @@ class Columns:
 
 
 def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
-    """The column names, the number of rows, and a function that returns the first values of a column."""
+    """Returns the column names, the number of rows, and a function that returns the first values of a column."""
     if _is_pandas(table):
         return list(table.columns), len(table), lambda name: _plain(table[name].iloc[:_LOOKED_AT])
     if hasattr(table, "column_names"):  # a PyArrow table

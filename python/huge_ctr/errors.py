@@ -52,7 +52,7 @@ class InterruptedWork(HugeCtrError, RuntimeError):
 
 
 class ForkError(UsageError):
-    """A model, trainer or table was created before os.fork(). The child process lacks its threads."""
+    """A child of os.fork() has used a model, trainer or table of its parent, whose threads the child lacks."""
 
 
 class LibraryMissing(HugeCtrError, ImportError):

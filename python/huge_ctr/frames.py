@@ -52,7 +52,7 @@ class Frame:
         return _library.library().hctr_frame_source(self._handle.pointer).decode()
 
     def close(self) -> None:
-        """Releases the library's copy. Running readers of the table are not affected."""
+        """Releases the library's copy of the table. Readers that are running can still use it."""
         self._handle.close()
 
     def __len__(self) -> int:
@@ -69,9 +69,10 @@ def as_frame(data: Any, columns: Optional[Iterable[str]] = None) -> Frame:
 
 
 def source_of(data: Any, columns: Optional[Iterable[str]] = None, read_parquet: bool = False) -> tuple[str, Any]:
-    """Returns the path for the library, and objects to keep alive while it is used. `data`: a path, or a table.
+    """Returns the path for the library, and the objects that must stay alive while the library uses the path. `data`: a
+    path, or a table.
 
-    read_parquet: PyArrow, instead of the library, reads files that end in .parquet.
+    read_parquet: makes PyArrow, instead of the library, read files that end in .parquet.
     """
     if isinstance(data, (str, os.PathLike)):
         path = os.fspath(data)
@@ -130,9 +131,9 @@ def _column_of(values: Any) -> _arrow.Column:
         return _of_pandas(values)
     if hasattr(values, "__arrow_c_array__"):
         return _arrow.of_capsules(len(values), values.__arrow_c_array__())
-    if hasattr(values, "combine_chunks"):  # of PyArrow
+    if hasattr(values, "combine_chunks"):  # a PyArrow ChunkedArray
         return _column_of(values.combine_chunks())
-    if hasattr(values, "__arrow_c_stream__") and hasattr(values, "to_arrow"):  # of Polars
+    if hasattr(values, "__arrow_c_stream__") and hasattr(values, "to_arrow"):  # a Polars Series
         return _column_of(values.to_arrow())
     if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
         values = host_array(values)
@@ -226,7 +227,7 @@ def _of_pandas(series: Any) -> _arrow.Column:
     if name == "DatetimeTZDtype":
         return _arrow.seconds(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
     kind = getattr(dtype, "kind", "O")
-    if kind in "biuf":  # a pandas dtype for numbers with missing values
+    if kind in "biuf":  # pandas has its own dtypes for numbers with missing values
         valid = ~np.asarray(series.isna())
         plain = np.dtype(getattr(dtype, "numpy_dtype", "float64"))
         return _arrow.numbers(series.fillna(0).to_numpy(plain), None if valid.all() else valid)

@@ -17,7 +17,8 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import ConfigError
 
-# Layer types with a nested object for their fields in the config, and the fields outside of this object.
+# The layer types whose fields are in a nested object of the config, with the object's name. _OUTSIDE: the fields that
+# stay outside of that object.
 _OBJECTS = {
     "BatchNorm": "bn_param",
     "ELU": "elu_param",
@@ -37,7 +38,7 @@ _EMBEDDING = "DistributedSlotSparseEmbeddingHash"
 
 
 class Tensor:
-    """A top of a layer, for use as a bottom of other layers."""
+    """A top of a layer. Other layers use it as a bottom."""
 
     def __init__(self, name: str, layer: Optional["Layer"] = None):
         self.name, self.layer = name, layer
@@ -67,7 +68,7 @@ class Layer:
 
 
 def make(type: str, *bottoms: Tensor, name: Optional[str] = None, tops: int = 1, **fields: Any) -> Any:
-    """A layer of any type. Returns its top, or a list of several tops."""
+    """Makes a layer of any type. Returns the layer's top or, if it has several, a list of its tops."""
     for bottom in bottoms:
         if not isinstance(bottom, Tensor):
             raise ConfigError(f"{type}: {bottom!r} is not the top of a layer")
@@ -116,7 +117,7 @@ def __getattr__(type: str) -> Callable[..., Any]:
 
 
 def _groups(given: Iterable[Union[str, Mapping]]) -> list[dict]:
-    """Groups of columns. Successive columns that are given by name alone form one group."""
+    """Makes groups of columns. Columns that follow each other and are given only by name form one group."""
     groups: list[dict] = []
     for one in given:
         if isinstance(one, Mapping):
@@ -184,12 +185,12 @@ class Data:
         self.slots, self.dense_dim = count, _width(dense_groups)
 
     def input(self, top: str) -> Tensor:
-        """Returns the tensor of the sparse input with this top, given in `sparse`."""
+        """Returns the tensor of a sparse input. `top`: the name of the input in `sparse`."""
         return Tensor(top)
 
 
 class Model:
-    """A complete config: the Data layer, and all layers that the losses depend on.
+    """A complete config: the Data layer, the losses, and all layers from which the losses are computed.
 
     losses: tops of loss layers. optimizer: the config's optimizer section; default: Adam with `learning_rate`. solver:
     fields of the config's solver. Raises ConfigError for duplicate layer names.
@@ -212,7 +213,7 @@ class Model:
         self._name_tops()
 
     def _add(self, tensor: Tensor) -> None:
-        """The layers in topological order; ties in order of creation."""
+        """Appends to self.layers the layers that `tensor` depends on, in topological order."""
         stack = [(tensor.layer, False)]
         while stack:
             layer, ready = stack.pop()
@@ -244,7 +245,9 @@ class Model:
                 top.name = name if len(layer.tops) == 1 else f"{name}_{i}"
 
     def without_evaluation(self) -> "Model":
-        """This model without evaluation data and early stopping. Returns self if nothing changes."""
+        """If there is no evaluation data, returns a copy of this model without early stopping and evaluations;
+        otherwise self.
+        """
         if self.data.json.get("eval_source"):
             return self
         made = object.__new__(Model)

@@ -96,11 +96,12 @@ class Model:
         if out is not None:
             raise UsageError("out= needs samples with a known number of rows: a dict of arrays by input name")
         source, frame = self._source(data)
-        # A table's number of rows is known, so rows after the last scored row are bad records.
+        # Bad records after the last scored row are not reported. The table's number of rows gives their number.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
         callback = s.SCORED_ROWS(collected.add)
         pointer = self._handle.pointer
-        if frame is not None and frame.rows <= _FEW_ROWS:  # the call is faster than the start of a thread
+        # for so few rows, the call takes less time than starting a thread
+        if frame is not None and frame.rows <= _FEW_ROWS:
             _library.call("hctr_model_predict", pointer, source.encode(), callback, None)
             return plain(collected.arrays())
         stopped: list[bool] = []
@@ -112,8 +113,8 @@ class Model:
         return plain(collected.arrays())
 
     def encode(self, data: Any) -> dict[str, Any]:
-        """Converts a table or path to the arrays that predict() accepts, and that other programs with exported models
-        accept.
+        """Converts a table, or the file at a path, to arrays for predict(). Programs that run an exported model accept
+        the same arrays.
 
         Returns a dict by input: dense values as float32 [samples, columns]; keys as int64 [samples, slots], or as (keys
         [count], offsets [samples * slots + 1]) if some slot does not have exactly one key.
@@ -176,7 +177,7 @@ class Model:
 
     @property
     def inputs(self) -> dict[str, tuple[str, int]]:
-        """Name to role ("dense", "keys") and columns: dense values, or slots, per sample."""
+        """The role ("dense" or "keys") of each input, and the input's number of dense values or slots per sample."""
         return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
 
     @property
@@ -202,7 +203,7 @@ class Model:
 
     @property
     def title(self) -> str:
-        """The model's name; only the iteration if its folder is temporary."""
+        """The model's name. If the model's folder is temporary, only the iteration."""
         return f"iteration {self.iteration}" if self._owns else self.name
 
     def summary(self) -> str:
@@ -303,7 +304,7 @@ class Model:
             )
 
     def own(self, folder: str) -> None:
-        """Deletes a temporary folder together with the model."""
+        """Makes this object the owner of a temporary folder, which is deleted together with it."""
         self._owns = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
@@ -348,7 +349,7 @@ class Model:
 
     @staticmethod
     def _long(function: str, options: s.UseOptions, *arguments: Any) -> None:
-        """Makes a library call that a KeyboardInterrupt stops."""
+        """Makes a call of the library that a KeyboardInterrupt stops."""
 
         def call(stop: Any) -> None:
             options.stop = stop.value
@@ -357,7 +358,9 @@ class Model:
         _stoppable(call)
 
     def _pinned(self) -> str:
-        """The path of the loaded model, with its iteration: the prefix may have a newer model by now."""
+        """The path from which this model can be loaded again. A snapshot_prefix gets the iteration appended, because a
+        newer model may have been saved there.
+        """
         is_prefix = not Path(self.path).is_dir() and "@" not in self.path and not self.path.endswith(".model")
         return f"{self.path}@{self.iteration}" if is_prefix else self.path
 
@@ -367,7 +370,7 @@ class Model:
         return self._saved
 
     def _name_in_folder(self) -> str:
-        """The path's last component, which load() needs in addition to the folder."""
+        """The last component of the path if load() needs it in addition to the folder, otherwise an empty text."""
         return "" if Path(self.path).is_dir() and not self.path.endswith("/") else os.path.basename(self._pinned())
 
     def _packed(self) -> dict[str, bytes]:

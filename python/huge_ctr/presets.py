@@ -3,7 +3,7 @@
     config = huge_ctr.presets.wide_and_deep(frame, label="click")
     model = huge_ctr.train(config, frame, newer)
 
-Each preset accepts the arguments of Columns.of() and Sizes, and returns a layers.Model. Its `columns` describe the
+Each preset accepts the arguments of Columns.of() and Sizes, and returns a layers.Model, whose `columns` describe the
 guessed role of each column. Correct wrong guesses with `categorical`, `numeric`, `lists` and `leave_out`.
 """
 
@@ -163,8 +163,8 @@ def _epochs(rows: int, many_keys: bool) -> int:
 
 
 def _schedule(columns: Columns, sizes: Sizes, many_keys: bool) -> tuple[dict, dict]:
-    """Solver and optimizer: the number of passes depends on the number of rows. The learning rate has a warm-up, then
-    decays to a hundredth.
+    """Makes the solver and the optimizer. The number of passes depends on the number of rows. The learning rate first
+    warms up, and then decays to a hundredth.
     """
     batch = sizes.batch_size or _batch_size(columns.rows)
     epochs = sizes.epochs or _epochs(columns.rows, many_keys)
@@ -187,7 +187,7 @@ def _schedule(columns: Columns, sizes: Sizes, many_keys: bool) -> tuple[dict, di
 
 
 def _data(columns: Columns, history: Optional[str], item: Optional[str], fields: dict) -> tuple[L.Data, int]:
-    """The Data layer, and the maximum length of the history."""
+    """Returns the Data layer, and the maximum length of the history."""
     if columns.rows > 1:
         fields.setdefault("shuffle", min(columns.rows, 1 << 18))
     dense = [{"columns": columns.numbers, "transform": "standardize"}] if columns.numbers else []

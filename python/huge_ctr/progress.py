@@ -40,7 +40,7 @@ class Progress:
             return min(1.0, state.iteration / self._iterations)
         if self._passes and state.epoch is not None:
             return min(1.0, state.epoch / self._passes)
-        # None: the files' number of samples is unknown
+        # None, because the number of samples in the files is unknown
         return 1.0 if self._passes and state.passes >= self._passes else None
 
     def line(self, state: Any) -> str:
@@ -61,7 +61,7 @@ class Progress:
     def update(self, state: Any) -> None:
         self.last = self.line(state)
         if self._wanted:
-            if self._out.isatty():  # a longer line would wrap, and could not be overwritten
+            if self._out.isatty():  # a line longer than the terminal would wrap, and could not be overwritten
                 self.last = self.last[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + self.last.ljust(self._shown))
             self._out.flush()

@@ -84,12 +84,12 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
 
 
 class CTRRegressor(RegressorMixin, CTREstimator):
-    """Regressor for a bounded target, such as a rate or a price: predicts its mean between the minimum and the maximum
-    of training.
+    """Regressor for a bounded target, such as a rate or a price. Predicts the mean of the target, between the smallest
+    and the largest target in the training data.
 
-    The engine's losses are cross-entropies, so targets are scaled to 0 ... 1. The learned probability of such a soft
-    label is its mean. Predictions are within the bounds. Arguments and attributes: as for CTRClassifier; early stopping
-    uses the loss. target_range_: the bounds.
+    The engine's losses are cross-entropies, so fit() scales the targets to 0 ... 1 and uses them as soft labels. The
+    learned probability is then the mean of the scaled target. Predictions are within the bounds. Arguments and
+    attributes: as for CTRClassifier; early stopping uses the loss. target_range_: the bounds.
     """
 
     _metric = "AverageLoss"

@@ -59,7 +59,9 @@ class History:
 
 
 class Callback:
-    """Callbacks of fit(), run in its thread. Returning False ends training."""
+    """The base class of callbacks for fit(). Callbacks run in the thread that calls fit(). Training ends if one returns
+    False.
+    """
 
     def on_display(self, state: State) -> Optional[bool]:
         """Called at each display."""

@@ -200,7 +200,7 @@ class Store:
         _library.call("hctr_store_load", self._handle.pointer, c.byref(options))
 
     def activate(self, name: str, version: str) -> None:
-        """Activates a version, which later views use."""
+        """Activates a version. Views that are made later use it."""
         _library.call("hctr_store_activate", self._handle.pointer, name.encode(), version.encode())
 
     def unload(self, name: str, version: str) -> None:

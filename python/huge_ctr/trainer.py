@@ -331,12 +331,12 @@ class Trainer:
 
 
 def _read(config: Any) -> tuple[str, Optional[str], dict]:
-    """Path, text (None: the library reads the path), and the config as Python parses it."""
+    """Returns the config's path, its text (None: the library reads the path), and its content as Python parses it."""
     is_path = isinstance(config, (str, os.PathLike)) and not os.fspath(config).lstrip().startswith("{")
     if is_path:
         try:
             return os.fspath(config), None, _config.config_dict(config)[0]
-        except Exception:  # the library reports errors, and reads formats that Python does not
+        except Exception:  # Python cannot parse this file: the library parses it or reports the error
             return os.fspath(config), None, {}
     plain, name = _config.config_dict(config)
     text = config if isinstance(config, str) else json.dumps(plain)

@@ -49,7 +49,7 @@ def train(
 
 
 def model_of(trainer: Trainer, options: dict) -> Model:
-    """As Trainer.model()."""
+    """Does the same as Trainer.model()."""
     folder = tempfile.mkdtemp(prefix="huge_ctr-")
     try:
         trainer.save(Path(folder) / "model")

@@ -34,7 +34,7 @@ int CheckCommand::run(const JobOptions& job) {
   static_cast<JobOptions&>(options_) = job;
   options_.config = config_;
   options_.json = format_ == "json";
-  // Deciding whether the file is a store's config reads it once more. A pipe cannot be read twice, so a pipe must
+  // This check reads the config once before the command itself reads it. A pipe cannot be read twice, so a pipe must
   // contain a training config.
   if (fs::is_regular_file(config_) &&
       is_store_config(read_config_file(config_, job.changes, nullptr, job.surroundings.environment))) {

@@ -95,8 +95,8 @@ Json json_of(const std::string& name, const Inspection& found) {
                       {"problems", std::move(problems)}};
 }
 
-/// How many keys of a slot do not occur in the training samples. None if the distinct keys of the slot were not counted
-/// exactly.
+/// Counts the keys of a slot that do not occur in the training samples. Returns none if the distinct keys of the slot
+/// were not counted exactly.
 std::optional<SlotMatches> matches_of(const std::string& name, const SlotSummary& slot, const SlotSummary& training) {
   if (!slot.distinct.exact() || !training.distinct.exact() || slot.keys == 0) return std::nullopt;
   SlotMatches matches{.slot = name};
@@ -130,7 +130,7 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   try {
     check_positives(*options.section, source, options.key_width, false, log_to_stderr());
   } catch (const Error& error) {
-    // if the inspection found problems, it has already reported this one
+    // a problem that the inspection has counted is already reported, and is the same one
     if (found.problem_count == 0) problems.push_back(error.what());
   }
   return problems;
@@ -177,7 +177,7 @@ DataCheck check_data(const Json& config, const std::string& name) {
     if (trains) add_notes(options, found, check.text, json);
     if (training) {
       const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
-      if (!matches.empty())  // vocabulary matches are listed with the slots, not here
+      if (!matches.empty())  // the text already lists, for each slot, the values that its vocabulary lacks
         check.text += cat("  keys that the ", training->samples, " training samples lack: ", describe(matches), "\n");
       add_matches(matches, json);
     }

@@ -13,7 +13,7 @@ struct DataCheck {
   std::string text;  ///< a readable report
   Json json;
   int64_t problems = 0;
-  std::vector<CheckOptions::Slot> slots;  ///< [slot] of the training data, for slots in record order
+  std::vector<CheckOptions::Slot> slots;  ///< for each slot of a record, in order: statistics of the training data
 };
 
 /// Opens a config's source and eval_source, reads the headers of all files and the first samples of each file. Errors:

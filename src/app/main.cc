@@ -128,7 +128,7 @@ void expect_one_command(const hctr::CommandLine& app) {
   };
   std::string first;
   for (const char* command : {"--init", "--train", "--check", "--eval", "--predict", "--export", "--report"}) {
-    // --init has an --eval of its own, for the evaluation rows
+    // with --init, --eval is not a command: it names the evaluation rows
     if (!given(command) || (first == "--init" && std::string(command) == "--eval")) continue;
     if (!first.empty())
       throw hctr::Error(hctr::Kind::usage, cat(first, " and ", command, " are two commands; give one"));
@@ -156,8 +156,8 @@ void expect_one_command(const hctr::CommandLine& app) {
                                            "; huge_ctr --help lists the commands"));
 }
 
-/// Assigns the positional arguments of a command: one to each element of `to`, the rest to `more` if it is set. Errors:
-/// Error(usage) for too many arguments, or for fewer than `needed`.
+/// Assigns the positional arguments of a command: the first ones to the elements of `to`, further ones to `more`, which
+/// may be null. Errors: Error(usage) for too many arguments, or for fewer than `needed`.
 void place_arguments(const hctr::CommandLine& app, const std::vector<std::string>& given,
                      const std::vector<std::string*>& to, size_t needed, std::vector<std::string>* more = nullptr) {
   const hctr::Verb* const verb = app.verb();
@@ -234,7 +234,7 @@ void add_training_options(hctr::CommandLine& app, hctr::TrainOptions& options, i
 struct Given {
   std::string train, topic, device = "auto", log = "text", out;
   std::vector<std::string> arguments;
-  std::string step_config;  // the config argument of "explain step"
+  std::string step_config;  // the argument CONFIG of "explain step CONFIG"
   std::vector<std::string> of_store = std::vector<std::string>(2), of_serve;
   int restarts = 0;
   hctr::TrainOptions options;

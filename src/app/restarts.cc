@@ -39,7 +39,7 @@ void pass_on(int number) {
 
 void set_handlers() {
   for (const int number : kStopSignals)
-    // the parent ignores SIGHUP (nohup): keep ignoring it
+    // if the parent process ignores SIGHUP (nohup), keep ignoring it
     if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);
 }
 
@@ -81,7 +81,7 @@ std::unique_ptr<SharedWithWorkers, Unmap> memory_of_workers() {
 bool may_help(int code) {
   for (const Kind kind : {Kind::bug, Kind::io, Kind::device, Kind::comm})
     if (code == exit_code(kind)) return true;
-  return code >= 128;  // ended by a signal
+  return code >= 128;  // a signal ended the worker
 }
 
 std::string how_it_ended(int status) {
@@ -99,10 +99,11 @@ bool fork_worker(TrainOptions& options, std::unique_ptr<SharedWithWorkers, Unmap
     worker = process;
     return false;
   }
-  // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. Without the group
-  // it would arrive twice, and the second signal would end the worker immediately.
+  // The worker gets its own process group. A Ctrl-C then reaches the worker once, through the keeper. In the keeper's
+  // group, the worker would get the signal twice, and the second signal would end it immediately.
   ::setpgid(0, 0);
-  std::signal(SIGTTOU, SIG_IGN);  // lets the worker, a background process group, write to the terminal
+  // SIGTTOU would stop the worker when it writes to the terminal, because its process group is in the background
+  std::signal(SIGTTOU, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
   options.attempt = &shared.release()->attempt;

@@ -12,8 +12,9 @@ namespace hctr {
 /// the last worker has ended.
 ///
 /// The keeper restarts a worker from the last checkpoint, at most `restarts` times, if the worker was ended by a signal
-/// or by an error of kind io, device, comm or bug. It gives up after three consecutive attempts from the same
-/// iteration. The keeper forwards signals that stop a run to the worker. If the keeper ends, the worker is killed.
+/// or by an error of kind io, device, comm or bug. The keeper gives up after three consecutive attempts that resumed
+/// from the same iteration. It forwards to the worker the signals that stop a run. If the keeper ends, the system kills
+/// the worker.
 std::optional<int> keep_training(TrainOptions& options, int restarts);
 
 }  // namespace hctr

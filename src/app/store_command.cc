@@ -72,8 +72,8 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
     throw Error(Kind::usage,
                 cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files and no \"rocksdb\""));
   Store store(config.options());
-  // A store that exists only in memory is empty at the start, so every command loads its models. A store on disk
-  // contains the models that "store load" wrote.
+  // A store that exists only in memory is empty when the program starts, so every command loads the config's models. A
+  // store on disk already contains the models that "store load" wrote.
   if (what == "load" || what == "follow" || !config.lasts() || !config.writable())
     load_store_models(store, config, around);
   if (what == "follow") return follow_streams(store, config, Log(around.log));

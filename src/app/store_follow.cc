@@ -33,7 +33,8 @@ int follow_streams(Store& store, const StoreConfig& config, const Log& log) {
     throw Error(Kind::config, "store follow: no model of the config has a \"stream\"");
   const std::atomic<int>& stop = catch_stop_signals();
   const StoreFollower follower(store, config, log);
-  std::map<std::string, int64_t> applied;  // for each model, the number of applied updates at its last printed line
+  // for each model, the number of applied updates when its last line was printed
+  std::map<std::string, int64_t> applied;
   while (stop == 0) {
     for (const StoreFollower::Stream& stream : follower.streams()) {
       if (!stream.statistics.error.empty())

@@ -29,7 +29,8 @@ RowsOf<void> rows_in(const hctr_array&, const std::string& what);
 /// A matrix of f32.
 using Matrix = RowsOf<float>;
 Matrix matrix_of(const hctr_array&, const std::string& what);
-/// A copy of f32 [rows, dim] in host memory, contiguous. Errors: Error(usage) naming `what` and both shapes.
+/// Copies an array f32 [rows, dim] in host memory to a contiguous vector. Errors: Error(usage) naming `what` and both
+/// shapes.
 std::vector<float> vectors_of_array(const hctr_array&, int64_t rows, int64_t dim, const std::string& what);
 
 }  // namespace hctr::capi

@@ -17,7 +17,7 @@ hctr_status status_of(Kind kind) { return exit_code(kind); }
 void note_error(const char* message) noexcept {
   try {
     last_message = message;
-  } catch (...) {  // no memory for the message
+  } catch (...) {  // there is no memory for the message
     last_message.clear();
   }
 }

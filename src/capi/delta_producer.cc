@@ -8,7 +8,7 @@
 
 struct hctr_delta_producer {
   hctr::DeltaProducer producer;
-  std::vector<int64_t> dims{};  // vector sizes of the tables in the delta that has begun
+  std::vector<int64_t> dims{};  // vector sizes of the tables of the current delta
 };
 
 namespace hctr::capi {

@@ -11,7 +11,7 @@
 
 namespace hctr::capi {
 
-// Errors: Error(usage) naming the array and its feature.
+// Errors of all functions below: Error(usage) naming the array and its feature.
 
 /// Checks that an array is in memory of the set's device.
 void check_device(const EmbeddingSet&, const hctr_array&, const std::string& what);

@@ -23,7 +23,7 @@ struct hctr_embedding {
   explicit hctr_embedding(const hctr::EmbeddingOptions& options)
       : set(options), texts(hctr::capi::texts_of(set.options())) {}
   hctr::EmbeddingSet set;
-  std::vector<hctr::capi::FeatureTexts> texts;  // by feature
+  std::vector<hctr::capi::FeatureTexts> texts;  // one element per feature
 };
 
 namespace hctr::capi {

@@ -24,7 +24,7 @@ hctr_status hctr_frame_create(ArrowSchema* schema, ArrowArray* const* batches, s
     for (size_t i = 0; i < count; ++i) {
       hctr::capi::expect_given(batches[i], "hctr_frame_create(): a batch");
       all.push_back(*batches[i]);
-      batches[i]->release = nullptr;  // moved
+      batches[i]->release = nullptr;  // marks the caller's struct as moved
     }
     *frame = std::make_unique<hctr_frame>(hctr::memory_table(*schema, all)).release();
   });

@@ -23,7 +23,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   const std::string what = cat("input '", from.name, "'");
   InputView to{.name = from.name, .type = element_type(from.data, what)};
   const ModelTensor* const tensor = find(tensors, from.name);
-  if (!tensor) return to;  // Model reports the unknown name
+  if (!tensor) return to;  // the model reports that it has no input of this name
   to.gpu = from.data.gpu < 0 ? -1 : from.data.gpu;
   to.stream = from.stream;
   if (tensor->role != ModelTensor::Role::keys) {
@@ -89,7 +89,7 @@ std::vector<GivenInput> given_inputs(const std::vector<ModelTensor>& tensors, st
     const ModelTensor* tensor = find(tensors, view.name);
     if (!tensor) continue;  // no layer reads this input
     GivenInput& input = inputs.emplace_back(GivenInput{view, {samples, columns_of(*tensor)}, {0}});
-    input.view.name = tensor->name;  // null-terminated
+    input.view.name = tensor->name;  // C callers need a null-terminated name, which view.name may not be
     if (!view.offsets) continue;
     input.bounds = {samples * columns_of(*tensor) + 1};
     input.shape[0] = static_cast<const int64_t*>(view.offsets)[input.bounds[0] - 1];

@@ -19,7 +19,7 @@ const ModelTensor* find(const std::vector<ModelTensor>&, std::string_view name);
 /// Converts an input to a view. Errors: Error(usage) for a shape or type that does not match the tensor of this name.
 InputView input_of(const std::vector<ModelTensor>&, const hctr_model_input&, int64_t samples);
 
-/// An input with the shapes that its C struct points to.
+/// The C struct of an input, and the shapes that the struct points to.
 struct GivenInput {
   InputView view;
   std::array<int64_t, 2> shape;   // shape of data

@@ -18,7 +18,7 @@ struct Compatibility {
   bool batch_norm_per_gpu = false;
 };
 
-/// One word allowed in the solver's "compatibility": the flag that the word sets, and a text for the manual.
+/// A word that the solver's "compatibility" may contain: the flag that the word sets, and a text for the manual.
 struct CompatibilityWord {
   std::string word;
   bool Compatibility::*flag;

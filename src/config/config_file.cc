@@ -89,7 +89,7 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-/// A copy of `value` with each string replaced by replace(string, JSON pointer of the string).
+/// Returns a copy of `value` in which replace(string, JSON pointer of the string) replaces each string.
 template <class Replace>
 Json with_strings(const Json& value, const std::string& where, const Replace& replace) {
   if (value.string()) return replace(*value.string(), where);
@@ -145,7 +145,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
 Json with_includes(const std::string& text, const fs::path& path, const std::string& name, std::vector<fs::path>& files,
                    const std::atomic<int>* stop, const Environment& environment) {
   Json file = Json::parse(text, name);
-  // A string can contain a variable only if the text contains "${", or "\u", which can encode these characters.
+  // Without "${", and without "\u", which can encode these two characters, the text contains no variable.
   if (text.find("${") != text.npos || text.find("\\u") != text.npos) file = expand_all(file, name + ": ", environment);
   const Json* const include = file.find(kInclude);
   if (!include) return file;
@@ -202,7 +202,7 @@ class Change {
     try {
       value_ = Json::parse(value, "");
     } catch (const Error&) {
-      value_ = value;  // a string without quotes
+      value_ = value;  // `value` is not JSON: a string without quotes
     }
   }
 

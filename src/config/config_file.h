@@ -29,13 +29,13 @@ namespace hctr {
 /// apply; Error(io).
 Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {},
                       const std::atomic<int>* stop = nullptr, const Environment& environment = {});
-/// Reads a config from `text`. `name`: the text's path in messages; paths of included files are relative to its folder.
+/// Reads a config from `text`. `name`: the path that messages show for the text; the paths of included files are
+/// relative to the folder of this path.
 Json read_config_text(const std::string& text, const std::filesystem::path& name, const Environment& environment = {});
 /// The paths of a config file and its includes. If the source can be read only once, such as a pipe, returns only its
 /// path. Errors: those of read_config_file().
 std::vector<std::filesystem::path> files_of_config(const std::filesystem::path&, const Environment& = {});
-/// The inverse of expanding variables: replaces "${" by "$${" in every string, so that reading the result yields
-/// `config`.
+/// Replaces "${" by "$${" in every string. Reading the result as a config yields `config` again.
 Json with_escaped_variables(const Json& config);
 /// A config with --set changes applied. Errors: Error(usage) for a change that does not apply.
 Json with_changes(Json config, const std::vector<std::string>& changes);

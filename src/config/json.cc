@@ -24,8 +24,8 @@ std::string position_of(std::string_view text, size_t offset) {
   return cat("line ", line, ", column ", newline == before.npos ? before.size() + 1 : before.size() - newline);
 }
 
-/// Maximum nesting depth, more than any config needs. Writing and destroying a Json recurse, so the stack limits the
-/// depth.
+/// Maximum nesting depth, more than any config needs. Writing and destroying a Json use recursion, so deeper nesting
+/// could exhaust the stack.
 constexpr size_t kMaxDepth = 200;
 
 /// Maximum number of values in a file: enough for half a million layers, or for lists with half a million slots. The
@@ -75,7 +75,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
                : put(static_cast<double>(value));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    // an integer beyond 64 bits is an error, because it would be rounded, and no field accepts such a number
+    // An integer beyond 64 bits would be rounded. It is an error, because no field accepts such a number.
     if (text.find_first_not_of("-0123456789") == text.npos)
       fail(read_ - text.size() - 1,
            cat("the integer ", text, " exceeds 64 bits; write larger numbers with an exponent: 1e30"));

@@ -42,7 +42,7 @@ class Json {
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const int64_t* integer() const { return std::get_if<int64_t>(&value_); }
   bool is_number() const { return integer() || std::holds_alternative<double>(value_); }
-  double number() const;  ///< the value of an integer or a floating-point number
+  double number() const;  ///< converts an integer to double
   const std::string* string() const { return std::get_if<std::string>(&value_); }
   const Array* array() const { return std::get_if<Array>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }

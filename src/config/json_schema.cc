@@ -48,7 +48,7 @@ std::optional<Json> alternative(std::string_view type, const FieldDoc& field) {
   return std::nullopt;
 }
 
-/// Splits a type text of the manual, such as "integer or array of integer", into its alternatives.
+/// Splits the manual's text for a type, such as "integer or array of integer", into its alternatives.
 std::vector<std::string> alternatives(std::string type) {
   constexpr std::string_view kFlag = "true or false";
   if (const size_t at = type.find(kFlag); at != type.npos) type.replace(at, kFlag.size(), "boolean");
@@ -92,7 +92,7 @@ Json json_schema_of(const std::vector<FieldDoc>& fields) {
     const Json schema = field_schema(field);
     properties.set(field.name, schema);
     for (const std::string& alias : field.aliases) properties.set(alias, schema);
-    // a field with aliases may be given under another name
+    // a field with aliases is not required by its name, because the config may use an alias
     if (field.required && field.aliases.empty()) required.add(field.name);
   }
   Json schema(Json::Object{{"type", "object"}, {"properties", std::move(properties)}});

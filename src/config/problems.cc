@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostListed = 1000;  // problems
+constexpr size_t kMostListed = 1000;  // maximum number of problems in a message
 
 std::string lower(std::string_view word) {
   std::string letters(word);
@@ -18,7 +18,7 @@ std::string lower(std::string_view word) {
 
 /// The optimal string alignment distance of `a` and `b`.
 int edits(std::string_view a, std::string_view b) {
-  // rows i - 2, i - 1, i of the distance matrix
+  // `before`, `last` and `row` are rows i - 2, i - 1 and i of the distance matrix.
   std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -51,12 +51,12 @@ void Problems::throw_if_any(std::string_view file_name) const {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits) {
   std::string best;
-  // accepts fewer edits than the word has letters
+  // The result must have fewer edits than `least`: at most max_edits, and fewer than `word` has letters.
   int least = std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;
   const std::string letters = lower(word);
   for (const std::string& candidate : candidates) {
-    // The difference in length is a lower bound of the distance. Testing it first skips most candidates, which matters
-    // if a file has 10^5 words, or one word of a megabyte.
+    // The difference in length is a lower bound of the edit distance. This test skips most candidates before their
+    // distance is computed, which matters if a file has 10^5 words, or one word of a megabyte.
     const size_t longer = std::max(word.size(), candidate.size()), shorter = std::min(word.size(), candidate.size());
     if (longer - shorter >= static_cast<size_t>(std::max(least, 0))) continue;
     if (const int distance = edits(letters, lower(candidate)); distance < least) {

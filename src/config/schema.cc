@@ -25,7 +25,7 @@ std::string no_effect(const std::string& key, const std::string& why) {
 
 /// The keys that an object may have.
 struct AllowedKeys {
-  std::vector<std::string> known;  ///< all keys
+  std::vector<std::string> known;  ///< all allowed keys
   std::vector<std::string> unset;  ///< the names of fields that are absent
 };
 
@@ -159,7 +159,7 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       const Json* value = object->find(spelling);
       if (!value) continue;
       if (!found[i].first) found[i] = {value, here + "/" + spelling};
-      // equal values are allowed, because a file may be written for several versions
+      // two spellings of a field may have equal values, because a file may be written for several versions
       else if (found[i].first->text() != value->text())
         problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
                                                   "\" are names of the same field and have different values; keep "

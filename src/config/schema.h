@@ -61,7 +61,7 @@ class SchemaBase {
   const std::vector<std::pair<std::string, std::string>>& refused_keys() const { return refused_; }
   /// Whether unknown keys are errors.
   bool is_closed() const { return closed_; }
-  /// The field that is set when the config has a string instead of the object; empty if a string is not allowed.
+  /// If a string may replace the object: the field that gets the string. Otherwise empty.
   const std::string& short_field() const { return short_field_; }
 
  protected:
@@ -80,8 +80,8 @@ class SchemaBase {
 
   std::string title_, nested_, short_field_;
   std::vector<FieldDoc> docs_;
-  std::vector<std::pair<std::string, std::string>> ignored_;  // key, reason why the key has no effect
-  std::vector<std::pair<std::string, std::string>> refused_;  // key, reason why the key is an error
+  std::vector<std::pair<std::string, std::string>> ignored_;  // each key, with the reason why it has no effect
+  std::vector<std::pair<std::string, std::string>> refused_;  // each key, with the reason why it is an error
   std::function<void(void*, const std::string&, Problems&)> together_;
   bool closed_ = false;
 
@@ -91,12 +91,12 @@ class SchemaBase {
     Range range{};
     const ValueAccess* value = nullptr;  // exactly one of `value` and `part` is set
     const PartAccess* part = nullptr;
-    std::shared_ptr<const SchemaBase> schema{};  // schema of the inner object; shared, because schemas are copied
+    std::shared_ptr<const SchemaBase> schema{};  // schema of the inner object; copies of this schema share it
     std::function<std::string(const void*)> why_unused{};
   };
-  // per field: value and JSON pointer; a null value if absent
+  // one element per field: the value (null: absent) and its JSON pointer
   using Found = std::vector<std::pair<const Json*, std::string>>;
-  /// Finds each field's value by its name or an alias. Reports unknown, conflicting and missing keys.
+  /// Finds the value of each field, under the field's name or an alias. Reports unknown, conflicting and missing keys.
   Found match(const Json& node, const std::string& pointer, Problems&,
               const std::vector<std::string>& outer_keys) const;
 
@@ -167,7 +167,7 @@ class Schema : public SchemaBase {
         },
         [](const SchemaBase& of, const void* part) {
           const T& from = *static_cast<const T*>(part);
-          // a struct with a `given` flag is written only if the config contains the object
+          // If a struct has a `given` flag, the object is written only if the config contains it.
           if constexpr (requires { from.given; })
             if (!from.given) return Json();
           return static_cast<const Schema<T>&>(of).effective(from);
@@ -193,8 +193,8 @@ class Schema : public SchemaBase {
              show_inner);
     return *this;
   }
-  /// Declares an optional inner object in a member that stores objects by type: `edit<T>()` adds the object,
-  /// `find<T>()` is null if absent.
+  /// Declares an optional inner object. The member of P stores objects by type: its edit<T>() adds the object, and its
+  /// find<T>() returns null if there is none.
   template <class T, class Store>
   Schema& part_in(std::string_view name, Store P::*member, Schema<T> schema, std::string_view text) {
     static constexpr PartAccess access = {

@@ -54,9 +54,9 @@ std::string read_value(const Json& value, const Range& range, int64_t& out) {
   if (v.integer()) {
     number = *v.integer();
   } else if (v.boolean()) {
-    number = *v.boolean() ? 1 : 0;  // "cache_eval_data": true
+    number = *v.boolean() ? 1 : 0;  // accepts "cache_eval_data": true
   } else if (v.is_number() && v.number() == std::floor(v.number()) && std::abs(v.number()) < 9e15) {
-    number = static_cast<int64_t>(v.number());  // 1e6
+    number = static_cast<int64_t>(v.number());  // accepts 1e6
   } else {
     return with_range("an integer", range);
   }
@@ -67,7 +67,7 @@ std::string read_value(const Json& value, const Range& range, int64_t& out) {
 
 std::string read_value(const Json& value, const Range& range, double& out) {
   const Json& v = unwrapped(value);
-  // Most numbers are later stored as floats, where a larger value would become infinite.
+  // Most numbers are later stored as floats, so a number that is infinite as a float is an error.
   if (v.is_number() && !std::isfinite(static_cast<float>(v.number())))
     return with_range("a number that a float can hold (up to 3.4e38)", range);
   if (!v.is_number() || !range.holds(v.number())) return with_range("a number", range);

@@ -42,14 +42,14 @@ inline Range strictly_between(double low, double high) {
 /// Describes a value that does not fit: the expected kind ("an integer") and, if one element is wrong, the element's
 /// JSON pointer within the value ("/2") and its content.
 struct Misfit {
-  Misfit() = default;  ///< the value fits
+  Misfit() = default;  ///< means that the value fits
   Misfit(std::string expected_) : expected(std::move(expected_)) {}
   Misfit(const char* expected_) : expected(expected_) {}
   std::string expected, pointer, found;
   bool empty() const { return expected.empty(); }
 };
 
-/// The value itself, or the element of an array of one element. HugeCTR allows scalars to be wrapped in arrays.
+/// Returns `value` or, if it is an array of one element, this element, because HugeCTR allows such arrays for scalars.
 const Json& unwrapped(const Json& value);
 
 // Each overload reads `value` into `out` and returns the expected kind on failure, else an empty text. Scalars may be
@@ -61,7 +61,7 @@ std::string read_value(const Json& value, const Range&, bool& out);
 std::string read_value(const Json& value, const Range&, std::string& out);
 Misfit read_value(const Json& value, const Range&, std::vector<int64_t>& out);
 Misfit read_value(const Json& value, const Range&, std::vector<double>& out);
-// a single string is read as a list of one
+// reads a single string as a list with this string
 Misfit read_value(const Json& value, const Range&, std::vector<std::string>& out);
 Misfit read_value(const Json& value, const Range&, std::vector<std::vector<int64_t>>& out);
 std::string read_word(const Json& value, const std::vector<std::string>& words, size_t& index);
@@ -113,7 +113,7 @@ Json to_json(const std::vector<T>& values) {
 
 // text(): the type's name in the manual. words(): the complete list of allowed texts, if the type has one.
 template <class T>
-struct TypeWord {  // enumerations
+struct TypeWord {  // for enumerations
   static std::string text() { return "word"; }
   static std::vector<std::string> words() {
     std::vector<std::string> all;

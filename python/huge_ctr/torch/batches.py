@@ -33,11 +33,11 @@ class Batches:
         self._make = make
         self._set: Optional[EmbeddingSet] = None
         self._stream: Optional[int] = None
-        # tickets whose backward pass is pending, with their batches (None: released)
+        # ticket of each pending backward pass: its batch, or None if the batch is released
         self._open: dict[int, Optional[int]] = {}
         self._flight: deque = deque()  # (ticket or None, batch, given), in the library's batch order
         self._early: list = []  # prefetched batches without a forward pass
-        self.settled = 0  # calls of settle(); row numbers from before a call may not be valid any more
+        self.settled = 0  # number of settle() calls; row numbers from before the last call may be invalid
 
     # The set.
 
@@ -56,7 +56,7 @@ class Batches:
         return self._set is not None
 
     def close(self) -> None:
-        """Closes the set; the next call creates a new one. Batches in flight lose their rows."""
+        """Closes the set; set() will create a new one. Batches in flight lose their rows."""
         self._open.clear()
         if self._set is not None:
             self._release_before(None)
@@ -85,7 +85,7 @@ class Batches:
             self._early = [one for one in self._early if one is not given]
 
     def _before_release(self, ticket: Optional[int], batch: int, given: Given) -> None:
-        """Called before a batch is released, while its rows are known."""
+        """Called before a batch is released, while the row numbers of its keys can still be read."""
 
     def _begin(self, ticket: Optional[int], given: Given, begin: Callable[[], int]) -> int:
         while len(self._flight) >= self.most_batches:
@@ -129,8 +129,7 @@ class Batches:
         return torch.empty(given.layout.total, int(self.dims[0]), device=given.values.device)
 
     def places(self, given: Given, vectors: torch.Tensor) -> tuple[np.ndarray, int]:
-        """The addresses of each feature's vectors, and the number of elements from the start of a vector to that of the
-        next.
+        """Returns the addresses of each feature's vectors, and the distance in elements between two successive vectors.
         """
         if self.pooled:
             return self._column_bytes + vectors.data_ptr(), self.width
@@ -138,5 +137,5 @@ class Batches:
         return at.astype(np.uint64), int(self.dims[0])
 
     def rows_of(self, given: Given) -> Any:
-        """The number of vectors of each feature, as an array; a single number if it is the same for all features."""
+        """The number of vectors of each feature: an array, or a single number if all features have the same number."""
         return given.samples if self.pooled else given.counts

@@ -16,8 +16,8 @@ from .varying import of_each_sample, padded_offsets, varies
 
 
 def known_bounds(features: Any) -> Any:
-    """Where the keys of each feature begin, if the host knows it. None: the caller must read it from the tensor. During
-    compilation the result is None, because values on the host would become constants of the graph.
+    """Where the keys of each feature begin. None: the host does not know, and the caller must read it from the tensor.
+    During compilation the result is None, because values on the host would become constants of the graph.
     """
     known = getattr(features, "offset_per_key_or_none", None)
     return None if known is None or torch.compiler.is_compiling() else known()
@@ -45,7 +45,7 @@ class TableView:
 
 class _Collection(Tables):
     _folder = ""  # prefix of names in state_dict
-    # the feature names of the last batch, and the index of each of our features among them
+    # the feature names of the last batch, and the index of each of this module's features in these names
     _known_lists: Optional[tuple] = None
 
     def _make(self, tables: Sequence[Any], weighted: bool, device: Any, words: dict) -> None:
@@ -76,7 +76,7 @@ class _Collection(Tables):
         )
         self._configs, self._device = list(tables), torch.device(device or self.anchor.device)
         self._feature_names = [feature for one in tables for feature in one.feature_names]
-        # A feature of two tables is named by feature and table.
+        # If several tables have a feature of the same name, the names of the tables are appended.
         self._names = [
             f"{feature}@{one.name}" if self._feature_names.count(feature) > 1 else feature
             for one in tables
@@ -135,7 +135,7 @@ class _Collection(Tables):
         return features.weights() if self._features[0].weighted else None
 
     def prefetch(self, features: Any) -> None:
-        """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this runs
+        """Finds the rows of a batch in advance. The later forward pass must get the same tensors. On a GPU this runs
         concurrently with the current stream.
         """
         at, offsets, samples = self._lists(features, varies(features))
@@ -217,7 +217,7 @@ class EmbeddingCollection(_Collection):
     def forward(self, features: Any) -> dict[str, JaggedTensor]:
         varying = varies(features)
         at, offsets, samples = self._lists(features, varying)
-        # `vectors` contains the vectors of all features in their order, so the features are put in our order first
+        # `vectors` has the order of the module's features, so `features` is brought into the same order
         if at != list(range(len(features.keys()))):
             features = features.permute(at)
             at = list(range(len(at)))

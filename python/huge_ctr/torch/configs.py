@@ -69,7 +69,7 @@ class EmbeddingBagConfig(EmbeddingConfig):
 
 
 def plain(value: Any) -> str:
-    """The name of an enum member, of this module's enums or TorchRec's."""
+    """The name, in upper case, of a member of an enum of this module or of TorchRec."""
     return str(getattr(value, "name", value)).upper()
 
 

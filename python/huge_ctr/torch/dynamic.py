@@ -44,7 +44,7 @@ class DynamicEmbedding(Tables):
         self._erased: list[torch.Tensor] = []  # keys removed since the last note_exported()
 
     def prefetch(self, keys: torch.Tensor) -> None:
-        """Finds the rows of a batch before its forward pass, which must get the same tensor."""
+        """Finds the rows of a batch in advance. The later forward pass must get the same tensor."""
         self._engine.prefetch(keys.reshape(-1), None, None, [0], None, keys.numel())
 
     def forward(self, keys: torch.Tensor) -> torch.Tensor:
@@ -85,7 +85,7 @@ class DynamicEmbedding(Tables):
         """
         of = self._engine.settle()
         if self._engine.ranks > 1 and torch.distributed.get_rank() > 0:
-            self._erased = []  # equal on all ranks; rank 0 reports them
+            self._erased = []  # all ranks have the same removed keys, and rank 0 returns them
         found = rows_of_tables.export_rows(of, self.name, changed=True)
         gone = np.concatenate([rows_of_tables.removed_keys(of, self.name), *(one.numpy() for one in self._erased)])
         gone = np.setdiff1d(gone, found.keys)

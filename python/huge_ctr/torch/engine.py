@@ -44,8 +44,8 @@ def _inside_backward() -> bool:
 
 
 class Engine(Batches):
-    """The batches and calls of one module with tables. `rate` is called at each update of rows, and returns the
-    learning rate as a number or tensor.
+    """The batches and calls of one module with tables. Each update of rows calls `rate`, which returns the learning
+    rate as a number or tensor.
     """
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
@@ -118,7 +118,8 @@ class Engine(Batches):
                 if ticket in self._open and before.same_keys(given):
                     self._look_up(given, out)
                     return ticket
-        if len(self._open) > _MOST_OPEN:  # many forward passes never had a backward pass: forgets a released one
+        # if many forward passes had no backward pass, forgets a ticket whose batch is released
+        if len(self._open) > _MOST_OPEN:
             self._open.pop(next((one for one, batch in self._open.items() if batch is None), 0), None)
         ticket = next(_tickets)
         for early in self._early:
@@ -159,8 +160,8 @@ class Engine(Batches):
         updates: bool,
         wants_weights: bool,
     ) -> tuple[Optional[torch.Tensor], Optional[torch.Tensor]]:
-        """Updates rows, or stores the gradient for step(). Returns the gradients of the anchor and of the weights. None
-        stands for zero, or for a gradient that is not wanted.
+        """Updates rows, or stores the gradient for step(). Returns the gradient of the anchor (None: it is zero) and of
+        the weights of keys (None: the caller does not want it).
         """
         if ticket not in self._open or self.pending.has(ticket):
             raise UsageError(
@@ -177,7 +178,7 @@ class Engine(Batches):
         dy = dy.contiguous() if dy.dtype == torch.float32 else dy.to(torch.float32).contiguous()
         batch = self.at_front(ticket, given)
         of_weights = self._weight_gradients(batch, given, dy, weights) if wants_weights else None
-        # rows are not updated: only the weights of keys have gradients, and the backward pass may be repeated
+        # without an update, only the weights of keys have gradients, and the backward pass may be repeated
         if not updates:
             return None, of_weights
         if self.in_step:
@@ -187,8 +188,8 @@ class Engine(Batches):
         return None, of_weights
 
     def no_gradient(self, like: torch.Tensor) -> torch.Tensor:
-        """A zero [1] on the device of `like`. Results share memory, which saves a kernel in each backward pass; a zero
-        that somebody has written to is not used again.
+        """Returns a zero [1] on the device of `like`. All calls return the same memory, which saves a kernel in each
+        backward pass. If somebody has written to this memory, the next call allocates a new zero.
         """
         zero = self._zero
         if zero is None or zero.device != like.device or zero._version != self._zero_version:
@@ -197,7 +198,7 @@ class Engine(Batches):
             if zero.is_cuda and torch.cuda.is_current_stream_capturing():
                 return zero
             self._zero, self._zero_version = zero, zero._version
-        return zero.view(1)  # another tensor object, so that autograd stores it without a copy
+        return zero.view(1)  # a new tensor object on the same memory, so that autograd stores it without a copy
 
     def _weight_gradients(self, batch: int, given: Given, dy: Any, weights: Any) -> torch.Tensor:
         layout = given.layout
@@ -207,8 +208,8 @@ class Engine(Batches):
         if len(parts) == given.values.numel() and np.array_equal(layout.starts, layout.row_starts):
             to = parts
         else:
-            # Some list of keys belongs to no feature, or to several features. Add the gradients at the positions of the
-            # list's keys.
+            # A list of keys may belong to no feature, or to several features. Add the gradients of each feature at the
+            # positions of its list.
             to = torch.zeros(given.values.numel(), device=dy.device)
             for start, count, at_part in zip(layout.starts, layout.counts, layout.row_starts):
                 to[start : start + count] += parts[at_part : at_part + count]
@@ -284,7 +285,8 @@ class Engine(Batches):
         else:
             of, at = self.set(), self._at(given, numbers.values)
             batch = self._begin(None, given, lambda: of.prefetch_rows(given.keys, at, numbers.removals))
-            if any(feature.pooling == "max" for feature in self.features):  # finds which keys have the maxima
+            # max pooling: computes the vectors again, which finds the keys that have the maxima
+            if any(feature.pooling == "max" for feature in self.features):
                 again = self.empty_vectors(given)
                 of.vectors(batch, self.rows_of(given), *self.places(given, again))
         return batch, given, dy.contiguous()

@@ -41,7 +41,7 @@ class _Layout:
         self.weight_bytes = (self.starts * 4).astype(np.uint64)
         for array in vars(self).values():
             if isinstance(array, np.ndarray):
-                array.flags.writeable = False  # many batches share it
+                array.flags.writeable = False  # many batches share this array
 
 
 @functools.lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ def _offsets_of(lengths: torch.Tensor) -> torch.Tensor:
     if torch.compiler.is_compiling():
         return torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0, dtype=lengths.dtype)])
     offsets = lengths.new_zeros(lengths.numel() + 1)
-    torch.cumsum(lengths, 0, dtype=lengths.dtype, out=offsets[1:])  # without a copy, unlike cat()
+    torch.cumsum(lengths, 0, dtype=lengths.dtype, out=offsets[1:])  # torch.cat() would make a copy
     return offsets
 
 
@@ -104,8 +104,9 @@ class JaggedTensor:
 
 class KeyedJaggedTensor:
     """A list of keys for each feature and sample, ordered by feature: lengths [features * samples]. With
-    stride_per_key_per_rank, features have different numbers of samples. inverse_indices then says, for each feature and
-    sample of the batch, which of the feature's samples it is: (names of features, tensor [features, samples]).
+    stride_per_key_per_rank, features have different numbers of samples. inverse_indices is then a pair: the names of
+    the features, and a tensor [features, samples of the batch] with the index of the feature's sample that belongs to
+    each sample of the batch.
     """
 
     def __init__(
@@ -293,7 +294,9 @@ class KeyedJaggedTensor:
         return made
 
     def to(self, device: Any, non_blocking: bool = False, dtype: Any = None) -> "KeyedJaggedTensor":
-        """Lists that leave host memory keep their length_per_key(), so that a look-up on the GPU does not wait."""
+        """Copies the lists to a device. Before lists leave host memory, it computes length_per_key(), so that a look-up
+        on the GPU does not wait.
+        """
         if torch.device(device).type != "cpu" and self.lengths().device.type == "cpu":
             self.length_per_key()
         return self._map(lambda one: one.to(device, non_blocking=non_blocking))

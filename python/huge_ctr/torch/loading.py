@@ -8,8 +8,8 @@ from .tables import Tables
 
 
 class Prefetching:
-    """Iterates over the batches of `loader`. After the look-up of a batch, `module` looks up the rows of the next
-    batch.
+    """Iterates over the batches of `loader`. As soon as `module` has looked up the rows of a batch, it looks up the
+    rows of the next batch.
 
     `keys`: returns the arguments of the module's forward() for a batch, one value or a tuple. `to`: converts each batch
     first, for example lambda batch: batch.to("cuda", non_blocking=True). Tables with policies, or with rows outside GPU
@@ -34,7 +34,7 @@ class Prefetching:
         yield from waiting
 
     def _with_next(self, batch: Any, following: Any) -> Any:
-        """Returns `batch`, and schedules the look-up of `following` after the look-up of `batch`."""
+        """Returns `batch`. After `module` has looked up `batch`, it will look up `following`."""
         keys = self._keys(following)
         given = keys if isinstance(keys, tuple) else (keys,)
         self._module._engine.following = lambda: self._module.prefetch(*given)

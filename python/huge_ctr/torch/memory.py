@@ -21,14 +21,15 @@ class CachingAllocator:
         try:
             memory = torch.cuda.caching_allocator_alloc(size, self._gpu, stream)
         except torch.cuda.OutOfMemoryError:
-            return None  # the library's error says how much was needed for what
+            return None  # the library raises an error that says how much memory was needed, and for what
         self._streams[memory] = stream
         return memory
 
     def free(self, memory: int, stream: int) -> None:
         if sys.is_finalizing():  # PyTorch's allocator no longer exists
             return
-        if self._streams.pop(memory) != stream:  # PyTorch may reuse the memory before the work of this stream has run
+        # waits, because PyTorch may reuse freed memory before the work of `stream` has run
+        if self._streams.pop(memory) != stream:
             used = torch.cuda.ExternalStream(stream, self._gpu) if stream else torch.cuda.default_stream(self._gpu)
             used.synchronize()
         torch.cuda.caching_allocator_delete(memory)

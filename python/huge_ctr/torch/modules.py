@@ -129,7 +129,7 @@ class EmbeddingBag(_OneTable):
         offsets: Optional[torch.Tensor] = None,
         per_sample_weights: Optional[torch.Tensor] = None,
     ) -> None:
-        """Finds the rows of a batch before its forward pass, which must get the same tensors."""
+        """Finds the rows of a batch in advance. The later forward pass must get the same tensors."""
         values, offsets, weights, samples = self._bags(input, offsets, per_sample_weights)
         self._engine.prefetch(values, offsets, weights, [0], [0, values.numel()], samples)
 
@@ -208,7 +208,7 @@ class Embedding(_OneTable):
         return self._vectors(flat, None, None, [0], None, flat.numel()).view(*input.shape, self.embedding_dim)
 
     def prefetch(self, input: torch.Tensor) -> None:
-        """Finds the rows of a batch before its forward pass, which must get the same tensor."""
+        """Finds the rows of a batch in advance. The later forward pass must get the same tensor."""
         self._engine.prefetch(input.reshape(-1), None, None, [0], None, input.numel())
 
     @classmethod

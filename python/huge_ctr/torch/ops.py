@@ -35,7 +35,7 @@ class _Keys(NamedTuple):
 
 
 def _keys_of(call: tuple) -> tuple[_Keys, tuple]:
-    """The keys of a call, and the arguments after these."""
+    """Splits the arguments of a call into the keys and the arguments after them."""
     count = len(_Keys._fields)
     return _Keys(*call[:count]), call[count:]
 
@@ -91,7 +91,8 @@ torch.library.register_autograd("huge_ctr::lookup", _backward, setup_context=_ke
 
 
 class _Lookup(torch.autograd.Function):
-    """The look-up of an eager step: the same calls as those of the operators, without the dispatcher's time."""
+    """The look-up in eager mode. It makes the same calls as the operators, but saves the time of PyTorch's dispatcher.
+    """
 
     @staticmethod
     def forward(ctx: Any, anchor: Any, values: Any, offsets: Any, weights: Any, rest: tuple) -> torch.Tensor:

@@ -17,7 +17,7 @@ class Optimizer(torch.optim.Optimizer):
     step().
     """
 
-    _step_supports_amp_scaling = True  # GradScaler then passes grad_scale and found_inf, as documented in torch.optim
+    _step_supports_amp_scaling = True  # makes GradScaler pass grad_scale and found_inf, as documented in torch.optim
 
     def __init__(self, modules: Iterable[Tables], kind: Any = None, lr: Any = None, update: Any = None, **words: Any):
         self._modules = list(modules)
@@ -81,7 +81,7 @@ class Optimizer(torch.optim.Optimizer):
         return state
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Call it after the model's load_state_dict(): states belong to the model's rows."""
+        """Call this after the model's load_state_dict(), because the states belong to the rows that it loads."""
         state = dict(state_dict)
         saved = state.pop("tables", [])
         if len(saved) != len(self._modules):
@@ -95,8 +95,8 @@ class Optimizer(torch.optim.Optimizer):
 
 
 def optimizer(model: torch.nn.Module, kind: Any = None, lr: Any = None, update: Any = None, **words: Any) -> Optimizer:
-    """Makes the optimizer of all tables in `model`. Without `kind`, tables use the optimizers of their constructors.
-    `words` are the arguments of the torch.optim class; rows="global" also updates rows without gradients, like dense
-    gradients would.
+    """Makes the optimizer of all tables in `model`. Without `kind`, each table uses the optimizer that its constructor
+    got. `words` are the arguments of the torch.optim class. rows="global" also updates rows without gradients, as
+    torch.optim does with dense gradients.
     """
     return Optimizer([one for _, one in tables_of(model)], kind, lr, update, **words)

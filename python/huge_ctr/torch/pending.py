@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """The gradients of the batches since the last step, and their norm. The norm is the gradient of the module's
-    anchor: an operation that clips or scales all gradients of a model therefore also scales the row gradients.
+    """The gradients of the batches since the last step, and their norm. The norm becomes the gradient of the module's
+    anchor. If a program clips or scales all gradients of a model, the row gradients are therefore scaled, too.
     """
 
     def __init__(self, engine: "Engine"):
@@ -30,7 +30,7 @@ class Pending:
         anchor = self._engine.anchor()
         before = None if anchor is None or anchor.grad is None else float(anchor.grad)
         if self._parts and not before:
-            self.drop()  # zero_grad() was called
+            self.drop()  # the anchor has no gradient any more, so the caller has called zero_grad()
         self._parts.append((ticket, given, dy))
         self._merge(self._row_gradients(ticket, given, dy))
         self._norm = self._norm_of_all()
@@ -40,8 +40,9 @@ class Pending:
         return any(one == ticket for one, _, _ in self._parts)
 
     def note(self, anchor: torch.Tensor) -> None:
-        """Sets the anchor's gradient to exactly the norm, after autograd has added to it. apply() later compares the
-        gradient with the norm, and scales the row gradients by the same factor.
+        """Sets the anchor's gradient to exactly the norm, because the sum that autograd has computed may be rounded.
+        Between this call and apply(), the caller may scale the gradient. apply() then scales the row gradients by the
+        same factor.
         """
         if self._norm is not None and anchor.grad is not None and self._parts:
             anchor.grad.fill_(self._norm)  # exact: the norm is a float32
@@ -94,7 +95,8 @@ class Pending:
         self._sums = merged
 
     def _norm_of_all(self) -> float:
-        squares = float(sum(sums.double().square().sum() for _, sums in self._sums))  # one wait for all tables
+        # the host waits once for the sums of all tables
+        squares = float(sum(sums.double().square().sum() for _, sums in self._sums))
         if self._engine.ranks > 1:
             total: Any = torch.tensor([squares], dtype=torch.float64, device=self._parts[-1][2].device)
             torch.distributed.all_reduce(total)

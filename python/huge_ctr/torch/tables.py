@@ -92,13 +92,14 @@ class Tables(RowsOfTables):
     def _connect(self) -> None:
         me = weakref.ref(self)
         engine = Engine(self._tables, self._features, lambda one: me()._make_set(one))
-        # The autograd graph may outlive the module; the module's rows are not needed then.
+        # The engine refers weakly to the module, because an autograd graph may keep the engine alive longer than the
+        # module. In that case the module's rows are not needed.
         engine.anchor = lambda: getattr(me(), "anchor", None)
         engine.rate = lambda: 0.0 if (module := me()) is None else module.rate()
         engine.has_optimizer = lambda: me() is None or bool(me()._group and me()._group[0]())
         engine.scaler = lambda: getattr(me(), "scaler", None)
         self._engine = engine
-        # Plain numbers: torch.compile treats them as constants.
+        # torch.compile treats attributes that are plain numbers as constants.
         self._number, self._pooled = engine.number, engine.pooled
         self._width = int(engine.dims.sum()) if engine.pooled else int(engine.dims[0])
         self._watched = False

@@ -11,8 +11,7 @@ from ..errors import UsageError
 
 
 def varies(features: Any) -> bool:
-    """Whether a feature has other samples than the batch. `features`: a KeyedJaggedTensor of TorchRec or of this
-    package.
+    """Whether the number of samples varies by feature. `features`: a KeyedJaggedTensor of TorchRec or of this package.
     """
     ask = getattr(features, "variable_stride_per_key", None)
     if ask is None or not ask():
@@ -30,8 +29,8 @@ def _places(strides: tuple, device: torch.device) -> torch.Tensor:
 
 
 def padded_offsets(features: Any) -> tuple[torch.Tensor, int]:
-    """Pads features with empty lists until all have the same number of samples, the maximum. Returns the offsets of the
-    padded lists, and this number.
+    """Pads features with empty lists, so that all have as many samples as the feature with the most samples. Returns
+    the offsets of the padded lists, and the number of samples.
     """
     strides = tuple(features.stride_per_key())
     offsets = features.offsets()

@@ -90,7 +90,7 @@ void read_layer(const Json& section, const std::string& pointer, Config& config,
   config.layers.push_back(std::move(entry));
 }
 
-/// Inserts a Slice layer that splits labels and sample weights, because the data provide both in one tensor.
+/// The data provide labels and sample weights in one tensor. Inserts a Slice layer that separates them.
 void add_sample_weight(Config& config, Problems& problems) {
   const SampleWeightPart& weight = config.data.sample_weight;
   if (!weight.given || config.data.labels() < 1) return;
@@ -114,8 +114,8 @@ void add_sample_weight(Config& config, Problems& problems) {
   config.layers.insert(config.layers.begin(), std::move(cut));
 }
 
-/// Adds a note if GroupedAUC treats several values of the group column as one group, because they share a key. The note
-/// is needed for data formats that cannot read the column a second time with one key per value.
+/// GroupedAUC groups samples by key. Adds a note if several values of the group column share a key, so that they form
+/// one group. Only needed for data formats that cannot read the column a second time with one key per value.
 void note_shared_groups(const Config& config, Problems& problems) {
   const auto& metrics = config.solver.eval_metrics.metrics;
   const std::string why = why_shared(config.data);
@@ -266,7 +266,7 @@ void check_count_of_files(const Config& config, Problems& problems) {
                        "embedding"));
 }
 
-/// Sets the solver's placement in tables without their own, and checks placement and memory of each table.
+/// Applies the solver's placement to tables that state none, and checks placement and memory of each table.
 void place_tables(Config& config, Problems& problems) {
   for (EmbeddingEntry& embedding : config.embeddings) {
     EmbeddingSection& section = embedding.section;

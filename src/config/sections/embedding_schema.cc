@@ -128,7 +128,7 @@ void add_hot_keys(Schema<SparseEmbeddingHparam>& schema) {
 
 Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   Schema<SparseEmbeddingHparam> schema(type);
-  // in the order of the manual
+  // The manual lists the fields in this order.
   add_vectors_and_rows(schema);
   add_index(schema, type);
   add_storage(schema);
@@ -271,7 +271,7 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
 EmbeddingSection parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
   const std::string& type = *unwrapped(*layer.find("type")).string();
   EmbeddingSection section = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
-  // a missing name is already reported; a placeholder lets the remaining checks run
+  // Another check reports a missing name. With a placeholder, the remaining checks can run.
   if (section.tops.names.empty()) section.tops.names = {""};
   section.type = type;
   section.dim = section.hparam.embedding_vec_size;

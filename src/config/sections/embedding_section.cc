@@ -24,7 +24,7 @@ bool EmbeddingSection::identity_by_slot() const {
 
 PlacementRule EmbeddingSection::placement_rule() const {
   const bool may_leave =
-      // replicated rows support neither row policies, row limits nor key counts
+      // Replicated rows support no row policy, no row limit and no key counts.
       hparam.policy().any() || hparam.limited() || hparam.count_keys;
   const bool frequent = type == kHybridEmbedding && !may_leave;
   if (placement) return *placement == PlacementRule::automatic && frequent ? PlacementRule::hybrid : *placement;

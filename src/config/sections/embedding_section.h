@@ -25,7 +25,7 @@ template <>
 struct EnumWords<ops::Combiner> {
   static const std::vector<std::pair<std::string, ops::Combiner>>& table();
 };
-/// Reads a combiner's name, or its number in older files: 0 sum, 1 mean. Newer combiners have only names.
+/// Reads a combiner's name. Older files have numbers for two combiners: 0 for sum, 1 for mean.
 std::string read_value(const Json&, const Range&, ops::Combiner& out);
 template <>
 struct TypeWord<ops::Combiner> {
@@ -91,7 +91,7 @@ struct SparseEmbeddingHparam {
   bool sizes_fit() const;
 };
 
-/// Inputs of table_spec() besides the section. Batch sizes may be omitted if the caller uses no field that depends on
+/// The inputs of table_spec(), except the section. A caller that uses no field that depends on batch sizes may omit
 /// them.
 struct TableSpecInputs {
   const OptimizerSection& optimizer;    ///< the top-level optimizer
@@ -103,7 +103,8 @@ struct TableSpecInputs {
   Placement placement{};
   int64_t batch = 1;                 ///< batch size over all ranks
   std::vector<int64_t> slot_keys{};  ///< [slots] maximum keys per bag of each slot
-  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< batch sizes of this rank
+  /// sizes of this rank's batches in training and evaluation
+  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;
 };
 
 struct EmbeddingSection {
@@ -115,24 +116,25 @@ struct EmbeddingSection {
   std::optional<OwnTableMemory> table_memory;
   std::optional<PlacementRule> placement;  ///< "placement" in the config; placement_rule() is the effective rule
   int64_t dim = 0;                         ///< hparam.embedding_vec_size
-  bool frozen = false;                     ///< rows are not updated
+  bool frozen = false;                     ///< training does not update the rows
   /// The first key of slot 0 if slot_size_array gives the key ranges. Keys of earlier sparse inputs precede it.
   int64_t first_key = 0;
 
   const std::string& top() const { return tops.names[0]; }  ///< also the name of the layer
   bool has_lengths() const { return tops.names.size() > 1; }
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
-  /// Whether (slot, key) identifies a row; model files then contain slots. Otherwise the key alone identifies a row.
+  /// Whether (slot, key) identifies a row, in which case model files contain slots. If not, the key alone identifies a
+  /// row.
   bool identity_by_slot() const;
-  /// The effective placement rule on several ranks: the configured rule, or the default of the layer's type. A row that
-  /// is identified by its key alone has the same owner in all slots.
+  /// The placement rule on several ranks: the configured rule or, without one, the default of the layer's type. If the
+  /// key alone identifies a row, the row has the same owner for all slots.
   PlacementRule placement_rule() const;
   /// Which rows are replicated. `batch`: batch size over all ranks.
   Replication replication(int64_t batch = 1) const;
   /// Whether the table has a direct index, in which every key of slot_size_array has a row from the start.
   bool direct() const;
-  /// The number of rows that the section configures for `rank`; 0 if not configured. For column-sharded rows, the
-  /// number of row pieces.
+  /// The number of rows that the section configures for `rank`, or 0 if it configures none. With column-sharded rows,
+  /// each piece of a row counts as one.
   int64_t stated_rows(int64_t rank, const Placement&) const;
   /// The field that configures stated_rows(); empty if no field does.
   std::string stated_by() const;

@@ -60,8 +60,8 @@ void add_fields(const std::vector<FieldDoc>& docs, const std::string& place, con
   }
 }
 
-/// Names of the format objects ("csv", "parquet", ...) that the Data layer lacks, if it contains at least one other;
-/// else empty. The search for a field skips these objects.
+/// If the Data layer contains the object of a format ("csv", "parquet", ...), returns the names of all other format
+/// objects, which the search for a field skips. Otherwise returns no names.
 std::vector<std::string> other_formats(const Json& data) {
   std::vector<std::string> names;
   const bool any = std::ranges::any_of(
@@ -126,7 +126,8 @@ std::string nearest_field(const Json& config, const std::string& path) {
   std::string leaf = path.substr(path.rfind('.') + 1);
   for (const auto& [other, ours] : kFieldsElsewhere)
     if (leaf == other) leaf = ours;
-  // compared in this order: misspelled; negated number of common leading names; path length
+  // Ranks are compared first by whether a name is misspelled, then by the negated number of common leading names, then
+  // by the length of the path.
   using Rank = std::tuple<bool, int, size_t>;
   std::pair<Rank, std::string> best;
   for (const Field& field : fields_of(config)) {

@@ -10,7 +10,8 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-/// The slot sizes of a sparse input, from the Data layer or from an embedding other than `except`; empty if unknown.
+/// The slot sizes of a sparse input. They come from the Data layer or from an embedding, but not from `except`. Empty
+/// if unknown.
 Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except) {
   const DataSection& data = config.data;
   const auto slots = static_cast<size_t>(data.sparse[input].slot_num);
@@ -57,7 +58,7 @@ void place_keys(Config& config, Problems& problems) {
     const auto input = std::find_if(inputs.begin(), inputs.end(),
                                     [&](const SparseInput& each) { return each.top == entry.section.bottom; });
     if (input == inputs.end() || static_cast<int64_t>(entry.section.hparam.slot_size_array.size()) != input->slot_num)
-      continue;  // reported elsewhere
+      continue;  // other checks report this
     const std::string why = obstacle(config, static_cast<size_t>(input - inputs.begin()), entry);
     if (why.empty()) continue;
     const std::string place = entry.pointer + "/sparse_embedding_hparam/slot_size_array";

@@ -7,7 +7,7 @@ namespace hctr {
 
 /// This program's name for another program's metric: "GroupedAUC" for "GAUC". Empty for other words.
 std::string metric_elsewhere(const std::string& word);
-/// The text "; did you mean \"GroupedAUC\"?" if a known name is close to the word, else ", which are ..." with all
+/// If a known name is close to the word, returns "; did you mean \"GroupedAUC\"?"; otherwise ", which are ..." with all
 /// metrics.
 std::string metric_hint(const std::string& word);
 

@@ -93,7 +93,8 @@ Misfit read_value(const Json& value, const Range& range, StepCount& out) {
 
 Json to_json(const StepCount& count) {
   if (!count.share) return count.steps;
-  return *count.share < 1 ? Json(*count.share) : Json("100%");  // the number 1 would mean one step
+  // 100 % is written as a text, because the number 1 would mean one step
+  return *count.share < 1 ? Json(*count.share) : Json("100%");
 }
 
 bool depends_on_length(const HyperParameters& h) {

@@ -19,13 +19,13 @@ const Words<ops::Optimizer::Kind>& EnumWords<ops::Optimizer::Kind>::table();
 struct StepCount {
   StepCount(int64_t count = 0) : steps(count) {}
 
-  int64_t steps = 0;            ///< read only if `share` is empty
+  int64_t steps = 0;            ///< used only if `share` is empty
   std::optional<double> share;  ///< a fraction in (0, 1]
 
   /// Replaces `share` by the nearest number of steps, at least 1.
   void resolve(int64_t steps_of_run);
 };
-/// Reads a number between 0 and 1, or a text such as "10%", as a fraction; other numbers as steps. `range`: allowed
+/// Reads a number of steps, or a fraction: a number between 0 and 1, or a text such as "10%". `range`: the allowed
 /// numbers of steps.
 Misfit read_value(const Json& value, const Range& range, StepCount& out);
 Json to_json(const StepCount&);

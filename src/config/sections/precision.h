@@ -12,7 +12,7 @@ namespace hctr {
 /// rows, optimizer states, losses and statistics stay f32. Layers read a copy of the weights in the activation type.
 struct Precision {
   DType activations = DType::f32;
-  double loss_scale = 1;       ///< factor that the backward pass applies to gradients; its initial value if dynamic
+  double loss_scale = 1;       ///< factor of the gradients in the backward pass; with dynamic_scale, the first one
   bool dynamic_scale = false;  ///< adjusts loss_scale so that gradients fit f16
   bool fp8_products = false;   ///< the large GEMMs of training use FP8 operands
   int64_t least_fp8_width = kLeastFp8Width;  ///< minimum rows and columns of a weight for FP8 GEMMs

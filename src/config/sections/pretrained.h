@@ -16,7 +16,7 @@ struct Pretrained {
   std::string table;          ///< top of the table's embedding layer
   std::string file;           ///< a Parquet file with columns "key" and "vector"
   std::string keys, vectors;  ///< two .npy files, used if `file` is empty
-  int64_t slot = 0;           ///< the slot of all keys, if rows are identified by slot and key
+  int64_t slot = 0;           ///< if slot and key identify a row: the slot of all keys in the file
 };
 Schema<Pretrained> pretrained_schema();
 

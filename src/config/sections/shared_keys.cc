@@ -37,8 +37,8 @@ std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
                                "to share rows");
 }
 
-/// Marks the slots that have no key in common with any other slot, because their keys are hashed or numbered in a key
-/// space of their own.
+/// Marks the slots that share no key with any other slot, because they hash or number their keys in a key space of
+/// their own.
 std::vector<bool> have_own_keys(const std::vector<SlotColumns>& groups, bool hashed) {
   std::vector<bool> own;
   for (const SlotColumns& group : groups) {
@@ -61,7 +61,8 @@ void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, P
   }
 }
 
-/// The column groups that make up exactly the slots [first, end); empty if a group also has slots outside that range.
+/// The column groups that together are the slots [first, end). Empty if one of these groups also has slots outside that
+/// range.
 std::vector<SlotColumns*> groups_of(std::vector<SlotColumns>& groups, int64_t first, int64_t end) {
   std::vector<SlotColumns*> found;
   int64_t slot = 0;

@@ -9,12 +9,13 @@ namespace hctr {
 /// space has the input's name. The table then has one row per text in all slots. Skipped if a slot states a key space,
 /// or if the slots compute keys by different rules.
 void share_keys_of_tables(Config&);
-/// The "layers" of the config with the key spaces that share_keys_of_tables() assigned, for saved configs.
+/// Returns the config's "layers", with the key spaces that share_keys_of_tables() has assigned. Saved configs contain
+/// them.
 Json with_key_spaces(const Json& layers, const Config&);
 
-/// Warns about each key space that has several slots if no table shares vectors between these slots. This happens if no
-/// sparse input has two of these slots, or if the table identifies rows by slot and key. Adds a note for each table
-/// with "identity": "key" whose slots have no keys in common.
+/// Warns about each key space of several slots for which no table shares vectors between the slots. A table shares none
+/// if its sparse input has at most one of these slots, or if it identifies rows by slot and key. Adds a note for each
+/// table with "identity": "key" whose slots have no keys in common.
 void check_shared_keys(Config&, Problems&);
 
 }  // namespace hctr

@@ -8,7 +8,8 @@
 namespace hctr {
 namespace {
 
-/// Copies fields with spellings of other HugeCTR versions to the fields that this program reads.
+/// Some fields have other spellings in other versions of HugeCTR. Copies their values to the fields that this program
+/// reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto differ = [&](const char* spelling, const char* field) {
     problems.error(cat(pointer, "/", spelling), cat("\"", spelling, "\" and \"", field,
@@ -68,8 +69,8 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   s.auc_threshold.reset();
 }
 
-/// Checks that "keep_best" and "early_stopping" name the same metric and that it is measured. Checks that evaluations
-/// take place if early stopping needs them.
+/// Checks that "keep_best" and "early_stopping" name the same metric, and that "eval_metrics" contains this metric.
+/// Checks that a run with early stopping makes evaluations.
 void check_best(const SolverSection& s, const std::string& pointer, Problems& problems) {
   const std::string& keep = s.checkpoint.keep_best;
   if (!keep.empty()) check_measured(keep, s.eval_metrics, pointer + "/checkpoint/keep_best", problems);
@@ -82,7 +83,7 @@ void check_best(const SolverSection& s, const std::string& pointer, Problems& pr
   if (s.eval_interval == 0) problems.error(here, "needs evaluations during training, but \"eval_interval\" is 0");
 }
 
-/// Checks that each file of optimizer states has a file with the matching weights or rows.
+/// Checks that for each file with optimizer states, the config also names the file with the weights or rows.
 void check_opt_states(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto empty = [](const std::string& file) { return file.empty(); };
   auto& tables = s.sparse_opt_states_file;

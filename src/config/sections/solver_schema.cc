@@ -222,7 +222,7 @@ void add_refused(Schema<SolverSection>& schema) {
 
 Schema<SolverSection> solver_schema() {
   Schema<SolverSection> schema("solver");
-  // in the order of the manual
+  // The manual lists the fields in this order.
   add_length_and_progress(schema);
   add_saved_models(schema);
   add_batch_sizes_and_gpus(schema);

@@ -66,7 +66,8 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
   if (constexpr double kEnd = 18446744073709551616.0;
       v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
     out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number())
-                                  : UINT64_MAX;  // as a double, a seed near 2^64 is rounded to 2^64
+                                  // as a double, a seed near 2^64 becomes 2^64, which uint64_t cannot hold
+                                  : UINT64_MAX;
     return "";
   }
   const std::string expected = read_value(v, range, number);

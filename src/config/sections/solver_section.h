@@ -46,11 +46,11 @@ struct EnumWords<Fp32Products> {
   static const std::vector<std::pair<std::string, Fp32Products>>& table();
 };
 
-/// GPU indices, one list per process. With `all`: every GPU of the machine; if several processes run on it, one GPU for
-/// each process.
+/// GPU indices, one list per process. With `all`, a single process on a machine uses every GPU, and several processes
+/// use one GPU each.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
-  bool all = false;  ///< true: per_process is empty
+  bool all = false;  ///< true: `per_process` is not used, and is empty
   int64_t count() const;
 };
 std::string read_value(const Json& value, const Range&, GpuLists& out);
@@ -93,7 +93,7 @@ struct SolverSection {
   std::vector<std::string> sparse_model_file;
   std::string dense_opt_states_file;
   std::vector<std::string> sparse_opt_states_file;
-  std::vector<std::string> load_layers;  // layers to load from the dense file; empty: all
+  std::vector<std::string> load_layers;  // layers that are loaded from the dense file; empty: all
   std::vector<std::string> frozen;       // names of layers and tables that are not updated
   bool combine_models = false;
   std::vector<Pretrained> pretrained;
@@ -114,7 +114,7 @@ struct SolverSection {
   bool enable_tf32_compute = false;
   // After parsing, the value is tf32x3 or empty, because enable_tf32_compute distinguishes tf32 and fp32.
   std::optional<Fp32Products> fp32_products;
-  std::optional<bool> algorithm_search;  // after parsing: true or empty
+  std::optional<bool> algorithm_search;  // parsing makes this value true or empty
   std::optional<std::string> algorithm_file;
   Compatibility compatibility;
   /// Field spellings of other HugeCTR versions. Parsing moves the values to the fields above and clears these fields.

@@ -34,7 +34,7 @@ struct StreamSection {
 struct PublishSection : StreamSection {
   int64_t message_bytes = 256 << 10;
   bool whole = true;
-  double wait_at_end = 30;  // seconds
+  double wait_at_end = 30;  // in seconds
   std::string hps_model;
   StreamOptions options() const;
 };

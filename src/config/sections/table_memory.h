@@ -18,7 +18,7 @@ struct MemorySize {
   Kind kind = Kind::automatic;
   int64_t bytes = 0;
   double share = 0;
-  std::string text;  ///< the number of bytes as written in the config
+  std::string text;  ///< the config's text, for a number of bytes
   /// The size in bytes if `free` bytes are free. `automatic_share`: the fraction for "auto".
   int64_t of(int64_t free, double automatic_share) const;
 };
@@ -41,15 +41,16 @@ Schema<TableMemory> table_memory_schema();
 /// tables share.
 struct OwnTableMemory {
   std::optional<MemorySize> gpu, host, disk_limit;
-  std::optional<std::string> disk;  ///< empty string: no disk tier
+  std::optional<std::string> disk;  ///< empty text: the table has no disk tier
   /// This budget, with omitted fields taken from the solver's budget.
   TableMemory with(const TableMemory& of_solver) const;
-  /// The memory tiers in which the table uses the run's budget instead of its own. Setting "disk" or "disk_limit" gives
-  /// the table its own disk tier.
+  /// The memory tiers that the table shares with the run's budget, because its own budget does not state them. "disk"
+  /// or "disk_limit" gives the table its own disk tier.
   RowMemory::Tiers shared() const { return {!gpu, !host, !disk && !disk_limit}; }
 };
 Schema<OwnTableMemory> own_table_memory_schema();
-/// Checks that need the solver's budget: "disk_limit" requires a "disk" folder. `pointer`: the object's JSON pointer.
+/// Makes the checks that need the solver's budget: "disk_limit" requires a "disk" folder. `pointer`: the object's JSON
+/// pointer.
 void check_table_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& pointer, Problems&);
 
 /// The budget of one rank if `ranks_of_host` ranks share the machine's memory. On a CPU, where host and device memory

@@ -5,7 +5,7 @@
 
 namespace hctr {
 
-/// Returns nullopt if the variable is not set or `environment` is empty.
+/// Returns the variable's value; nullopt if the variable is not set, or if `environment` is empty.
 inline std::optional<std::string> variable_of(const Environment& environment, const char* name) {
   return environment ? environment(name) : std::nullopt;
 }

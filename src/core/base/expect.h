@@ -46,8 +46,7 @@ std::string cat(const Parts&... parts) {
 
 [[noreturn]] void broken_promise(const char* file, int line, const std::string& message);
 
-/// Runs `body`. If `body` throws an Error, appends the line "while <what()>" to its message. `what` is called only
-/// then.
+/// Runs `body`. If `body` throws an Error, calls what() and appends the line "while <what()>" to the error's message.
 template <class What, class Body>
 decltype(auto) in_context(What&& what, Body&& body) {
   try {

@@ -16,7 +16,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kPartBytes = int64_t{16} << 20;  // bytes of one parallel work item
+constexpr int64_t kPartBytes = int64_t{16} << 20;  // one thread reads a part of this size at a time
 constexpr int kMostThreads = 8;
 
 }  // namespace

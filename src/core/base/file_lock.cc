@@ -25,7 +25,8 @@ std::vector<fs::path> make_folders(const fs::path& folder) {
   return made;
 }
 
-/// The text that the lock's holder wrote into the lock file, in parentheses. Empty if the file is empty.
+/// Returns, in parentheses, the text that the holder of the lock has written into the lock file. Empty if the file is
+/// empty.
 std::string holder_in(int descriptor) {
   char text[256];
   const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
@@ -49,7 +50,8 @@ fs::path FileLock::path_for(const fs::path& prefix) {
 
 FileLock::FileLock(const fs::path& prefix, const std::string& what)
     : path_(path_for(prefix)), folders_(make_folders(path_.parent_path())) {
-  // A try fails only if an ending process removes the lock file after the open and before the lock.
+  // A try opens the lock file and then locks it. The try fails only if a process that ends removes the file between
+  // these steps.
   constexpr int kMostTries = 100;
   for (int tries = 0; tries < kMostTries; ++tries) {
     // Try O_RDONLY first, because a file that is open for writing prevents a remount of the file system as read-only.
@@ -93,7 +95,7 @@ FileLock::~FileLock() {
     fs::remove(path_, ignored);  // Remove the file before the unlock, so that the next process creates a new file.
     ::close(descriptor_);
   }
-  // remove() keeps a non-empty folder
+  // remove() does not remove a folder that still has files
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 

@@ -18,7 +18,8 @@
 namespace hctr {
 namespace {
 
-/// AtomicFile::write() starts writeback each time the file grows by this size. commit() then has little left to flush.
+/// Each time a file grows by this size, AtomicFile::write() starts to write it back to disk, so that commit() has
+/// little left to flush.
 constexpr long kFlushBytes = 32 << 20;
 
 [[noreturn]] void fail(std::string_view verb, std::string_view what, const fs::path& path) {
@@ -100,7 +101,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (temporary_.empty()) return;
   file_.reset();
-  // Ignore the error, because a destructor must not throw, and there is no other way to remove the file.
+  // Ignores the error: a destructor must not throw, and the file cannot be removed in another way.
   std::error_code ignored;
   fs::remove(temporary_, ignored);
 }
@@ -111,7 +112,7 @@ void AtomicFile::write(const void* bytes, size_t count) {
   const long flushed = begin / kFlushBytes * kFlushBytes;
   if (end / kFlushBytes * kFlushBytes == flushed) return;
   ::sync_file_range(::fileno(file_.get()), flushed, end - flushed,
-                    SYNC_FILE_RANGE_WRITE);  // asynchronous; finish() reports write errors
+                    SYNC_FILE_RANGE_WRITE);  // asynchronous, so write errors appear later, in finish()
 }
 
 void AtomicFile::write_at(long offset, const void* bytes, size_t count) {
@@ -138,7 +139,7 @@ void AtomicFile::commit() {
 
 FileSet::~FileSet() {
   files_.clear();
-  std::error_code ignored;  // remove() fails on a non-empty folder, which must stay
+  std::error_code ignored;  // remove() fails if a folder has files, and such a folder must stay
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// Parses the number that follows `name` in the first line that begins with `name`. Returns the largest int64_t if
+/// Finds the first line that begins with `name`, and parses the number after `name`. Returns the largest int64_t if
 /// there is no such number.
 int64_t number_in(const std::string& path, const std::string& name = "") {
   std::ifstream file(path);

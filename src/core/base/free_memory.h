@@ -5,8 +5,8 @@
 
 namespace hctr {
 
-/// The smaller of two numbers of bytes: the system's available memory, and the memory that the limits of the process's
-/// cgroups still allow.
+/// The system's available memory, or the memory that the limits of the process's cgroups still allow, if that is less.
+/// In bytes.
 int64_t free_host_memory();
 
 }  // namespace hctr

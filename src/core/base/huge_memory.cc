@@ -22,7 +22,7 @@ HugeMemory::HugeMemory(size_t bytes) : mapped_bytes_(bytes + kHugePage) {
   mapped_ = static_cast<std::byte*>(memory);
   const auto start = reinterpret_cast<uintptr_t>(mapped_);
   data_ = mapped_ + (rounded_up(start, kHugePage) - start);
-  (void)::madvise(data_, bytes, MADV_HUGEPAGE);  // a hint: without huge pages the memory works too
+  (void)::madvise(data_, bytes, MADV_HUGEPAGE);  // only a hint: the memory can be used without huge pages, too
 }
 
 HugeMemory::~HugeMemory() { ::munmap(mapped_, mapped_bytes_); }

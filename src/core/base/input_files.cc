@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-using FileId = std::pair<dev_t, ino_t>;  // equal for all names of one file
+using FileId = std::pair<dev_t, ino_t>;  // all names of a file (links) give the same FileId
 using FilesById = std::map<FileId, fs::path>;
 
 std::optional<FileId> id_of_file(const fs::path& path) {

@@ -15,7 +15,8 @@ namespace hctr {
 /// message. Missing inputs are ignored; their reader reports them. Errors: Error(kind).
 void expect_no_input(const fs::path& out, std::string_view named_by, const std::vector<fs::path>& inputs,
                      Kind kind = Kind::usage);
-/// Overload with a lazy list: calls `inputs` only if `out` exists, because listing a data set can take long.
+/// Like the function above, but calls `inputs` only if `out` exists, because listing the files of a data set can take
+/// long.
 void expect_no_input(const fs::path& out, std::string_view named_by,
                      const std::function<std::vector<fs::path>()>& inputs, Kind kind = Kind::usage);
 

@@ -19,8 +19,8 @@ class MemoryReserve {
   /// Adds `bytes` to the reserve. Does nothing after release(). Errors: Error(device) if the system refuses; the
   /// existing reserve stays.
   void add(size_t bytes);
-  /// Returns the whole reserve to the system; later add() calls do nothing. Returns whether the reserve was non-empty.
-  /// Does not allocate, so a handler of operator new may call release().
+  /// Returns the whole reserve to the system; later calls of add() do nothing. Returns whether there was a reserve.
+  /// Does not allocate memory, so that a handler of operator new may call release().
   bool release() noexcept;
   /// Whether a non-empty reserve has been released.
   bool released() const noexcept { return released_; }
@@ -37,7 +37,7 @@ class MemoryReserve {
 class ReservedShare {
  public:
   explicit ReservedShare(MemoryReserve* reserve) : reserve_(reserve) {}
-  /// Grows the share to `bytes`; a share never shrinks. Does nothing without a reserve. Errors: those of
+  /// Grows the share to `bytes`, but never shrinks it. Does nothing without a reserve. Errors: those of
   /// MemoryReserve::add().
   void grow_to(size_t bytes) {
     if (!reserve_ || bytes <= bytes_) return;

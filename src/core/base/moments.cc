@@ -50,7 +50,7 @@ void Moments::merge(const Moments& other) {
 
 int64_t NumberStatistics::add(std::span<const double> numbers) {
   for (const double x : numbers) {
-    least = x < least ? x : least;  // the comparison is false for NaN
+    least = x < least ? x : least;  // ignores NaN, for which the comparison is false
     most = x > most ? x : most;
   }
   return moments.add(numbers);

@@ -8,7 +8,8 @@
 
 #include "core/base/platform.h"
 
-#if defined(__x86_64__) && !HCTR_SANITIZED  // sanitizers do not see non-temporal stores
+// sanitizers do not notice non-temporal stores, so sanitized builds use regular stores
+#if defined(__x86_64__) && !HCTR_SANITIZED
 #include <emmintrin.h>
 namespace hctr {
 inline void store_non_temporal(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }

@@ -23,7 +23,7 @@ class OrderedWorkers {
       : source_(std::move(source)), work_(std::move(work)), results_(2 * static_cast<size_t>(threads) + 2) {
     try {
       for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
-    } catch (...) {  // A thread failed to start. Join the running threads before the vector is destroyed.
+    } catch (...) {  // The threads that have started must be joined before the vector is destroyed.
       end();
       throw;
     }
@@ -32,8 +32,8 @@ class OrderedWorkers {
   OrderedWorkers(const OrderedWorkers&) = delete;
   OrderedWorkers& operator=(const OrderedWorkers&) = delete;
 
-  /// Returns the next result, or nullopt at the end and after close(). Rethrows an exception that `source` or `work`
-  /// threw for the item.
+  /// Returns the next result, or nullopt at the end and after close(). If `source` or `work` threw an exception for the
+  /// item, next() throws it.
   std::optional<Result> next() {
     std::optional<FutureResult> result = results_.pop();
     return result ? result->get() : std::nullopt;
@@ -65,7 +65,7 @@ class OrderedWorkers {
         }
         promise.set_value(work_(item));
       } catch (...) {
-        results_.close();  // results after the failed item are not needed
+        results_.close();  // the caller gets no results after the failed item
         promise.set_exception(std::current_exception());
         return;
       }

@@ -17,15 +17,15 @@ struct PackedKeys {
   int32_t count = 0;  ///< number of keys
   int32_t rows = 0;
   int16_t key_bytes = 8;     ///< 4 or 8
-  int16_t sign_extends = 0;  ///< for keys of 4 bytes: 1 if they are signed
+  int16_t sign_extends = 0;  ///< for keys of 4 bytes: whether they are signed (1) or unsigned (0)
   /// nonzero: keys are ordered by sample, [rows, slots], one key per bag; 0: keys are ordered by slot, then by sample
   int32_t slots = 0;
 
   /// The position of key i in the batch. The index i counts all keys of slot 0 by sample, then those of slot 1, and so
   /// on.
   constexpr int64_t place_of(int64_t i) const { return slots == 0 ? i : i % rows * slots + i / rows; }
-  /// Index of the first key of bag (slot, sample) if `offsets` is kOnes. `sample` may be the number of samples (end of
-  /// the slot).
+  /// If `offsets` is kOnes, the index of the first key of bag (slot, sample). For the end of the slot, `sample` is the
+  /// number of samples.
   constexpr int64_t begin_of_ones(int64_t slot, int64_t sample) const {
     return slot * rows + (sample < rows ? sample : rows);
   }

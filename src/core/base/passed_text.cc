@@ -21,7 +21,7 @@ std::string read_text_until(const fs::path& path, std::string_view what, const s
   for (;;) {
     if (*stop != 0) throw Error(Kind::interrupted, cat("stopped while ", name, " was being read"));
     pollfd ready{.fd = ::fileno(file.get()), .events = POLLIN, .revents = 0};
-    if (::poll(&ready, 1, kBetweenLooksMs) <= 0) continue;  // timeout, or interrupted by a signal
+    if (::poll(&ready, 1, kBetweenLooksMs) <= 0) continue;  // poll() has timed out, or a signal has interrupted it
     const ssize_t got = ::read(ready.fd, block, sizeof block);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) throw Error(Kind::io, cat("cannot read ", name, ": ", std::strerror(errno)));

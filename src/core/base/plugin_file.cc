@@ -17,7 +17,7 @@ fs::path own_file() {
   if (::dladdr(reinterpret_cast<const void*>(&plugin_file), &found) != 0 && found.dli_fname)
     if (const fs::path file = found.dli_fname; file.filename().string().find(".so") != std::string::npos)
       return fs::canonical(file, problem);
-  return fs::read_symlink("/proc/self/exe", problem);  // not argv[0], which need not name the executable
+  return fs::read_symlink("/proc/self/exe", problem);  // argv[0] is not used, because it may not name the executable
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ fs::path plugin_file(const char* name) {
   static const fs::path own = own_file();
   const fs::path beside = own.parent_path();
   std::error_code problem;
-  // the folder of this file; the bin folder, if this file is in lib; the bin folder, if it is in lib/x86_64-linux-gnu
+  // The plug-in is in the folder of own_file(), or in bin if own_file() is in lib or lib/x86_64-linux-gnu.
   for (const char* folder : {"", "../bin", "../../bin"})
     if (fs::path file = beside / folder / name; fs::exists(file, problem)) return file;
   return beside / name;

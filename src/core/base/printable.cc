@@ -10,7 +10,7 @@ size_t character_length(std::string_view text) {
   const unsigned char first = byte(0);
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first < 0xe0) return is_next(1) ? 2 : 0;
-  if (first >= 0xe0 && first < 0xf0) {  // a smaller second byte is an overlong encoding
+  if (first >= 0xe0 && first < 0xf0) {  // 0xe0 and a byte below 0xa0 are an overlong encoding
     const bool longer = first == 0xe0 && byte(1) < 0xa0;
     return !longer && is_next(1) && is_next(2) ? 3 : 0;
   }

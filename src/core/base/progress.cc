@@ -19,7 +19,8 @@ std::string with_unit_prefix(double value) {
     const char* suffix;
   } steps[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
   for (const auto& step : steps)
-    if (value >= step.scale * 0.9995) {  // 0.9995: a value that rounds to 1000 prints as 1.00 of the next prefix
+    // 0.9995: larger values print as 1.00 with the next prefix, because they would round to 1000
+    if (value >= step.scale * 0.9995) {
       const double scaled = value / step.scale;
       return formatted(scaled >= 99.95 ? "%.0f" : scaled >= 9.995 ? "%.1f" : "%.2f", scaled) + step.suffix;
     }

@@ -15,8 +15,8 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  /// Blocks while the queue is full. Returns false if the queue is closed. In that case the item is dropped, and the
-  /// producer should stop.
+  /// Blocks while the queue is full. Returns false if the queue is closed: the item is then dropped, and the producer
+  /// should stop.
   bool push(T item) {
     std::unique_lock lock(mutex_);
     not_full_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
@@ -50,8 +50,8 @@ class BoundedQueue {
     return not_empty_.wait_for(lock, limit, [&] { return closed_ || !items_.empty(); });
   }
 
-  /// The producer calls close() after its last item, a consumer when it needs no more items. pop() still returns queued
-  /// items.
+  /// A producer calls close() after its last item, and a consumer calls it when it needs no more items. pop() still
+  /// returns the queued items.
   void close() { finish(nullptr); }
   /// Like close(), but pop() throws `error` after the queued items.
   void fail(std::exception_ptr error) { finish(std::move(error)); }

@@ -62,10 +62,10 @@ HCTR_HD inline uint32_t random_bits(uint64_t key, uint64_t hi, uint64_t index) {
 /// Writes values first, first + 1, ... of the sequence (key, hi), many times faster than single calls. Host only.
 void random_bits(uint64_t key, uint64_t hi, uint64_t first, int64_t count, uint32_t* values, int rounds = 10);
 
-/// Uniform on [0, 1) with 24 random bits. Exact in float, so every device returns the same value.
+/// A uniform value in [0, 1) with 24 random bits. It is exact in float, so every device returns the same value.
 HCTR_HD inline float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * (1.0f / 16777216.0f); }
 
-/// Uniform on [-bound, bound). Has a single rounding, so every device returns the same value.
+/// A uniform value in [-bound, bound). It is rounded only once, so every device returns the same value.
 HCTR_HD inline float symmetric_float(uint32_t bits, float bound) {
   return static_cast<float>(static_cast<int32_t>(bits >> 8) - 8388608) * (bound * (1.0f / 8388608.0f));
 }

@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kBytesOfBlock = 512;  // unit of ru_inblock
+constexpr int64_t kBytesOfBlock = 512;  // ru_inblock counts blocks of this size
 
 int open_without_name(const fs::path& folder) {
   const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

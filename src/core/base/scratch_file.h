@@ -26,7 +26,7 @@ class ScratchFile {
   /// Asks the system to load these bytes into the page cache for a later read(). Does not block.
   void read_ahead(int64_t first, int64_t bytes) const noexcept;
 
-  /// Truncates the file to `bytes` bytes, to free disk space, if the system can do so.
+  /// Tries to cut the file to `bytes` bytes, which frees disk space. Ignores errors of the system.
   void cut(int64_t bytes) noexcept;
 
   /// Reserves disk space for the first `bytes` bytes and maps them until munmap(). The mapping stays valid after this

@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// Waits until over() returns true, for at most `most`. over() is called without a lock. Yields the core between calls,
-/// which helps when there are more threads than cores. Returns false if a yield took longer than kSoon. Other programs
-/// then compete for the core, and a yielding thread waits until all of them have run. A thread that wakes from sleep
-/// does not wait for them.
+/// Waits until over() returns true, for at most `most`. over() is called without a lock. Yields the core between calls
+/// of over(), which helps when there are more threads than cores. Returns false if a yield took longer than kSoon,
+/// because other programs compete for the core. In that case a thread that yields waits until all other programs have
+/// run, but a thread that wakes up from sleep does not.
 template <class Over>
 bool yield_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;
@@ -27,8 +27,8 @@ bool yield_until(std::chrono::microseconds most, const Over& over) {
   return true;
 }
 
-/// Like yield_until(), but spins instead of yielding. Returns false once the thread was descheduled. More threads are
-/// then running than there are cores, and spinning takes CPU time from the awaited threads.
+/// Like yield_until(), but spins instead of yielding. Returns false once the system has descheduled this thread. In
+/// that case there are more running threads than cores, and spinning would take CPU time from the awaited threads.
 template <class Over>
 bool spin_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;

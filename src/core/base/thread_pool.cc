@@ -20,7 +20,7 @@ namespace {
 
 // Spin time before a thread sleeps. A step runs a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-// after other threads have competed for the core, threads do not spin during this number of loops
+// number of loops in which threads do not spin after other threads have competed for the core
 constexpr uint64_t kLoopsAsleep = 1000;
 
 }  // namespace
@@ -30,7 +30,7 @@ struct ThreadPool::State {
   std::condition_variable start, done;
   // The next members are written only while `mutex` is locked.
   std::atomic<uint64_t> generation = 0;  // number of loops so far; each worker runs each loop once
-  std::atomic<int> busy = 0;             // workers still inside the current loop
+  std::atomic<int> busy = 0;             // workers that have not finished the current loop
   std::atomic<bool> stop = false;
 
   int64_t count = 0, grain = 1;
@@ -94,7 +94,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   state_->may_spin = threads <= usable_cores();
   try {
     for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
-  } catch (...) {  // A thread failed to start. Join the running threads before the vector is destroyed.
+  } catch (...) {  // The threads that have started must be joined before the vector is destroyed.
     state_->end();
     throw;
   }

@@ -3,7 +3,8 @@
 set(commit unknown)
 execute_process(COMMAND git -C ${SOURCE} rev-parse --show-prefix
                 OUTPUT_VARIABLE prefix RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-if(failed EQUAL 0 AND prefix STREQUAL "")  # a source tree inside another project's checkout has no commit of its own
+# if SOURCE is a subfolder of a checkout, the checkout and its commit belong to another project
+if(failed EQUAL 0 AND prefix STREQUAL "")
   execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
                   OUTPUT_VARIABLE described RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed EQUAL 0)

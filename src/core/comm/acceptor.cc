@@ -14,9 +14,8 @@
 namespace hctr {
 namespace {
 
-// Time limits for a new connection to authenticate. While fewer than kMostPending connections are pending, each has
-// kToGreetInAll. Once kMostPending connections are pending, those that take longer than kToGreetWhenFull are closed to
-// free capacity.
+// Time limits for a new connection to authenticate: kToGreetInAll. Once kMostPending connections are pending, every
+// connection that takes longer than kToGreetWhenFull is closed, so that new connections can be accepted.
 constexpr size_t kMostPending = 256;
 constexpr std::chrono::milliseconds kToGreetInAll{5000}, kToGreetWhenFull{100};
 

@@ -21,8 +21,8 @@ struct Accepted {
 /// Polls all pending connections together, each with its own time limit. An idle connection does not delay others.
 class Acceptor {
  public:
-  /// `listener` must outlive the Acceptor. `keys`: accepted keys; the peer must know one of them. `kinds`: accepted
-  /// connection kinds; connections of other kinds are closed.
+  /// `listener` must outlive the Acceptor. A peer must know one of `keys`. `kinds`: the accepted connection kinds;
+  /// connections of other kinds are closed.
   Acceptor(const TcpListener& listener, std::vector<JobKey> keys, std::string kinds);
 
   /// Returns the next authenticated connection, or nullopt if none arrives until `end`. Errors: Error(comm).
@@ -50,7 +50,7 @@ class Acceptor {
   const TcpListener& listener_;
   std::vector<JobKey> keys_;
   std::string kinds_;
-  std::list<Pending> pending_;  // oldest first
+  std::list<Pending> pending_;  // in the order of their arrival
   int64_t refused_ = 0;
   std::string first_refused_;
 };

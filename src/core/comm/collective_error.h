@@ -15,7 +15,7 @@ class CollectiveError : public Error {
   explicit CollectiveError(const Error& error) : Error(error) {}
 };
 
-/// Call inside a catch block. Whether all ranks caught the same exception; true for a single rank.
+/// Returns whether all ranks caught the same exception; true for a single rank. Call this inside a catch block.
 bool thrown_on_all_ranks(const Communicator&);
 
 /// Collective. If any rank passes an error, every rank throws a CollectiveError. The CollectiveError contains the error
@@ -29,7 +29,8 @@ void run_on_all_ranks(Communicator& comm, const Body& body, const char* doing = 
   throw_on_all_ranks(comm, error_of(body), doing);
 }
 
-/// Runs body(), and returns its result. If this rank alone throws, calls end_others(error) first.
+/// Runs body(), and returns its result. An exception that is no CollectiveError was thrown by this rank alone: calls
+/// end_others(error), then rethrows the exception.
 template <class EndOthers, class Body>
 auto or_end_others(const EndOthers& end_others, const Body& body) {
   try {
@@ -42,7 +43,7 @@ auto or_end_others(const EndOthers& end_others, const Body& body) {
   }
 }
 
-/// Like or_end_others() with comm.abort(), which wakes the other ranks before shared objects are destroyed.
+/// Calls or_end_others() with comm.abort(), which wakes the other ranks before this rank destroys shared objects.
 template <class Body>
 auto or_abort(Communicator& comm, const Body& body) {
   return or_end_others([&](const Error& error) { comm.abort(error); }, body);

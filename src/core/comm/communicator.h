@@ -67,8 +67,9 @@ class Communicator {
   virtual void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) = 0;
   /// out = the `in` tensors of all ranks, concatenated in rank order.
   virtual void all_gather(Context&, Tensor in, Tensor out) = 0;
-  /// Sends range r of `in` to rank r. Rank r receives the data in range rank() of its `out`. Both ranges have equally
-  /// many elements, possibly 0. `in` and `out` must not overlap.
+  /// Sends to each rank r the range `send`[r] of `in`. The data from rank r arrive in the range `receive`[r] of `out`.
+  /// The range that one rank sends and the range that the other receives have equally many elements, possibly 0. `in`
+  /// and `out` must not overlap.
   virtual void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) = 0;
   /// inout = the `inout` tensor of `root`.
   virtual void broadcast(Context&, Tensor inout, int root) = 0;

@@ -62,7 +62,8 @@ __device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volat
   const uint32_t round = mine.rounds + 1;
   const int r = static_cast<int>(threadIdx.x);
   if (r >= all.ranks || r == all.rank) return;
-  raise_flag(all.of[r]->free[all.rank], round);  // stream order guarantees that the previous round's data has been read
+  // stream order guarantees that this rank has read the previous round's data
+  raise_flag(all.of[r]->free[all.rank], round);
   if (!wait_for(mine.free[r], round, aborted)) mine.aborted = 1;
 }
 
@@ -89,16 +90,16 @@ __device__ void end_peer_write_and_wait(BlockRange range, const PeerSignals& all
 
 /// An address that other processes can map: an IPC handle of the allocation and an offset.
 struct IpcAddress {
-  std::byte* address = nullptr;  // valid in the owning process
+  std::byte* address = nullptr;  // only valid in the process that owns the memory
   cudaIpcMemHandle_t handle{};
   int64_t offset = 0;
 
   IpcAddress() = default;
   explicit IpcAddress(std::byte* at) : address(at) {
-    if (!at) return;  // null if the rank receives no data
+    if (!at) return;  // `at` is null if the rank receives no data
     std::byte* begin = cuda::allocation_begin(at);
     offset = at - begin;
-    cudaIpcGetMemHandle(&handle, begin);  // if this fails, opening the handle fails too
+    cudaIpcGetMemHandle(&handle, begin);  // no check: if this call fails, opening the handle fails, too
   }
 };
 
@@ -140,7 +141,8 @@ class GpuPeerExchange : public PeerExchange {
         signals_(spec.receive_buffer.device(), sizeof(Signals)),
         destinations_(static_cast<size_t>(comm.size())) {
     HCTR_CHECK(cudaSetDevice(spec.receive_buffer.device().index));
-    HCTR_CHECK(cudaDeviceSynchronize());  // the signals must be zero before a peer writes to them
+    // waits until the signals are zero, because peers may write to them from now on
+    HCTR_CHECK(cudaDeviceSynchronize());
     peers_.rank = comm.rank();
     peers_.ranks = comm.size();
     reach_all(comm, spec);
@@ -180,7 +182,7 @@ class GpuPeerExchange : public PeerExchange {
       mine.offset_bytes[r] = spec.receive.begin.at(r) * static_cast<int64_t>(size_of(spec.receive_buffer.dtype()));
     const std::vector<PeerInfo> peers = gather_on_all(comm, mine);
     for (int r = 0; r < comm.size() && all; ++r) all = reach(r, peers[static_cast<size_t>(r)], mine);
-    cudaGetLastError();  // clear the error of a failed mapping
+    cudaGetLastError();  // clears the error that a failed mapping has left
     reached_ = true;
     for (const int32_t one : gather_on_all(comm, static_cast<int32_t>(all))) reached_ = reached_ && one != 0;
   }

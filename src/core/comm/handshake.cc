@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-// the digit is also the version of the texts in core/comm/join_text.h
+// the digit is the version of the protocol, including the texts of core/comm/join_text.h
 constexpr std::string_view kProtocol = "HCTRJOB3";
 constexpr char kAccepted = '+', kRefused = '-';
 constexpr size_t kNonceBytes = 32;

@@ -19,7 +19,7 @@ namespace hctr {
 struct JobKey {
   std::string secret;
   std::string job = {};  ///< identifies the job; not secret
-  bool made = false;     ///< whether the processes generated the secret when they first joined
+  bool made = false;     ///< whether the processes generated the secret themselves, when they first joined
 };
 
 enum class ConnectionKind : char {

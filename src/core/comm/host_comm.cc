@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-// in elements; all-reduces up to this size send whole tensors in one exchange instead of two
+// all-reduces of at most this number of elements need one exchange instead of two: each rank sends its whole tensor
 constexpr int64_t kSmall = 4096;
 
 Transfer::Piece piece(const Tensor& tensor, int64_t begin, int64_t count) {
@@ -56,8 +56,8 @@ class SharedMemoryExchange : public PeerExchange {
     nothing_.receive.resize(destinations_.size());
   }
   /// A failing rank may be destroyed in the middle of a round. Its receive buffer must stay valid while other ranks
-  /// write to it, so the destructor waits for their writes. The other ranks may wait for this rank at a group barrier,
-  /// so the rank leaves the group first.
+  /// write to it, so the destructor waits for these writes. But the other ranks may be waiting for this rank at a group
+  /// barrier, so before that, the rank leaves the group.
   ~SharedMemoryExchange() override {
     if (std::uncaught_exceptions() > 0) group_.leave(rank_);
     set_written(UINT64_MAX);
@@ -266,7 +266,7 @@ std::unique_ptr<PeerExchange> HostComm::make_peer_exchange(const PeerExchangeSpe
   std::vector<std::byte*> destinations;
   for (const Info& info : theirs) destinations.push_back(info.destination);
   auto exchange = std::make_unique<SharedMemoryExchange>(rank_, std::move(destinations), *theirs[0].written, group_);
-  barrier();  // rank 0's `own` must live until all ranks have copied it
+  barrier();  // waits until all ranks have copied rank 0's `own`, which this call destroys
   return exchange;
 }
 

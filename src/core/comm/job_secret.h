@@ -16,8 +16,9 @@ namespace hctr {
 /// if the file cannot be read.
 std::string find_job_secret(const Environment&);
 
-/// The secret that processes generate at their first join if the user set none. Later joins require it. May lie in
-/// memory shared with the keeper process that restarts workers. An interrupted write reads as "no secret".
+/// The secret that processes generate at their first join if the user set none. To join again later, a process must
+/// know this secret. The object may lie in memory shared with the keeper process that restarts workers. If set() is
+/// interrupted, text() is empty.
 class AgreedSecret {
  public:
   static constexpr size_t kCharacters = 64;
@@ -33,7 +34,7 @@ class AgreedSecret {
  private:
   std::array<char, kCharacters> characters_{};
   std::atomic<bool> set_{false}, known_to_all_{false};
-  static_assert(std::atomic<bool>::is_always_lock_free);  // the flags are shared by two processes
+  static_assert(std::atomic<bool>::is_always_lock_free);  // two processes share the flags
 };
 /// Generates a random secret. Errors: Error(device) with the system's reason.
 std::string make_job_secret();

@@ -18,7 +18,7 @@ std::optional<int> whole_number(std::string_view text, int least, int most);
 
 /// The first message of a connected process.
 struct Greeting {
-  int process = 0, processes = 0;  ///< number of this process and number of processes, assigned by the launcher
+  int process = 0, processes = 0;  ///< this process's number and the number of processes, as the launcher assigned them
   int port = 0;                    ///< TCP port on which the process listens for others; 0: none
   std::string host, version = {};
 };
@@ -26,7 +26,7 @@ std::string text_of(const Greeting&);
 /// Returns nullopt if the text is not a greeting, a number is out of range, or a name has invalid characters.
 std::optional<Greeting> greeting_from(std::string_view text);
 
-/// The address of one process. Process 0 sends a table of these to all processes.
+/// The address of one process. Process 0 sends the addresses of all processes, as a table, to every process.
 struct Whereabout {
   int launched = 0;  ///< the number assigned by the launcher
   int port = 0;

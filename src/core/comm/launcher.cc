@@ -21,7 +21,8 @@ std::optional<Integer> number(const Environment& environment, const char* name) 
   return value;
 }
 
-/// The first of `names` that is set, and its number. `name` is null if none of them is set.
+/// The first environment variable of `names` that is set, and the number that it contains. `name` is null if none is
+/// set.
 struct Found {
   const char* name = nullptr;
   int value = 0;
@@ -73,7 +74,8 @@ void set_meeting_point(const Environment& environment, Launch& launch) {
 
 std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
   Found size = first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
-  if (over_tcp && environment("SLURM_STEP_ID")) return std::nullopt;  // the variables of srun suffice
+  // to join over TCP, the variables that srun sets are sufficient
+  if (over_tcp && environment("SLURM_STEP_ID")) return std::nullopt;
   if (!size.name && environment("PMIX_RANK")) {
     size = first_number(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
     if (!size.name && !environment("WORLD_SIZE"))

@@ -13,8 +13,8 @@ namespace hctr {
 struct MpiPlugin {
   int64_t version;  ///< value of kMpiPlugin when the plug-in was built
   struct Place {
-    int32_t process, count;          ///< number of this process, and number of processes
-    int32_t of_host, count_on_host;  ///< number of this process on its host, and number of processes on that host
+    int32_t process, count;          ///< this process's number, and the number of processes
+    int32_t of_host, count_on_host;  ///< this process's number on its host, and the number of processes on this host
   };
   /// Initializes MPI unless another part of the process has done so. finish() finalizes MPI only if start() initialized
   /// MPI.

@@ -1,9 +1,10 @@
 // Joins processes through MPI. Each message has one sending and one receiving rank, so results do not depend on the
 // assignment of ranks to processes.
 //
-// MPI does not report a silent host, and its launcher reports such a host late. Processes therefore watch each other by
-// heartbeats over TCP, as in tcp_processes.cc. The watch runs until MPI is finalized. MPI_Finalize waits for all
-// processes. If a process is lost during that wait, the watch ends this process, if `Surroundings` allows it.
+// MPI does not report a host that stops answering, and the launcher reports it late. Processes therefore watch each
+// other by heartbeats over TCP, as in tcp_processes.cc. The watch runs until MPI is finalized. MPI_Finalize waits for
+// all processes. If a process is lost during this wait, the watch ends the waiting process, if `Surroundings` allows
+// it.
 #include "core/comm/mpi_processes.h"
 
 #include <dlfcn.h>
@@ -42,7 +43,7 @@ constexpr seconds kToConnect{10}, kToAbort{5};
 // at most kLongestPause.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-// after other threads have competed for the core, this number of waits sleep without yielding first
+// number of waits that sleep without yielding first, after other threads have competed for the core
 constexpr uint64_t kWaitsAsleep = 1000;
 
 void check(const char* problem) {
@@ -157,7 +158,7 @@ class MpiProcesses : public Processes {
         end(exit_code);
       }).detach();
       mpi_.abort(exit_code);
-    } catch (...) {  // the thread failed to start
+    } catch (...) {  // the thread could not be started
     }
   }
 
@@ -182,7 +183,8 @@ class MpiProcesses : public Processes {
   }
   void advance(bool& all) const {
     if (const char* problem = mpi_.advance(&all)) {
-      const Error broken(Kind::comm, problem);  // the watch's error also gives the reason
+      // MPI's error; the watch's error is better, because it also gives the reason
+      const Error broken(Kind::comm, problem);
       if (const auto failure = watch_ ? watch_->failure_soon() : std::nullopt) throw *failure;
       throw broken;
     }
@@ -234,7 +236,7 @@ class MpiProcesses : public Processes {
 
   seconds limit_;
   std::string limit_setting_;
-  std::function<void(int exit_code)> end_process_;  // null: this process must not be ended
+  std::function<void(int exit_code)> end_process_;  // null: the program must not end this process
   bool ended_ = false;                              // whether abort() has notified the other processes
   OnHost on_host_;
   const MpiPlugin& mpi_;

@@ -29,14 +29,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kToConnect{120};
-// settle() yields for this time, then sleeps between its polls. The time is longer than a call on connected ranks
-// takes, and about as long as a sleep.
+// settle() first yields between its polls for this time, and then sleeps between them. This time is about as long as
+// one sleep takes, and longer than a call takes once the ranks are connected.
 constexpr std::chrono::microseconds kToQueue{500};
 
-// Wait between the end of a communicator's work and its destruction. After ncclCommFinalize(), a thread of NCCL for
-// each rank unmaps the rank's buffers. The last rank of a process that calls ncclCommDestroy() unmaps the other ranks'
-// views of these buffers. With NCCL 2.28.3 and driver 580.159, both at the same time ended programs with "double free
-// or corruption" in cuMemUnmap(). NCCL does not tell when its threads have ended.
+// Pause between the end of a communicator's work and its destruction. After ncclCommFinalize(), NCCL runs a thread per
+// rank that unmaps the rank's buffers, and does not report when these threads have ended. When the last rank of a
+// process calls ncclCommDestroy(), NCCL unmaps the other ranks' views of these buffers. If both happened at the same
+// time, NCCL 2.28.3 with driver 580.159 ended programs with "double free or corruption" in cuMemUnmap().
 constexpr milliseconds kToFree{100};
 
 ncclDataType_t nccl_type(DType dtype) {
@@ -161,7 +161,7 @@ class NcclComm : public Communicator {
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
-    abort_communicators();  // otherwise freeing memory would wait for kernels that wait for peers
+    abort_communicators();  // without this, freeing memory would wait for kernels that wait for peers
   }
 
  private:
@@ -304,8 +304,8 @@ class NcclComm : public Communicator {
     return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
   void note_progress() { last_progress_ = seconds_now(); }
-  /// Whether a step exceeds longest_step(). Within a step the host waits for its own GPU, which waits for other GPUs.
-  /// Only this timer detects a hang of that chain.
+  /// Whether a step has taken longer than longest_step(). In a step, the host waits for its own GPU, which waits for
+  /// the other GPUs. Only this timer notices when this chain of waits hangs.
   bool stuck() const {
     return in_step_ && group_.limit().count() > 0 && seconds_now() - last_progress_ > longest_step();
   }
@@ -360,9 +360,9 @@ class NcclComm : public Communicator {
   RankGroup& group_;
   HostComm host_;
   Device device_;
-  HostBuffer host_aborted_;  // read by peer-exchange kernels, which stop waiting once this is nonzero
+  HostBuffer host_aborted_;  // peer-exchange kernels stop waiting once this is nonzero
   std::array<Channel, 3> channels_;
-  std::mutex mutex_;  // guards channels_ between the rank's thread and watcher_
+  std::mutex mutex_;  // protects channels_, which the rank's thread and watcher_ use
   std::atomic<bool> stop_ = false, in_step_ = false;
   std::atomic<int64_t> last_progress_ = 0;
   std::thread watcher_;
