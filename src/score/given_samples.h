@@ -112,7 +112,7 @@ class GivenBatches {
   int64_t at_ = 0;       // index of the next given sample
   int64_t samples_ = 0;  // number of samples in earlier batches
   int key_bytes_ = 4;
-  size_t next_ = 0;  // the buffer
+  size_t next_ = 0;  // index of the buffer that next() fills
   struct Placed {
     const GivenSamples* samples = nullptr;  // null: the batch is in the host buffer
     int64_t first = 0, count = 0;

@@ -43,7 +43,7 @@ class KeyMatches {
   /// Updates the counts that need no row lookup.
   static void count_values(const BatchView&, const BatchView::Table&, int64_t rows, Input&);
   std::vector<SlotMatches> count(const Input&);
-  /// Sums over all ranks the counts that need no row lookup. Collective.
+  /// Sums the counts that need no row lookup over all ranks. Collective.
   void add_up(std::vector<SlotMatches>&);
 
   Communicator& comm_;
@@ -57,7 +57,7 @@ inline constexpr double kUnmatchedToWarn = 0.5;
 
 /// The text "user_id 37.5 %, city 2 %": slots with unmatched keys by descending fraction, at most `most` slots.
 std::string describe(const std::vector<SlotMatches>&, size_t most = 6);
-/// The same text for values that vocabularies lack.
+/// Like describe(), for values that are not in the vocabulary of their slot.
 std::string describe_unlisted(const std::vector<SlotMatches>&, size_t most = 6);
 /// Up to three lines, about keys without a row, values missing in vocabularies, and samples without a group. A line
 /// that applies to no slot is omitted.
@@ -69,8 +69,8 @@ void add_matches(const std::vector<SlotMatches>&, Json& object);
 void warn_of_unmatched(const std::vector<SlotMatches>&, const std::string& of, const Log&);
 /// Logs lines_of() and calls warn_of_unmatched(). `data`: the path of the samples.
 void report_unmatched(const std::vector<SlotMatches>&, const std::string& data, const Log&);
-/// Errors: Error(data) naming slots with at least kUnmatchedToFail keys, none of which has a row, and slots with at
-/// least kUnmatchedToFail values, none of which is in the vocabulary.
+/// Errors: Error(data) if a slot has at least kUnmatchedToFail keys and none of them has a row, or at least
+/// kUnmatchedToFail values and none of them is in the vocabulary. The error names these slots.
 void expect_matches(const std::vector<SlotMatches>&, const std::string& data);
 
 }  // namespace hctr

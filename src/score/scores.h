@@ -33,7 +33,7 @@ class Scores {
   std::map<std::string, double> values();
   /// Properties of the first label's samples, including merged ones.
   const SampleFacts& facts() const { return facts_.front(); }
-  /// The reasons of metrics that were NaN in the last values().
+  /// Why metrics were NaN in the last call of values(), by metric name.
   const std::map<std::string, std::string>& undefined() const { return undefined_; }
 
  private:

@@ -60,8 +60,8 @@ class BatchScheduler {
   };
   using Jobs = std::vector<std::unique_ptr<Job>>;
   void serve_batches();
-  /// Scores a batch: this request, and waiting ones that fit. Returns a request that was read but does not fit.
-  /// `only_small`: adds only requests that submit() may score itself.
+  /// Scores a batch of this request and of queued requests that fit. Returns a request that it has taken from the queue
+  /// but that does not fit, or null. `only_small`: adds only requests that submit() may score itself.
   std::unique_ptr<Job> serve_batch(std::unique_ptr<Job>, bool only_small);
   /// Whether the caller of submit() scores this request; the caller then occupies an instance. Called with the lock
   /// held.
@@ -100,7 +100,7 @@ class BatchScheduler {
   void respond(Job&, InferResponse response, Clock::time_point output_begin, StageTimes times, int64_t samples);
   void fail(Job&, Status);
 
-  static constexpr int64_t kForgotten = 32;  // the shortest time counts for about this number of requests
+  static constexpr int64_t kForgotten = 32;  // `alone_ns_` rises by at most 1 / kForgotten per request
 
   ServedModel& model_;
   const RequestSamples& reader_;

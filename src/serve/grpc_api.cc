@@ -152,7 +152,8 @@ void GrpcApi::infer(std::string_view bytes, int64_t left_us, bool in_stream, con
   try {
     InferRequest request = read_infer_message(bytes, call);
     if (left_us >= 0) request.deadline = request.arrived + std::chrono::microseconds(left_us);
-    request.cancelled = [of = call.get()] { return of->cancelled(); };  // the callback below keeps the call
+    // `call` stays valid: the callback below owns it.
+    request.cancelled = [of = call.get()] { return of->cancelled(); };
     const bool to_regions = std::ranges::any_of(
         request.outputs, [](const WantedOutput& output) { return output.parameters.contains("shared_memory_region"); });
     const auto wanted = to_regions ? request.outputs : std::vector<WantedOutput>();

@@ -22,9 +22,9 @@ class GrpcCall {
   virtual void answer(int status, const char* message, GrpcBytes response) = 0;
 };
 
-/// Handles a call. `method`: "/inference.GRPCInferenceService/ModelInfer" or another method. Called by threads of the
-/// plug-in; must not block. Deletes `call`, with which `request` ends. `left_us`: time left until the client's
-/// deadline; negative: no deadline.
+/// Handles a call. `method`: "/inference.GRPCInferenceService/ModelInfer" or another method. Threads of the plug-in
+/// call the handler, which must not block. The handler must delete `call`; `request` is valid until then. `left_us`:
+/// time left until the client's deadline; negative: no deadline.
 struct GrpcHandler {
   void* self;
   void (*call)(void* self, const char* method, GrpcBytes request, int64_t left_us, GrpcCall* call);

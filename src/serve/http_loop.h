@@ -48,8 +48,9 @@ class HttpLoop {
     bool lingers = false;  // the last response is sent; further bytes of the client are discarded
     uint32_t events = 0;
     int64_t counted = 0;  // bytes of this connection in HttpTotals::bytes
-    // Start of the timeout. While a request arrives or a response is sent: its first byte, or the last progress. While
-    // idle: the end of the last response, or the connection's start.
+    // When the timeout starts. While a request arrives or a response is sent: at its first byte, or at the last
+    // progress of the transfer. While the connection is idle: at the end of the last response, or when the connection
+    // was opened.
     Time since{};
     int64_t progress = 0;  // bytes of the request or response at the last progress
   };

@@ -42,9 +42,11 @@ class ModelOutputs {
   /// names, and datatypes and shapes that differ from the model's.
   void offer_only(std::vector<TensorDescription>& stated, bool batches, const std::string& where);
 
-  /// The outputs of a request that selects none: those of the config; otherwise the probabilities of each loss.
+  /// The outputs for requests that select none: the outputs that the config names. If the config names none, the
+  /// probabilities of each loss.
   const std::vector<const ServedOutput*>& defaults() const { return defaults_; }
-  /// The outputs in metadata: those of the config; otherwise all probabilities and logits.
+  /// The outputs in metadata: the outputs that the config names. If the config names none, all probabilities and
+  /// logits.
   std::vector<const ServedOutput*> listed() const;
   /// The names of the outputs that are embedding vectors.
   std::vector<std::string> vectors() const;

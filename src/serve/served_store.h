@@ -13,7 +13,7 @@
 
 namespace hctr::serve {
 
-/// Any thread.
+/// Any thread may call the members.
 class ServedStore {
  public:
   /// Opens the store of a store.json or ps.json, and loads the models that it lacks. Then follows its streams, its
@@ -31,7 +31,7 @@ class ServedStore {
 
  private:
   ConfiguredStore opened_;
-  StoreFollower follower_;  // ends before the store
+  StoreFollower follower_;  // declared last, so that it is destroyed before the store
 };
 
 }  // namespace hctr::serve

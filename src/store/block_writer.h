@@ -28,11 +28,11 @@ class BlockWriter {
   /// Memory for a block, aligned to kPage. Waits while all kBlocks blocks are in use. Errors: Error(io) if a block
   /// could not be written.
   std::byte* take();
-  /// Writes a block, which take() returned, to a byte offset of the file, and makes its memory available again. Does
-  /// not wait.
+  /// Queues the write of a block, which take() returned, at a byte offset of the file. Returns immediately. The block's
+  /// memory becomes available again after the write.
   void write(int64_t offset, std::byte* block, int64_t bytes);
-  /// Waits until all blocks are written. They may still be in the disk's cache. Errors: Error(io) if a block could not
-  /// be written.
+  /// Waits until all blocks are written. The disk's cache may still contain them. Errors: Error(io) if a block could
+  /// not be written.
   void finish();
 
  private:

@@ -24,7 +24,7 @@ struct ConcurrentRows::Block {
         rows(own_rows.get()) {
     mark_free();
   }
-  /// In a part of shared memory.
+  /// The arrays are in the memory `from`, at the given addresses.
   Block(int64_t slots_, int64_t words, std::shared_ptr<const HugeMemory> from, std::byte* keys_at, std::byte* rows_at)
       : slots(slots_),
         memory(std::move(from)),

@@ -72,7 +72,7 @@ struct CacheStatistics {
   int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< these count only look-ups that the host waited for
   int64_t admitted = 0, evicted = 0, updated = 0;
   int64_t repeated = 0;  ///< look-ups that were repeated because an update changed rows during the look-up
-  int64_t bypassed = 0;  ///< look-ups answered by the source alone, because the cache was too long behind the source
+  int64_t bypassed = 0;  ///< look-ups answered by the source alone, because the cache lacked an update for too long
 };
 
 /// Thread-safe. Changes are serialized. On a GPU, a look-up never waits for a lock that a change holds. On the CPU, the
@@ -142,7 +142,7 @@ class DeviceCache {
     int32_t pool, dim;
     float default_value;
   };
-  /// Distinct keys of one pool to write.
+  /// Rows to write to one pool; the keys are distinct.
   struct Rows {
     std::span<const int64_t> keys{};
     int32_t space = 0;
@@ -157,7 +157,7 @@ class DeviceCache {
     std::unique_ptr<HostBuffer> here{};
     Buffer there{}, taken{};
     size_t bytes = 0;
-    ops::CacheChange change{};  // in `there`
+    ops::CacheChange change{};  // its arrays are in `there`
   };
   /// Keys of one pool that are due for admission.
   struct DueKeys {
@@ -193,7 +193,7 @@ class DeviceCache {
   void rethrow_failure();
   void bring_in(int32_t pool, const DueKeys&);
 
-  // Under `changing_`.
+  // The caller holds `changing_`.
   template <class T>
   T* grown(Buffer&, size_t count) const;
   void stage(const Pool&, const Rows&, bool only_present, StagedRows&);
@@ -228,7 +228,9 @@ class DeviceCache {
   // Guarded by `changing_`.
   uint32_t era_ = 0;
   StagedRows staged_[2];
-  Buffer marked_, taken_ahead_;  // keys to mark or to remove; rows of a whole pool that an update writes ahead
+  // Memory on the device. marked_: keys to mark or to remove. taken_ahead_: rows of a whole pool that write_ahead() has
+  // written.
+  Buffer marked_, taken_ahead_;
 
   std::mutex gathering_;                   // guards `gatherers_`
   std::unique_ptr<ThreadPool> gatherers_;  // null: not needed yet

@@ -126,8 +126,8 @@ void DeviceCache::answer(Session& session, StreamRef stream, std::span<const ops
                      .bags = elements_of<int64_t>(*session.bags),
                      .bag_count = is_last && session.lookup.has_bags ? session.list_bags() : 0});
   };
-  // The thread of the look-up starts the kernels, between its own chunks: no thread waits for the end of a fill's
-  // chunks.
+  // Only the thread of the look-up starts kernels. It does so between its own chunks, so that no thread waits until all
+  // chunks of a kernel are answered.
   std::vector<std::atomic<size_t>> left((chunks.size() + kChunksOfFill - 1) / kChunksOfFill);
   const auto chunks_of = [&](size_t number) {
     return std::pair(number * kChunksOfFill, std::min((number + 1) * kChunksOfFill, chunks.size()));

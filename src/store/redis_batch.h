@@ -23,7 +23,7 @@ class RedisBatch {
   void number(int64_t value) { word(std::to_string(value)); }
 
   size_t size() const { return commands_.size(); }
-  /// As RedisClient::run().
+  /// Like RedisClient::run().
   const char* run(RedisClient&, bool waits);
   bool done(size_t command) const { return commands_[command].done; }
 

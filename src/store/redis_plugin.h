@@ -40,7 +40,7 @@ struct RedisCommand {
 
 struct RedisCounts {
   int64_t connected, redirected, refreshed,
-      broken;  ///< number of connections, of MOVED and ASK replies, of slot map updates, and of broken connections
+      broken;  ///< number of connections, MOVED and ASK replies, slot map updates, and broken connections
 };
 
 /// Thread-safe.

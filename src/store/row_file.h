@@ -39,7 +39,7 @@ class RowFile : public LevelTable {
   int64_t get(KeysToFind, float* rows, int64_t stride, uint8_t* found) override;
   bool contains(int64_t key) override { return index_.contains(key); }
   void put(std::span<const int64_t> keys, const float* rows) override;
-  /// Rows of a table that is not committed yet reach the file in the background. Other calls wait for them.
+  /// Until the table is committed, background threads write the rows to the file. Other calls wait for these writes.
   void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool&) override;
   void remove(std::span<const int64_t> keys) override;
   int64_t size() const override { return index_.size(); }

@@ -25,9 +25,9 @@ struct RowFile::Load {
   static constexpr int64_t kBytes = int64_t{4} << 20, kMostBytes = int64_t{32} << 20;
   static int64_t records_of_block(int64_t bytes);
   void write();
-  int64_t bytes, records;  // of a record; of a block
+  int64_t bytes, records;  // bytes: size of a record; records: number of records in a block
   std::byte* block = nullptr;
-  int64_t first = 0, count = 0;  // records of `block`
+  int64_t first = 0, count = 0;  // first record in `block`, and number of records
   BlockWriter writer;
 };
 

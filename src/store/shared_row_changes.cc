@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kLeastChanges = int64_t{1} << 20;  // bytes
+constexpr int64_t kLeastChanges = int64_t{1} << 20;  // changes of fewer bytes stay in memory until the commit
 
 }  // namespace
 

@@ -71,7 +71,7 @@ void SortedRows::write_run(Run& run, int64_t begin) const {
   const auto row_bytes = static_cast<size_t>(record_bytes()) - 8;
   const auto places = std::span(run.places);
   run.begin = begin;
-  // A record may continue in the next block, because all blocks but the last are whole pages.
+  // Blocks are whole pages, not whole records, so a record may continue in the next block.
   std::vector<std::byte> record(row_bytes + 8);
   std::byte* block = nullptr;
   int64_t used = 0, written = 0;
