@@ -21,14 +21,14 @@ namespace hctr {
 class KeyMatches {
  public:
   static constexpr int64_t kMostKeys = int64_t{1} << 20;
-  /// `groups`: sparse input and slot of the groups that metrics use.
+  /// `groups`: the sparse input and the slot whose keys identify the groups of metrics.
   KeyMatches(const Config&, Communicator&, Replica&, std::optional<std::pair<size_t, int64_t>> groups = {});
 
   void clear();
   /// Collects the first `rows` rows of this rank's batch.
   void add(const BatchView&, int64_t rows);
-  /// Returns the counts of all relevant slots, in order, on every rank: slots with rows that are created during
-  /// training, slots with vocabularies, and the slot of groups. Vocabulary values and groups are counted in all
+  /// Returns the counts of the relevant slots, in order, on every rank. Relevant are slots whose rows are created
+  /// during training, slots with vocabularies, and the slot of groups. Vocabulary values and groups are counted in all
   /// batches. Collective.
   std::vector<SlotMatches> count();
 

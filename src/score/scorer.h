@@ -136,9 +136,9 @@ class Scorer {
   std::unique_ptr<Reader> reader_;       // null if samples are given
   std::optional<GivenBatches> given_{};  // set if samples are given
   bool records_;
-  bool matching_ = false;      // whether this pass collects matches_
+  bool matching_ = false;      // whether this pass adds keys to matches_
   bool fresh_ = true;          // the reader has not been used yet
-  bool left_waiting_ = false;  // a stop abandoned the wait for the reader
+  bool left_waiting_ = false;  // the last wait for the reader ended without a batch
 };
 
 }  // namespace hctr

@@ -16,7 +16,7 @@ namespace hctr::serve {
 /// Maximum bytes of the internal tensors of a batch, and of the outputs of a response.
 inline constexpr int64_t kMostResultBytes = int64_t{256} << 20;
 
-/// The internal tensors of a model that outputs need.
+/// The internal tensors of a model that are needed to compute requested outputs.
 class WantedInternals {
  public:
   explicit WantedInternals(const ServedModel& model) : model_(&model) {}

@@ -72,7 +72,7 @@ void GrpcApi::handle(std::string_view method, GrpcBytes bytes, int64_t left_us, 
       if (!service.empty() && service != "inference.GRPCInferenceService")
         throw Refusal(Code::not_found, cat("there is no service '", service, "'"));
       std::string response;
-      append_integer_field(response, 1, core_.ready() ? 1 : 2);  // SERVING, NOT_SERVING
+      append_integer_field(response, 1, core_.ready() ? 1 : 2);  // 1: SERVING; 2: NOT_SERVING
       return finish(*call, {}, response);
     }
     call->answer(kUnimplemented, cat("the service has no method ", method).c_str(), {});

@@ -50,7 +50,7 @@ class GrpcClient {
 
 struct GrpcPlugin {
   int64_t version;    ///< kGrpcPlugin as it was when the plug-in was built
-  const char* about;  ///< "gRPC 1.51.1"
+  const char* about;  ///< library and version, such as "gRPC 1.51.1"
   /// These functions return an error text, or null. The text is valid until the same thread calls the plug-in again.
   /// `most_bytes`: maximum size of a message.
   const char* (*serve)(int64_t most_bytes, GrpcHandler, GrpcServer** server);

@@ -33,7 +33,7 @@ struct HttpResponse {
 using Respond = std::function<void(HttpResponse)>;
 using HttpHandler = std::function<void(HttpRequest, Respond)>;
 
-/// `{"error": "..."}`.
+/// A response whose body is `{"error": "<message>"}`.
 HttpResponse http_error(int status, const std::string& message);
 /// The bytes of an answer.
 std::string http_text(const HttpResponse&, bool keep_alive);

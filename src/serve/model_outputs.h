@@ -10,12 +10,12 @@
 
 namespace hctr::serve {
 
-/// An output: adjacent elements of each row of a result of the model.
+/// An output consists of adjacent elements in each row of a result of the model.
 struct ServedOutput {
   enum class Kind { scores, logits, vectors };
   std::string name;
   Kind kind = Kind::scores;
-  size_t result = 0;  ///< scores: index in ServedModel::outputs(); otherwise in ServedModel::internals()
+  size_t result = 0;  ///< index of the result, in ServedModel::outputs() for scores, else in ServedModel::internals()
   int64_t first = 0, elements = 0, row_elements = 0;  ///< row_elements: elements in a row of the result
   std::vector<int64_t> shape{};                       ///< -1: the number of samples
 

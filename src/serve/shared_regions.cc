@@ -46,7 +46,7 @@ void SharedRegions::add_cuda(const std::string& name, const std::string& handle,
 }
 
 void SharedRegions::remove(Kind kind, const std::string& name) {
-  std::map<std::string, std::shared_ptr<SharedRegion>> removed;  // freed without the lock
+  std::map<std::string, std::shared_ptr<SharedRegion>> removed;  // freed after `lock` is released
   const std::lock_guard lock(mutex_);
   for (auto region = regions_.begin(); region != regions_.end();) {
     const auto next = std::next(region);

@@ -43,13 +43,14 @@ class BlockWriter {
     int64_t bytes;
   };
   void serve();
-  /// Returns the system's error number; 0: none.
+  /// Writes a block to the file. Returns the system's error number; 0: no error.
   int put(const Job&);
   void check() const;
 
   fs::path path_;
   int64_t block_bytes_;
-  int cached_ = -1, direct_ = -1;  // descriptors
+  // File descriptors: `cached_` uses the page cache, `direct_` bypasses it (-1: unsupported).
+  int cached_ = -1, direct_ = -1;
   std::mutex mutex_;
   std::condition_variable wanted_, written_;
   std::deque<Job> jobs_{};

@@ -69,7 +69,7 @@ void DeviceCache::set(const Pool& pool, const StagedRows& staged) {
   ops::cache_next_epoch(writer_, state_of(state_));
 }
 
-/// Waits for look-ups that began before the last epoch, and may still read rows of old entries.
+/// Waits until all look-ups have ended that began before the current epoch. They may still read rows of old entries.
 void DeviceCache::await_lookups() {
   constexpr int kFewTries = 4;
   const StreamRef stream = writer_stream_.ref();
@@ -86,7 +86,7 @@ void DeviceCache::await_lookups() {
   }
 }
 
-/// Ends the bracket that cache_begin_update() has begun, and waits for it.
+/// Ends the update that cache_begin_update() has begun, and waits until the GPU has done so.
 void DeviceCache::end_update() {
   ops::cache_end_update(writer_, state_of(state_));
   ops::cache_next_epoch(writer_, state_of(state_));

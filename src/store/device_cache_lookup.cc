@@ -212,7 +212,7 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
     await_answer(session, stream);
     try {
       default_misses(session, stream, counts);
-    } catch (...) {  // no memory
+    } catch (...) {  // for example without memory
       leave(session, stream);
       throw;
     }

@@ -24,14 +24,15 @@ struct RedisSettings {
 /// that breaks off is passed again from the start.
 struct RedisSink {
   void* self;
-  void (*text)(void* self, int32_t depth, int64_t at, const char* bytes, int64_t count);  ///< bytes null: nil
+  /// `bytes` null: the reply is nil.
+  void (*text)(void* self, int32_t depth, int64_t at, const char* bytes, int64_t count);
   void (*integer)(void* self, int32_t depth, int64_t at, int64_t value);
 };
 
 struct RedisCommand {
   const char* bytes;  ///< the encoded command
   int64_t size;
-  const char* key;  ///< selects the node
+  const char* key;  ///< the command's key, which selects the node
   int64_t key_size;
   bool reads;  ///< whether the command only reads
   RedisSink sink;

@@ -74,7 +74,7 @@ class RedisTable : public LevelTable {
 
  private:
   struct Names {
-    std::vector<std::string> values{}, uses{};  // by partition
+    std::vector<std::string> values{}, uses{};  // [partition] names of the hashes of rows and of use counts
   };
   using NamesPointer = std::shared_ptr<const Names>;
   /// Positions of keys, grouped by partition.

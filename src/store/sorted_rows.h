@@ -75,7 +75,7 @@ class SortedRows::Range {
   struct Cursor {
     size_t run;
     int64_t at, end;
-    std::vector<std::byte> buffer{};  // of records of the file that precede `at`
+    std::vector<std::byte> buffer{};  // for a run in the file: the records before `at` that were read last
     size_t used = 0;
   };
   struct Head {

@@ -67,7 +67,7 @@ class KafkaReader {
 
 struct KafkaPlugin {
   int64_t version;    ///< the value of kKafkaPlugin when the plug-in was built
-  const char* about;  ///< "librdkafka 2.0.2"
+  const char* about;  ///< library and version, such as "librdkafka 2.0.2"
   const char* (*write)(const KafkaSetting* settings, int64_t count, KafkaWriter** writer);
   const char* (*read)(const char* const* topics, int64_t topic_count, const KafkaSetting* settings, int64_t count,
                       KafkaReader** reader);

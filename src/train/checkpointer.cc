@@ -96,7 +96,7 @@ Checkpointer::~Checkpointer() {
   if (!writing_) return;
   writing_->join();
   if (comm_.rank() != 0 || (writing_->gathered && writing_->failure.empty())) return;
-  std::error_code ignored;  // an error is ignored, because the next run removes remaining files
+  std::error_code ignored;  // ignores an error, because the next run removes remaining files
   fs::remove_all(writing_->part, ignored);
 }
 
@@ -209,8 +209,8 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 }
 
 void Checkpointer::write_files(Writing& now) {
-  // Moves the elements to a local variable, so that an error destroys them too. Until they are destroyed, training may
-  // wait for their reads.
+  // `later` is local, so that an error destroys its elements too. Training may wait for their reads until the elements
+  // are destroyed.
   LaterState later = std::exchange(now.later, {});
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
@@ -318,7 +318,8 @@ void Checkpointer::report_end() {
   if (comm_.rank() == 0 && !now.failure.empty()) {
     report_.warning(cat(now.again ? "the progress in " : "", "checkpoint '", path.string(),
                         "' could not be saved: ", now.failure, now.last ? "" : "; training continues"));
-    // an error is ignored, because the failure is reported, and the next run removes remaining files
+    // Ignores an error of remove_all(): the failure to save was just reported, and the next run removes files that
+    // remain.
     std::error_code ignored;
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
