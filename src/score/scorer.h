@@ -72,7 +72,7 @@ class Scorer {
   /// With ScorerOptions::given: sets the samples of the next run(). The samples must outlive that run.
   void give(const GivenSamples& samples) { given_->give(samples, 0); }
 
-  /// Records the forward pass again, after GEMM algorithms have changed. Not during run().
+  /// Records the forward pass again. Call after GEMM algorithms have changed, but not during run().
   void record_again();
   const Reader& reader() const { return *reader_; }
   /// Number of keys with rows in the last pass, per slot. Empty without ScorerOptions::match_keys. Collective, after

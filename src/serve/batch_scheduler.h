@@ -33,8 +33,8 @@ struct ScheduleOptions {
   bool in_caller = false;
 };
 
-/// The scores of a request do not depend on the other requests in its batch; on a CPU not even in a single bit.
-/// Requests with a lower priority number are served first; requests of one priority are served in arrival order.
+/// The scores of a request do not depend on the other requests in its batch. On a CPU, they are bitwise equal in every
+/// batch. Requests with a lower priority number are served first; requests of one priority are served in arrival order.
 class BatchScheduler {
  public:
   /// The arguments must outlive the scheduler.
@@ -45,8 +45,8 @@ class BatchScheduler {
   BatchScheduler(const BatchScheduler&) = delete;
   BatchScheduler& operator=(const BatchScheduler&) = delete;
 
-  /// Queues a request, or answers it immediately: with an error if the queue is full, or with scores (in_caller).
-  /// `answer` is called by this or another thread.
+  /// Queues a request. If the queue is full, answers the request with an error instead. May score and answer the
+  /// request itself (ScheduleOptions::in_caller). `answer` is called by this or another thread.
   void submit(InferRequest, Answer);
   int64_t waiting() const;
 

@@ -13,8 +13,8 @@
 
 namespace hctr {
 
-/// Blocks bypass the page cache if their place and size are multiples of kPage and the file system supports this. The
-/// disk then writes at its full rate, and the processor does not copy the bytes. Thread-safe.
+/// Blocks bypass the page cache if their file offset and size are multiples of kPage and the file system supports this.
+/// The disk then writes at its full rate, and the processor does not copy the bytes. Thread-safe.
 class BlockWriter {
  public:
   static constexpr int64_t kPage = 4096;

@@ -161,8 +161,8 @@ StoreCache::Answer BoundVersion::read_all(std::span<const StoreCache::Part> part
   return answer;
 }
 
-/// Looks the keys up in the store, whose error names the first key without a row. If an update has added rows for all
-/// keys meanwhile, throws an error that names no key.
+/// Looks the keys up in the store, so that the store throws an error with the first key without a row. If an update has
+/// added rows for all keys meanwhile, throws an error that names no key.
 void BoundVersion::name_missing(std::span<const StoreCache::Part> parts, void* stream) const {
   const StreamRef in{*device_, stream};
   const StoreReading reading(view_);

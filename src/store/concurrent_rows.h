@@ -91,7 +91,7 @@ class ConcurrentRows {
   /// Allocates the first block of each partition.
   void allocate(int64_t slots);
   void grow(Partition&);
-  // These return whether the key is new. Their callers change size_.
+  // The following functions return whether the key is new. The caller then changes size_.
   bool put(const Home&, const uint32_t* row);
   bool find_or_put(const Home&, uint32_t* row);
   bool add(Partition&, int64_t slot, const Home&, const uint32_t* row);

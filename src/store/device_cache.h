@@ -38,8 +38,9 @@ struct CacheSource {
   /// rows: [keys, dim]; found: [keys], zeroed by the caller. Called with distinct keys, from any thread and by several
   /// threads for one look-up.
   std::function<void(int32_t space, std::span<const int64_t> keys, float* rows, uint8_t* found)> rows;
-  /// The number of updates that the rows contain. Read before and after a call of rows(). The cache contains the same
-  /// updates once DeviceCache::update() has received this number. Null: rows never change.
+  /// Returns the number of updates that the source's rows contain. The cache calls this before and after a call of
+  /// rows(). The cache contains the same updates once DeviceCache::update() has received this number. Null: rows never
+  /// change.
   std::function<uint64_t()> updates{};
 };
 
@@ -63,7 +64,7 @@ enum class CacheMisses {
 };
 
 struct CacheResult {
-  int64_t misses = 0;    ///< occurrences of keys that the cache does not contain, or whose rows an update replaces
+  int64_t misses = 0;    ///< occurrences of keys that the cache does not contain, or whose rows an update is replacing
   int64_t defaults = 0;  ///< occurrences of keys that received the default value
 };
 
@@ -222,7 +223,7 @@ class DeviceCache {
 
   std::mutex changing_;
   std::atomic<uint64_t> applied_{0};
-  // Copies of the members of ops::CacheState for look-ups, set once the GPU has set those.
+  // Copies of members of ops::CacheState, for look-ups. They are set after the GPU has set the members.
   std::atomic<uint64_t> epoch_{1};
   std::atomic<uint32_t> generation_{0};
   // Guarded by `changing_`.

@@ -93,8 +93,8 @@ void DeviceCache::work() {
   const auto next = [&] {
     return std::ranges::find_if(pending_, [](const DueKeys& due) { return !due.keys.empty(); });
   };
-  // A change delays concurrent look-ups: their calls to the GPU wait for those of this thread. With few misses, changes
-  // are so rare that they delay less than one look-up in a hundred.
+  // A change delays concurrent look-ups: calls to the GPU by look-ups wait for the calls of this thread. With few
+  // misses, changes are so rare that they delay less than one look-up in a hundred.
   constexpr std::chrono::milliseconds kBetweenChanges{50};
   auto change_at = Clock::now();
   while (!ends_) {

@@ -29,7 +29,7 @@ T* DeviceCache::grown(Buffer& buffer, size_t count) const {
   return reinterpret_cast<T*>(buffer.data());
 }
 
-/// Copies keys and rows to the page-locked memory `here`. The copy to the device that used this memory before must be
+/// Copies keys and rows to the page-locked memory `here`. An earlier copy from this memory to the device must be
 /// complete.
 void DeviceCache::stage(const Pool& pool, const Rows& from, bool only_present, StagedRows& staged) {
   const size_t count = from.keys.size(), row = static_cast<size_t>(pool.options.dim) * sizeof(float);

@@ -266,8 +266,8 @@ bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> r
   return false;
 }
 
-/// Answers all keys from the source and ignores the cache. Repeats the answer if an update changed rows meanwhile,
-/// because the source is asked once for each part.
+/// Answers all keys from the source and ignores the cache. The source is asked once for each part. If an update changed
+/// rows between these calls, asks for all parts again.
 void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                              CacheResult& counts) {
   std::vector<ops::CacheMiss> all;

@@ -55,7 +55,8 @@ void DeviceCache::Session::group(std::span<const ops::CacheMiss> listed) {
   grouped = by_part;
 }
 
-/// Writes the ascending numbers of the bags that have a grouped miss to `bags`. Returns their number.
+/// Writes to `bags` the numbers of the bags that have a grouped miss, in ascending order. Returns how many bags these
+/// are.
 int64_t DeviceCache::Session::list_bags() const {
   auto* const first = elements_of<int64_t>(*bags);
   int64_t* end = first;

@@ -32,7 +32,7 @@ class RedisBatch {
   std::string bytes_;
   std::vector<RedisCommand> commands_;
   std::vector<size_t> begins_;  // [command] offset in bytes_
-  std::vector<size_t> keys_;    // [command] offset of its key in bytes_
+  std::vector<size_t> keys_;    // [command] offset of the command's key in bytes_
 };
 
 }  // namespace hctr

@@ -48,9 +48,9 @@ struct RedisCounts {
 class RedisClient {
  public:
   virtual ~RedisClient() = default;
-  /// Sends all commands to their nodes concurrently. Follows moved slots and replaced nodes. `waits`: waits for an
-  /// unreachable node until the timeout; otherwise commands for such a node fail immediately. Returns null, or the
-  /// reason if some commands failed. Commands for the same key run in order, unless connections break.
+  /// Sends all commands to their nodes concurrently. Follows moved slots and replaced nodes. `waits`: whether to wait
+  /// for an unreachable node until the timeout; if false, commands for such a node fail immediately. Returns null, or
+  /// the reason if some commands failed. Commands for the same key run in order, unless connections break.
   virtual const char* run(RedisCommand* commands, int64_t count, bool waits) = 0;
   virtual RedisCounts counts() const = 0;
 };

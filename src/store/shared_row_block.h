@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-inline constexpr uint64_t kRowsOfSharedBlock = 256;  ///< mean over the blocks; above it, the number of blocks doubles
+inline constexpr uint64_t kRowsOfSharedBlock = 256;  ///< mean rows per block above which the number of blocks doubles
 inline constexpr uint64_t kSharedFirstFactor = 0xBF58476D1CE4E5B9u, kSharedSecondFactor = 0x94D049BB133111EBu;
 
 /// The multiplicative inverse modulo 2^64, by Newton's iteration.

@@ -60,7 +60,7 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   void stop_writing();
   bool writes() const { return writes_; }
   int32_t writer() const;  ///< process number of the current or the last writer
-  /// Whether a writer still loads its models.
+  /// Whether the writer is still loading models.
   bool loading() const;
 
   // For the writer.

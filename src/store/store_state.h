@@ -48,8 +48,8 @@ struct Store::State {
   };
   static constexpr int64_t kNoIteration = -2;  ///< for updates without an iteration: the version keeps its iteration
 
-  /// The caller holds `updating`. Releases `changing` while it waits for look-ups or for the rate limit, if the lowest
-  /// level can hold changes.
+  /// Applies an update. Returns false if the version already includes this iteration. The caller holds `updating`. If
+  /// the lowest level can hold changes, releases `changing` while waiting for look-ups or for the rate limit.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
              const std::vector<int64_t>& rows_after, double written, const Streamed* = nullptr);
 

@@ -229,7 +229,7 @@ class Run {
   std::vector<CountedSamples::Loss> uncounted_losses();
   /// Collective. Whether any step has had a sample with nonzero weight.
   bool has_trained();
-  /// Collective. The reason why nothing has been trained; otherwise empty.
+  /// Collective. The reason why nothing has been trained; empty if something has been trained.
   std::string why_untrained();
   std::string why_no_step() const;
   /// Collective. Errors: Error(data) if nothing has been trained.
