@@ -16,7 +16,7 @@
 
 namespace hctr::serve {
 
-/// Counts of all threads of a server.
+/// Counts, summed over all threads of a server.
 struct HttpTotals {
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> bytes{0};  ///< bytes of unanswered requests, and of answers that clients have not read

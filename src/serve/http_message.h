@@ -35,7 +35,7 @@ using HttpHandler = std::function<void(HttpRequest, Respond)>;
 
 /// A response whose body is `{"error": "<message>"}`.
 HttpResponse http_error(int status, const std::string& message);
-/// The bytes of an answer.
+/// The bytes of a response, as sent to the client.
 std::string http_text(const HttpResponse&, bool keep_alive);
 
 }  // namespace hctr::serve

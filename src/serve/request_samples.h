@@ -82,7 +82,7 @@ class RequestSamples {
   std::vector<ModelTensor> inputs_;
   std::vector<TensorDescription> described_;
   std::vector<RequestColumn> columns_;
-  std::vector<BagLimits> limits_;  // by keys input
+  std::vector<BagLimits> limits_;  // [keys input]
   bool samples_lead_ = true;
 };
 

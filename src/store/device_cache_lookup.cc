@@ -212,7 +212,7 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
     await_answer(session, stream);
     try {
       default_misses(session, stream, counts);
-    } catch (...) {  // for example without memory
+    } catch (...) {  // memory may be full, for example
       leave(session, stream);
       throw;
     }

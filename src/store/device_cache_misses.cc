@@ -72,7 +72,7 @@ int64_t DeviceCache::Session::list_bags() const {
 void DeviceCache::answer(Session& session, StreamRef stream, std::span<const ops::CacheMiss> misses,
                          CacheResult& counts) {
   struct Chunk {
-    size_t part, begin, end;  // among the grouped misses
+    size_t part, begin, end;  // the grouped misses [begin, end), which are all of one part
     int64_t first_value;
     int64_t defaults = 0;
   };

@@ -60,7 +60,7 @@ class ReadCopies {
     uint32_t place_;
   };
 
-  // For the writer only.
+  // Only the writer may call this.
   const T& get() const { return values_[current_.load()]; }
   /// Makes `next` the current value for new readers. First waits for readers of the value before the current one.
   void set(T next) {

@@ -77,7 +77,7 @@ class RowFile : public LevelTable {
   void write_head();
   void read_head();
   void scan();
-  /// At most 256 keys.
+  /// `keys`: at most 256 keys.
   void prefetch_index(std::span<const int64_t> keys) const;
   void put_index(int64_t key, int64_t record);
   std::optional<int64_t> record_of(int64_t key) const;

@@ -22,7 +22,7 @@ constexpr int64_t kBytesOfTask = int64_t{64} << 10;
 void RowFile::prefetch_index(std::span<const int64_t> keys) const {
   uint32_t words[2 * kKeysPrefetched];
   uint8_t found[kKeysPrefetched] = {};
-  index_.find({keys}, words, 2, found);  // overlaps the memory accesses of all keys
+  index_.find({keys}, words, 2, found);  // one call, so that the memory accesses of all keys overlap
 }
 
 void RowFile::put(std::span<const int64_t> keys, const float* rows) {

@@ -88,7 +88,7 @@ class SharedRowTable : public LevelTable {
   mutable std::mutex changing_;  // guards the members below
   std::atomic<bool> fresh_{true};
   Stored stored_{}, prepared_{};  // stored_: the last commit; prepared_: the next commit
-  Directory blocks_;              // the directory with all changes that are written
+  Directory blocks_;              // the directory, including all changes that are written
   int64_t rows_ = 0;
   std::vector<int64_t> changed_keys_;
   std::vector<int64_t> row_of_change_;  // index in changed_rows_; -1: removed

@@ -63,7 +63,7 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   /// Whether the writer is still loading models.
   bool loading() const;
 
-  // For the writer.
+  // Only the writer may call the following functions.
   void set_loading(bool);
   /// Memory that no commit uses. Errors: Error(io) if shared memory is full.
   uint64_t allocate(uint64_t bytes);

@@ -59,7 +59,7 @@ struct StoreView::Version {
   /// Guarded by StoreShared::changing.
   mutable std::shared_ptr<const Json> noted{};
 
-  /// The tables, for the thread that changes the store.
+  /// The tables. Only the thread that changes the store may call this.
   const std::vector<std::shared_ptr<StoreTable>>& tables() const { return content.get().tables; }
 };
 

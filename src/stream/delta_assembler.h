@@ -21,7 +21,7 @@ class DeltaAssembler {
   DeltaAssembler(std::string run, int64_t iteration, int64_t held_bytes)
       : run_(std::move(run)), iteration_(iteration), most_held_(held_bytes) {}
 
-  /// Adds the message at an offset of a partition.
+  /// Adds a message that was read at an offset of a partition.
   void take(int32_t partition, int64_t offset, std::string_view message);
   /// The delta to apply next; null: no complete delta fits. Returns the same delta until taken().
   std::shared_ptr<const StreamedDelta> next();

@@ -44,9 +44,9 @@ struct Checkpointer::Writing {
   std::optional<int64_t> base;  // for an increment: the iteration of its full checkpoint
   fs::path part, metrics;
   Json about, progress;
-  bool again = false;             // the state of this iteration is already saved
-  bool last = false;              // the last checkpoint of training
-  bool whole = true;              // on rank 0: the checkpoint is full, so it needs no base
+  bool again = false;             // whether the state of this iteration is already saved
+  bool last = false;              // whether this is the last checkpoint of training
+  bool whole = true;              // on rank 0: whether the checkpoint is full and needs no base
   uint32_t crc = 0;               // on rank 0: checksum over all files
   StateIndex index;               // index of this rank's file
   std::vector<HostBytes> pieces;  // contents of this rank's file that are not written yet
@@ -57,8 +57,8 @@ struct Checkpointer::Writing {
   std::vector<StateIndex> files;          // on rank 0: the indices of all ranks
   std::string failure;                    // error of this rank; on rank 0, the error of any rank
   double stop_seconds = 0;
-  bool gathered = false;           // all ranks have written, and rank 0 publishes the checkpoint
-  std::atomic<bool> done = false;  // the thread has finished
+  bool gathered = false;           // whether all ranks have written, so that rank 0 publishes the checkpoint
+  std::atomic<bool> done = false;  // whether the thread has finished
   std::thread thread;
 
   void run(const std::function<void()>& work) {

@@ -30,7 +30,7 @@ class LookAheadDepth {
   int64_t ahead_ = 0, again_ = 0;
   int wait_ = kLeastWait;  // required wait before the next try
   int waited_ = 0;
-  bool trying_ = false;  // the last decision increased the depth
+  bool trying_ = false;  // whether the last decision increased the depth
 };
 
 }  // namespace hctr

@@ -278,7 +278,7 @@ MemoryBill::Parts parts_of_dense(const Config& config, const RankBatches& batche
           {"activations in evaluation", activations(config, Phase::evaluate, batches.eval_samples)}};
 }
 
-/// Bytes of the batches of a rank that are read ahead.
+/// Bytes of the batches that a rank reads ahead.
 struct BatchBuffers {
   int64_t training, evaluation;  ///< in host memory; equally many bytes are on the GPU
   int64_t unpacked;              ///< on the GPU only

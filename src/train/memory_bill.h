@@ -14,7 +14,7 @@
 namespace hctr {
 
 struct MemoryBill {
-  using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< bytes by the name of a part
+  using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< name and bytes of each part
   /// [rank] all ranks have the same names in the same order
   std::vector<Parts> gpus;
   /// The config's limit in bytes for rows in a rank's host memory. Without a limit, a fraction of the free memory is
