@@ -43,7 +43,7 @@ class KeyMatches {
   /// Updates the counts that need no row lookup.
   static void count_values(const BatchView&, const BatchView::Table&, int64_t rows, Input&);
   std::vector<SlotMatches> count(const Input&);
-  /// Sums the counts that need no row lookup over all ranks. Collective.
+  /// Adds up, over all ranks, the counts that need no row lookup. Collective.
   void add_up(std::vector<SlotMatches>&);
 
   Communicator& comm_;

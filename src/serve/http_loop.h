@@ -44,8 +44,9 @@ class HttpLoop {
     std::string input{}, output{};  // input: bytes to parse; output: bytes to send, of which the first `sent` are sent
     size_t sent = 0;
     bool busy = false, keep_alive = true, closes = false, saw_end = false;
-    bool refused = false;  // exceeds the maximum number of connections; not counted in HttpTotals::connections
-    bool lingers = false;  // the last response is sent; further bytes of the client are discarded
+    // Whether the connection exceeds the maximum number; if so, HttpTotals::connections excludes it.
+    bool refused = false;
+    bool lingers = false;  // whether the last response is sent; further bytes of the client are then discarded
     uint32_t events = 0;
     int64_t counted = 0;  // bytes of this connection in HttpTotals::bytes
     // When the timeout starts. While a request arrives or a response is sent: at its first byte, or at the last

@@ -1,4 +1,4 @@
-// Admits keys to a DeviceCache that look-ups have missed often enough.
+// Admits keys to a DeviceCache after look-ups have missed the keys often enough.
 #include <algorithm>
 #include <chrono>
 

@@ -200,7 +200,7 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   if (requests.empty()) return;
   rethrow_failure();
   const CurrentDevice current(options_.device);
-  // On the CPU a look-up reads memory that changes write, so the look-up holds the lock of changes.
+  // On the CPU, changes write the memory that a look-up reads, so a look-up holds the lock of changes.
   std::unique_lock alone(changing_, std::defer_lock);
   if (!options_.device.is_cuda()) alone.lock();
   const Lease lease(*this);

@@ -74,7 +74,7 @@ class RedisTable : public LevelTable {
 
  private:
   struct Names {
-    std::vector<std::string> values{}, uses{};  // [partition] names of the hashes of rows and of use counts
+    std::vector<std::string> values{}, uses{};  // [partition] names of the hashes of rows and of uses
   };
   using NamesPointer = std::shared_ptr<const Names>;
   /// Positions of keys, grouped by partition.

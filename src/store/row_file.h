@@ -92,7 +92,8 @@ class RowFile : public LevelTable {
   int descriptor_ = -1;
   ConcurrentRows index_;  // [key] record number
   std::atomic<uint64_t> committed_;
-  std::atomic<bool> fresh_ = false;  // not committed yet: rows can be added to the index immediately
+  // Whether no commit contains the table; its rows are then added to the index immediately.
+  std::atomic<bool> fresh_ = false;
   std::atomic<int64_t> records_ = 0;
   std::vector<int64_t> free_;
   std::unordered_map<int64_t, int64_t> pending_;  // [key] the key's new record, or kGone

@@ -10,7 +10,8 @@
 
 namespace hctr {
 
-/// Collects records in blocks that end at multiples of `records` records, which are whole pages of the file.
+/// Collects records in blocks. A block ends at a multiple of `records` records, which fill whole pages of the file
+/// unless such a block would be too large.
 struct RowFile::Load {
   Load(const fs::path&, int64_t record_bytes);
   /// Memory for at most `most` records from `record` on. filled() must follow.

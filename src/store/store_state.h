@@ -42,7 +42,7 @@ struct Store::State {
   VersionPointer version(std::string_view model, std::string_view name) const;
   std::vector<std::pair<VersionPointer, bool>> all() const;  // each version, and whether it is active
 
-  /// Data of a stream's update that are stored in the same commit. `run`: sets the run of a version that has none.
+  /// Data that the commit of a stream's update also stores. `run`: the run for a version that has none.
   struct Streamed {
     std::string position, run{};
   };

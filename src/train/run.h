@@ -219,8 +219,8 @@ class Run {
   /// Call on rank 0 once this iteration is saved. Removes earlier models that were saved because the run stopped or
   /// failed. With `left_out`, also removes the model of this iteration. Models that the config asks for stay.
   void replace_unasked_models(ModelOfStep);
-  /// Collective. Saves a checkpoint of a run that stops. Returns whether the checkpoint is complete; a model is not
-  /// needed then.
+  /// Collective. Saves a checkpoint of a run that stops. Returns whether the checkpoint is complete; if so, no model
+  /// has to be saved.
   bool save_stopped_state();
 
   // Defined in run_trained.cc:
