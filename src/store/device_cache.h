@@ -111,8 +111,8 @@ class DeviceCache {
   /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
   /// keys in `removed` lose their rows, unless they are in `keys` too. Whole pools also add new keys; a pool that has
   /// no room for them is no longer whole. `number`: the value of CacheSource::updates() that includes this update.
-  /// Waits for the change. As long as the cache lacks changed rows, look-ups with CacheMisses::answered read them from
-  /// the source.
+  /// Waits for the change. Look-ups with CacheMisses::answered read changed rows that the cache still lacks from the
+  /// source.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -229,7 +229,7 @@ class DeviceCache {
   // Guarded by `changing_`.
   uint32_t era_ = 0;
   StagedRows staged_[2];
-  // Memory on the device. marked_: keys to mark or to remove. taken_ahead_: rows of a whole pool that write_ahead() has
+  // Memory on the device. marked_: keys to mark or to remove. taken_ahead_: numbers of the rows that write_ahead() has
   // written.
   Buffer marked_, taken_ahead_;
 
