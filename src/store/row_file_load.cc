@@ -14,7 +14,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kKeysPrefetched = 256;  // keys whose index entries are loaded into the processor's caches together
-constexpr int64_t kLeastRows = 1024;     // the calling thread puts fewer rows alone
+constexpr int64_t kLeastRows = 1024;     // for fewer rows, the calling thread works alone
 constexpr int64_t kBytesOfTask = int64_t{64} << 10;
 
 }  // namespace
