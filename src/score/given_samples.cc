@@ -85,7 +85,8 @@ void GivenSamples::expect_one_place(const DataSection& section) const {
 
 GivenSamples::Floats GivenSamples::on_host(Floats from) {
   if (!from.on_gpu) return from;
-  const StreamRef stream{{DeviceKind::cuda, *gpu_}, from.stream};  // ordered after the caller's queued work
+  // Copies on this stream run after the caller's queued work.
+  const StreamRef stream{{DeviceKind::cuda, *gpu_}, from.stream};
   std::vector<float>& to = copies_.emplace_back(static_cast<size_t>(samples_ * from.columns));
   const size_t row = static_cast<size_t>(from.columns) * sizeof(float);
   copy_rows(stream, {reinterpret_cast<std::byte*>(to.data()), row},

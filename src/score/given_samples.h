@@ -39,7 +39,7 @@ class GivenSamples {
   int key_bytes() const { return key_bytes_; }
   /// Copies samples [first, first + count) to `block`.
   void read(int64_t first, int64_t count, SampleBlock& block, ThreadPool&) const;
-  // For samples on a GPU, instead of read(): writes the labels to a batch on the host, and assigns the buffer ranges of
+  // For samples on a GPU; replaces read(). Writes the labels to a batch on the host, and assigns the buffer ranges of
   // the keys.
   void place(int64_t first, int64_t count, const BatchView&) const;
   /// Queues copies of dense values and keys from GPU memory to the device buffer, at the ranges that place() assigned.
@@ -95,7 +95,8 @@ class GivenBatches {
   void give(const GivenSamples&, int64_t samples_before);
   /// Fills the next buffer, which must not be in use, and returns its index. Returns nothing after the last sample.
   std::optional<int> next();
-  /// Queues the copy of a batch to the device memory of `ring`, whose host memory must be this object's buffers.
+  /// Queues the copy of a batch from this object's buffers to the device memory of `ring`. The host memory of `ring`
+  /// must be these buffers.
   void upload(StreamRef, const BatchRing&, int buffer) const;
   /// Whether upload() reads the caller's memory.
   bool reads_later() const { return reads_later_; }
@@ -112,7 +113,7 @@ class GivenBatches {
   int64_t at_ = 0;       // index of the next given sample
   int64_t samples_ = 0;  // number of samples in earlier batches
   int key_bytes_ = 4;
-  size_t next_ = 0;  // the buffer
+  size_t next_ = 0;  // index of the buffer that next() fills
   struct Placed {
     const GivenSamples* samples = nullptr;  // null: the batch is in the host buffer
     int64_t first = 0, count = 0;

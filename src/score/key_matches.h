@@ -21,14 +21,14 @@ namespace hctr {
 class KeyMatches {
  public:
   static constexpr int64_t kMostKeys = int64_t{1} << 20;
-  /// `groups`: sparse input and slot of the groups that metrics use.
+  /// `groups`: the sparse input and the slot whose keys identify the groups of metrics.
   KeyMatches(const Config&, Communicator&, Replica&, std::optional<std::pair<size_t, int64_t>> groups = {});
 
   void clear();
   /// Collects the first `rows` rows of this rank's batch.
   void add(const BatchView&, int64_t rows);
-  /// Returns the counts of all relevant slots, in order, on every rank: slots with rows that are created during
-  /// training, slots with vocabularies, and the slot of groups. Vocabulary values and groups are counted in all
+  /// Returns the counts of the relevant slots, in order, on every rank. Relevant are slots whose rows are created
+  /// during training, slots with vocabularies, and the slot of groups. Vocabulary values and groups are counted in all
   /// batches. Collective.
   std::vector<SlotMatches> count();
 
@@ -43,7 +43,7 @@ class KeyMatches {
   /// Updates the counts that need no row lookup.
   static void count_values(const BatchView&, const BatchView::Table&, int64_t rows, Input&);
   std::vector<SlotMatches> count(const Input&);
-  /// Sums over all ranks the counts that need no row lookup. Collective.
+  /// Adds up, over all ranks, the counts that need no row lookup. Collective.
   void add_up(std::vector<SlotMatches>&);
 
   Communicator& comm_;
@@ -57,7 +57,7 @@ inline constexpr double kUnmatchedToWarn = 0.5;
 
 /// The text "user_id 37.5 %, city 2 %": slots with unmatched keys by descending fraction, at most `most` slots.
 std::string describe(const std::vector<SlotMatches>&, size_t most = 6);
-/// The same text for values that vocabularies lack.
+/// Like describe(), for values that are not in the vocabulary of their slot.
 std::string describe_unlisted(const std::vector<SlotMatches>&, size_t most = 6);
 /// Up to three lines, about keys without a row, values missing in vocabularies, and samples without a group. A line
 /// that applies to no slot is omitted.
@@ -69,8 +69,8 @@ void add_matches(const std::vector<SlotMatches>&, Json& object);
 void warn_of_unmatched(const std::vector<SlotMatches>&, const std::string& of, const Log&);
 /// Logs lines_of() and calls warn_of_unmatched(). `data`: the path of the samples.
 void report_unmatched(const std::vector<SlotMatches>&, const std::string& data, const Log&);
-/// Errors: Error(data) naming slots with at least kUnmatchedToFail keys, none of which has a row, and slots with at
-/// least kUnmatchedToFail values, none of which is in the vocabulary.
+/// Errors: Error(data) if a slot has at least kUnmatchedToFail keys and none of them has a row, or at least
+/// kUnmatchedToFail values and none of them is in the vocabulary. The error names these slots.
 void expect_matches(const std::vector<SlotMatches>&, const std::string& data);
 
 }  // namespace hctr

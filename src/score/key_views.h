@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Calls body(keys); `keys` points to the caller's keys, with their type.
+/// Calls body(keys) with a pointer to the caller's keys. The pointer has the type of the keys, such as const int32_t*.
 template <class Body>
 void with_keys(const InputView& view, const Body& body) {
   switch (view.type) {

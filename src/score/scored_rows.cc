@@ -37,7 +37,7 @@ class Packed {
     bytes_.append(reinterpret_cast<const char*>(&size), sizeof size);
     if (size > 0) bytes_.append(reinterpret_cast<const char*>(values), size);
   }
-  /// Appends the next list to `values`.
+  /// Reads the next list and appends it to `values`.
   template <class Values>
   void take(Values& values) {
     uint64_t size = 0;

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Consecutive rows in set order.
+/// Consecutive rows, in the order of the set of samples.
 struct ScoredRows {
   int64_t rows = 0;
   std::vector<std::vector<float>> predictions, labels;  ///< [losses][rows * columns]

@@ -135,7 +135,7 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
   matching_ = matches_ && cache_.size() == 0;  // cached batches were counted in the first pass
   if (matching_) matches_->clear();
   std::optional<Running> running, next;
-  bool fetched = false;  // `next` is set, or the set has ended
+  bool fetched = false;  // whether `next` is set or the set of samples has ended
   std::optional<Error> failed;
   const auto note_error = [&](const auto& body) {
     const std::optional<Error> error = error_of(body);

@@ -39,7 +39,7 @@ struct ScorerOptions {
   int64_t cached = 0;                    ///< number of batches to cache in device memory for later passes
   bool match_keys = false;               ///< whether to collect matches()
   bool given = false;                    ///< samples come from give(); group keys are used unchanged
-  Runtime* beside = nullptr;             ///< separate activation memory of this runtime: forward_pass_beside()
+  Runtime* beside = nullptr;             ///< runtime for separate activation memory (forward_pass_beside()); null: none
 };
 
 /// The model's outputs for a batch. Views are valid only during the visit(batch) call.
@@ -71,7 +71,7 @@ class Scorer {
   /// With ScorerOptions::given: sets the samples of the next run(). The samples must outlive that run.
   void give(const GivenSamples& samples) { given_->give(samples, 0); }
 
-  /// Records the forward pass again, after GEMM algorithms have changed. Not during run().
+  /// Records the forward pass again. Call after GEMM algorithms have changed, but not during run().
   void record_again();
   const Reader& reader() const { return *reader_; }
   /// Number of keys with rows in the last pass, per slot. Empty without ScorerOptions::match_keys. Collective, after
@@ -135,9 +135,9 @@ class Scorer {
   std::unique_ptr<Reader> reader_;       // null if samples are given
   std::optional<GivenBatches> given_{};  // set if samples are given
   bool records_;
-  bool matching_ = false;      // whether this pass collects matches_
+  bool matching_ = false;      // whether this pass adds keys to matches_
   bool fresh_ = true;          // the reader has not been used yet
-  bool left_waiting_ = false;  // a stop abandoned the wait for the reader
+  bool left_waiting_ = false;  // the last wait for the reader ended without a batch
 };
 
 }  // namespace hctr

@@ -31,9 +31,9 @@ class Scores {
   void merge(std::string_view state);
   /// Values by metric name. With several labels, the mean over all labels with a defined metric; NaN if there are none.
   std::map<std::string, double> values();
-  /// Properties of the first label's samples, including merged ones.
+  /// Properties of the first label's samples. Includes the samples of merged states.
   const SampleFacts& facts() const { return facts_.front(); }
-  /// The reasons of metrics that were NaN in the last values().
+  /// Why metrics were NaN in the last call of values(), by metric name.
   const std::map<std::string, std::string>& undefined() const { return undefined_; }
 
  private:

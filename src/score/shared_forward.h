@@ -23,9 +23,10 @@ class SharedForward {
   SharedForward& operator=(const SharedForward&) = delete;
 
   const Network& network() const { return network_; }
-  /// The logits that each loss reads, in a bound batch: any row stride, in the dtype of activations.
+  /// The logits that each loss reads, for the batch of a binding. They have the dtype of activations, and may have any
+  /// row stride.
   std::vector<Tensor> logits(const Network::Binding&) const;
-  /// [embedding] the sparse input that it reads.
+  /// [embedding] the index of the sparse input that the embedding reads.
   const std::vector<size_t>& embedding_inputs() const { return graph_.embedding_inputs; }
   /// Queues the lookups and layers on the context's stream.
   void run(Context&, const BatchTensors&, const Network::Binding&);
@@ -34,7 +35,8 @@ class SharedForward {
   Graph graph_;
   Network network_;
   std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
-  std::vector<bool> of_replica_;  // [embedding] reads the replica's table; a Lockstep can then merge the launches
+  // [embedding] whether it reads the replica's table; a Lockstep merges the launches of such embeddings.
+  std::vector<bool> of_replica_;
 };
 
 }  // namespace hctr

@@ -7,7 +7,7 @@
 
 namespace hctr::serve {
 
-/// None for invalid text. The padding at the end may be missing.
+/// Decodes a text; returns none if it is invalid. The padding at the end may be missing.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace hctr::serve

@@ -16,7 +16,7 @@ namespace hctr::serve {
 /// Maximum bytes of the internal tensors of a batch, and of the outputs of a response.
 inline constexpr int64_t kMostResultBytes = int64_t{256} << 20;
 
-/// The internal tensors of a model that outputs need.
+/// The internal tensors of a model that are needed to compute requested outputs.
 class WantedInternals {
  public:
   explicit WantedInternals(const ServedModel& model) : model_(&model) {}
@@ -28,7 +28,7 @@ class WantedInternals {
 
  private:
   const ServedModel* model_;
-  std::vector<bool> wanted_;  // empty: none
+  std::vector<bool> wanted_;  // [internal tensor] whether outputs need it; empty: outputs need none
 };
 
 class BatchResults {
@@ -36,7 +36,8 @@ class BatchResults {
   /// Scores the samples. Errors: those of ServedModel::score().
   BatchResults(ServedModel&, const SampleArrays&, const WantedInternals&);
 
-  /// Rows [first, first + count) of an output, which `wanted` has covered. The tensor may share the batch's memory.
+  /// Rows [first, first + count) of an output. The constructor's WantedInternals must include the tensors that the
+  /// output needs. The result may share the batch's memory.
   NamedTensor rows(const ServedOutput&, int64_t first, int64_t count) const;
 
  private:

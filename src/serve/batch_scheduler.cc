@@ -11,11 +11,12 @@
 namespace hctr::serve {
 namespace {
 
-// Limits of requests that submit() scores itself: a thread of a front end that is busy for longer delays other clients.
+// Limits for the requests that submit() scores itself. It does so in a thread of a front end, and a busy thread delays
+// other clients.
 constexpr int64_t kQuickNs = 50'000;
 constexpr int64_t kQuickBytes = 1024;
-constexpr int kMostInCaller = 16;   // batches
-constexpr size_t kMostJoined = 64;  // requests of such a batch
+constexpr int kMostInCaller = 16;   // maximum batches that one call of submit() scores
+constexpr size_t kMostJoined = 64;  // maximum requests in such a batch
 
 bool is_small(const InferRequest& request) {
   int64_t bytes = 0;
@@ -84,7 +85,7 @@ bool BatchScheduler::starts_in_caller(const InferRequest& request) {
 
 void BatchScheduler::serve_in_caller(std::unique_ptr<Job> job) {
   const std::unique_ptr<BatchScheduler, void (*)(BatchScheduler*)> ends(
-      this, [](BatchScheduler* scheduler) { scheduler->end_batch(); });  // also after an error
+      this, [](BatchScheduler* scheduler) { scheduler->end_batch(); });  // runs also after an error
   job->taken = Clock::now();
   for (int batch = 0; job; ++batch) {
     job = serve_batch(std::move(job), true);
@@ -273,7 +274,7 @@ void BatchScheduler::score(Jobs& jobs) {
     if (jobs.size() == 1) count_time_alone(scored - joined);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) return score_alone(jobs, status_of_current_exception());
-    // The error is that a store does not answer. Scoring each request alone would wait for the store again.
+    // A store did not answer. Scoring each request alone would wait for the store again.
     for (const std::unique_ptr<Job>& job : jobs) fail(*job, {Code::unavailable, error.what()});
     return;
   } catch (...) {

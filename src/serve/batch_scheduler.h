@@ -33,8 +33,8 @@ struct ScheduleOptions {
   bool in_caller = false;
 };
 
-/// The scores of a request do not depend on the other requests in its batch; on a CPU not even in a single bit.
-/// Requests with a lower priority number are served first; requests of one priority are served in arrival order.
+/// The scores of a request do not depend on the other requests in its batch. On a CPU, they are bitwise equal in every
+/// batch. Requests with a lower priority number are served first; requests of one priority are served in arrival order.
 class BatchScheduler {
  public:
   /// The arguments must outlive the scheduler.
@@ -45,8 +45,8 @@ class BatchScheduler {
   BatchScheduler(const BatchScheduler&) = delete;
   BatchScheduler& operator=(const BatchScheduler&) = delete;
 
-  /// Queues a request, or answers it immediately: with an error if the queue is full, or with scores (in_caller).
-  /// `answer` is called by this or another thread.
+  /// Queues a request. If the queue is full, answers the request with an error instead. May score and answer the
+  /// request itself (ScheduleOptions::in_caller). `answer` is called by this or another thread.
   void submit(InferRequest, Answer);
   int64_t waiting() const;
 
@@ -60,8 +60,8 @@ class BatchScheduler {
   };
   using Jobs = std::vector<std::unique_ptr<Job>>;
   void serve_batches();
-  /// Scores a batch: this request, and waiting ones that fit. Returns a request that was read but does not fit.
-  /// `only_small`: adds only requests that submit() may score itself.
+  /// Scores a batch of this request and of queued requests that fit. Returns a request that it has taken from the queue
+  /// but that does not fit, or null. `only_small`: adds only requests that submit() may score itself.
   std::unique_ptr<Job> serve_batch(std::unique_ptr<Job>, bool only_small);
   /// Whether the caller of submit() scores this request; the caller then occupies an instance. Called with the lock
   /// held.
@@ -100,7 +100,7 @@ class BatchScheduler {
   void respond(Job&, InferResponse response, Clock::time_point output_begin, StageTimes times, int64_t samples);
   void fail(Job&, Status);
 
-  static constexpr int64_t kForgotten = 32;  // the shortest time counts for about this number of requests
+  static constexpr int64_t kForgotten = 32;  // `alone_ns_` rises by at most 1 / kForgotten per request
 
   ServedModel& model_;
   const RequestSamples& reader_;

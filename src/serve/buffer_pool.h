@@ -6,14 +6,16 @@
 
 namespace hctr::serve {
 
-/// Memory from the system is slow at its first use. Thread-safe. Buffers may outlive the pool.
+/// Keeps buffers for later requests, because memory that is new from the system is slow at first use. Thread-safe.
+/// Buffers may outlive the pool.
 class BufferPool {
  public:
   /// The pool keeps at most this many bytes of unused buffers.
   static constexpr size_t kMostKept = size_t{64} << 20;
 
   BufferPool();
-  /// Uninitialized memory, which returns to the pool with its last owner. Errors: std::bad_alloc.
+  /// Returns uninitialized memory. When its last owner releases the memory, the pool gets it back. Errors:
+  /// std::bad_alloc.
   std::shared_ptr<char> take(size_t bytes);
   /// Bytes of unused buffers.
   size_t kept() const;

@@ -41,7 +41,7 @@ struct OwnSchema {
     for (const auto& part : parts) children.push_back(&part->schema);
     schema.format = format.c_str();
     schema.name = name.c_str();
-    schema.flags = 2;  // nullable
+    schema.flags = 2;  // the value of ARROW_FLAG_NULLABLE
     schema.n_children = static_cast<int64_t>(children.size());
     schema.children = children.data();
   }

@@ -72,7 +72,7 @@ void GrpcApi::handle(std::string_view method, GrpcBytes bytes, int64_t left_us, 
       if (!service.empty() && service != "inference.GRPCInferenceService")
         throw Refusal(Code::not_found, cat("there is no service '", service, "'"));
       std::string response;
-      append_integer_field(response, 1, core_.ready() ? 1 : 2);  // SERVING, NOT_SERVING
+      append_integer_field(response, 1, core_.ready() ? 1 : 2);  // 1: SERVING; 2: NOT_SERVING
       return finish(*call, {}, response);
     }
     call->answer(kUnimplemented, cat("the service has no method ", method).c_str(), {});
@@ -152,7 +152,8 @@ void GrpcApi::infer(std::string_view bytes, int64_t left_us, bool in_stream, con
   try {
     InferRequest request = read_infer_message(bytes, call);
     if (left_us >= 0) request.deadline = request.arrived + std::chrono::microseconds(left_us);
-    request.cancelled = [of = call.get()] { return of->cancelled(); };  // the callback below keeps the call
+    // `call` stays valid: the callback below owns it.
+    request.cancelled = [of = call.get()] { return of->cancelled(); };
     const bool to_regions = std::ranges::any_of(
         request.outputs, [](const WantedOutput& output) { return output.parameters.contains("shared_memory_region"); });
     const auto wanted = to_regions ? request.outputs : std::vector<WantedOutput>();

@@ -26,7 +26,7 @@ class GrpcFront {
 
  private:
   std::unique_ptr<GrpcServer> server_;
-  GrpcListener listener_;  // ends before the server
+  GrpcListener listener_;  // declared last, so that it is destroyed before the server
 };
 
 std::unique_ptr<GrpcClient> connect_grpc(const std::string& address);

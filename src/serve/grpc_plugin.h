@@ -22,9 +22,9 @@ class GrpcCall {
   virtual void answer(int status, const char* message, GrpcBytes response) = 0;
 };
 
-/// Handles a call. `method`: "/inference.GRPCInferenceService/ModelInfer" or another method. Called by threads of the
-/// plug-in; must not block. Deletes `call`, with which `request` ends. `left_us`: time left until the client's
-/// deadline; negative: no deadline.
+/// Handles a call. `method`: "/inference.GRPCInferenceService/ModelInfer" or another method. Threads of the plug-in
+/// call the handler, which must not block. The handler must delete `call`; `request` is valid until then. `left_us`:
+/// time left until the client's deadline; negative: no deadline.
 struct GrpcHandler {
   void* self;
   void (*call)(void* self, const char* method, GrpcBytes request, int64_t left_us, GrpcCall* call);
@@ -50,7 +50,7 @@ class GrpcClient {
 
 struct GrpcPlugin {
   int64_t version;    ///< kGrpcPlugin as it was when the plug-in was built
-  const char* about;  ///< "gRPC 1.51.1"
+  const char* about;  ///< library and version, such as "gRPC 1.51.1"
   /// These functions return an error text, or null. The text is valid until the same thread calls the plug-in again.
   /// `most_bytes`: maximum size of a message.
   const char* (*serve)(int64_t most_bytes, GrpcHandler, GrpcServer** server);

@@ -12,7 +12,7 @@
 namespace hctr::serve {
 namespace {
 
-/// Responses of at least this many bytes are compressed, if the client accepts that.
+/// Responses of at least this many bytes are compressed, if the client accepts compressed responses.
 constexpr size_t kPackedFrom = 1024;
 
 int hex_digit(char c) {

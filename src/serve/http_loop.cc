@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint64_t kListener = 0, kWake = 1;
 constexpr size_t kReadBytes = size_t{1} << 16;
-constexpr int64_t kMostRefused = 256;  // refused connections that are open until their clients have read the refusal
+// Maximum number of refused connections that stay open until the client has read the refusal.
+constexpr int64_t kMostRefused = 256;
 constexpr std::chrono::seconds kLingerTime{2};
 constexpr const char* kRetry = ": retry later, or start the service with a larger --max-body";
 

@@ -16,7 +16,7 @@
 
 namespace hctr::serve {
 
-/// Counts of all threads of a server.
+/// Counts, summed over all threads of a server.
 struct HttpTotals {
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> bytes{0};  ///< bytes of unanswered requests, and of answers that clients have not read
@@ -44,12 +44,14 @@ class HttpLoop {
     std::string input{}, output{};  // input: bytes to parse; output: bytes to send, of which the first `sent` are sent
     size_t sent = 0;
     bool busy = false, keep_alive = true, closes = false, saw_end = false;
-    bool refused = false;  // exceeds the maximum number of connections; not counted in HttpTotals::connections
-    bool lingers = false;  // the last response is sent; further bytes of the client are discarded
+    // Whether the connection exceeds the maximum number; if so, HttpTotals::connections excludes it.
+    bool refused = false;
+    bool lingers = false;  // whether the last response is sent; further bytes of the client are then discarded
     uint32_t events = 0;
     int64_t counted = 0;  // bytes of this connection in HttpTotals::bytes
-    // Start of the timeout. While a request arrives or a response is sent: its first byte, or the last progress. While
-    // idle: the end of the last response, or the connection's start.
+    // When the timeout starts. While a request arrives or a response is sent: at its first byte, or at the last
+    // progress of the transfer. While the connection is idle: at the end of the last response, or when the connection
+    // was opened.
     Time since{};
     int64_t progress = 0;  // bytes of the request or response at the last progress
   };

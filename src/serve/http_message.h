@@ -33,9 +33,9 @@ struct HttpResponse {
 using Respond = std::function<void(HttpResponse)>;
 using HttpHandler = std::function<void(HttpRequest, Respond)>;
 
-/// `{"error": "..."}`.
+/// A response whose body is `{"error": "<message>"}`.
 HttpResponse http_error(int status, const std::string& message);
-/// The bytes of an answer.
+/// The bytes of a response, as sent to the client.
 std::string http_text(const HttpResponse&, bool keep_alive);
 
 }  // namespace hctr::serve

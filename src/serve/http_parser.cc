@@ -159,7 +159,7 @@ void HttpParser::on_chunk_size() {
   if (read.ec != std::errc() || bytes > static_cast<uint64_t>(limits_.body_bytes) ||
       static_cast<int64_t>(request_.body.size() + bytes) > limits_.body_bytes)
     return refuse(413, cat("the body of a request may have at most ", limits_.body_bytes, " bytes"));
-  // this line was discarded, and does not count towards the limit
+  // the limit of header bytes excludes the line with the chunk size
   header_bytes_ = std::max<int64_t>(0, header_bytes_ - static_cast<int64_t>(line_.size()) - 4);
   left_ = static_cast<int64_t>(bytes);
   state_ = bytes == 0 ? State::trailers : State::chunk_data;

@@ -19,7 +19,7 @@ struct InferAnswer {
   size_t json_bytes = 0;  ///< size of the JSON in `body`; tensors follow
   bool binary = false;    ///< whether tensors may follow the JSON
 };
-/// Writes the response to a request. `written[i]`: output i is already in shared memory.
+/// Writes the response to a request. `written[i]`: whether output i is already in shared memory.
 InferAnswer write_infer_json(const InferRequest&, const InferResponse&, const std::vector<bool>& written);
 
 }  // namespace hctr::serve

@@ -8,7 +8,7 @@
 namespace hctr::serve {
 namespace {
 
-// Reserved for the dimensions of a tensor, and for the inputs of a request.
+// Initial capacity of two lists: the dimensions of a tensor, and the inputs of a request.
 constexpr size_t kUsualRank = 3, kUsualInputs = 4;
 
 /// Reads one entry of a map from names to InferParameter.

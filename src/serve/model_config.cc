@@ -138,7 +138,7 @@ void read_parameters(const MessageFields& fields, ModelConfig& config) {
       fields.fail("parameters", "texts: { key: \"x\" value { string_value: \"y\" } }", value);
     config.parameters[key] = *text->string();
   };
-  if (given->object() && !given->find("key")) {  // the JSON form of a map
+  if (given->object() && !given->find("key")) {  // a map in JSON is an object
     for (const auto& [key, value] : *given->object()) add(key, value);
     return;
   }

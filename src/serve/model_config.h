@@ -20,7 +20,8 @@ struct ModelConfig {
   /// as configured, without the batch dimension; empty: derived from the model
   std::vector<TensorDescription> inputs, outputs;
   std::map<std::string, std::string> parameters;
-  /// version_policy: number of newest versions; 0: `versions`, or all if that is empty
+  /// version_policy: the number of newest versions to serve. 0: serves `versions`, or all versions if `versions` is
+  /// empty.
   int64_t newest_versions = 1;
   std::vector<int64_t> versions;     ///< version_policy: the selected versions
   std::optional<int64_t> instances;  ///< number of instances in instance_group
@@ -32,8 +33,8 @@ struct ModelConfig {
 /// messages. Errors: Error(config) naming the field.
 ModelConfig read_model_config(const Json&, const std::string& where, const ScheduleOptions& defaults);
 
-/// Sets omitted fields to the model's values, and checks all other fields against the model. Errors: Error(config).
-/// Afterwards `outputs` are those that the config names, if it names any.
+/// Sets omitted fields to the model's values, and checks all other fields against the model. If the config names
+/// outputs, restricts `outputs` to these. Errors: Error(config).
 void complete_model_config(ModelConfig&, const RequestSamples&, ModelOutputs& outputs);
 
 /// Makes the input tensor of one sample from raw bytes, for a model with a single input. Errors: Refusal for a model

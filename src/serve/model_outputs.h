@@ -10,12 +10,12 @@
 
 namespace hctr::serve {
 
-/// An output: adjacent elements of each row of a result of the model.
+/// An output consists of adjacent elements in each row of a result of the model.
 struct ServedOutput {
   enum class Kind { scores, logits, vectors };
   std::string name;
   Kind kind = Kind::scores;
-  size_t result = 0;  ///< scores: index in ServedModel::outputs(); otherwise in ServedModel::internals()
+  size_t result = 0;  ///< index of the result, in ServedModel::outputs() for scores, else in ServedModel::internals()
   int64_t first = 0, elements = 0, row_elements = 0;  ///< row_elements: elements in a row of the result
   std::vector<int64_t> shape{};                       ///< -1: the number of samples
 
@@ -42,9 +42,11 @@ class ModelOutputs {
   /// names, and datatypes and shapes that differ from the model's.
   void offer_only(std::vector<TensorDescription>& stated, bool batches, const std::string& where);
 
-  /// The outputs of a request that selects none: those of the config; otherwise the probabilities of each loss.
+  /// The outputs for requests that select none: the outputs that the config names. If the config names none, the
+  /// probabilities of each loss.
   const std::vector<const ServedOutput*>& defaults() const { return defaults_; }
-  /// The outputs in metadata: those of the config; otherwise all probabilities and logits.
+  /// The outputs in metadata: the outputs that the config names. If the config names none, all probabilities and
+  /// logits.
   std::vector<const ServedOutput*> listed() const;
   /// The names of the outputs that are embedding vectors.
   std::vector<std::string> vectors() const;

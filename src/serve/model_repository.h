@@ -28,8 +28,8 @@ struct IndexRow {
   std::string reason{};
 };
 
-/// The location of a model: a folder with config.pbtxt and version folders (`versioned`), or a single saved model,
-/// whose iteration is its version.
+/// The location of a model: a folder with config.pbtxt and version folders (`versioned`), or a single saved model. The
+/// version of a single model is its iteration.
 struct ModelSource {
   std::string path;
   bool versioned = false;

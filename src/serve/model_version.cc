@@ -98,7 +98,7 @@ ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const Se
   warm_up();
   ScheduleOptions schedule = config_.schedule;
   if (!joins_requests_) {
-    schedule.most_samples = 1;  // a larger request is a batch of its own
+    schedule.most_samples = 1;  // each request, even of several samples, is then a batch of its own
     Log(options.surroundings.log)
         .info("note: model '", config_.name, "' scores each request alone, because PReLU_Dice normalizes with the ",
               "samples of a batch");

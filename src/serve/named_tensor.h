@@ -38,7 +38,7 @@ struct NamedTensor {
   Parameters parameters{};
 };
 
-/// "[2,26]".
+/// The shape as text, such as "[2,26]".
 std::string text_of_shape(const std::vector<int64_t>&);
 /// The number of elements. Errors: Refusal for a negative size, and for more elements than fit into memory.
 int64_t elements_of(const NamedTensor&);

@@ -79,7 +79,7 @@ constexpr ProtoField kCudaRegions[] = {{"regions", 1, map, kCudaRegion}};
 
 std::string message_of_fields(std::span<const ProtoField> fields, const Json& json);
 
-/// The number of a datatype in config.pbtxt. The order of these numbers differs from that of Datatype.
+/// The number of a datatype in config.pbtxt. These numbers have another order than the values of Datatype.
 uint64_t number_of_datatype(std::string_view word) {
   constexpr std::string_view kWords[] = {"TYPE_INVALID", "TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32",
                                          "TYPE_UINT64",  "TYPE_INT8", "TYPE_INT16", "TYPE_INT32",  "TYPE_INT64",

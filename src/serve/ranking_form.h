@@ -5,7 +5,8 @@
 
 namespace hctr::serve {
 
-/// Whether the request parameter "ranking" is true. An input with a single sample then stands for all samples.
+/// Whether the request parameter "ranking" is true. In such a request, an input with a single sample applies to all
+/// samples.
 bool is_ranking(const InferRequest&);
 /// A copy of the request in which an input with a single sample is repeated for each sample of the other inputs.
 /// Errors: Refusal for inputs that would need more than 256 MiB.

@@ -19,7 +19,7 @@ int64_t rows_of_column(const NamedTensor& values, const NamedTensor* counts) {
   return values.shape[0];
 }
 
-/// List offsets of the rows, [rows + 1]; empty: each row has one value.
+/// The offsets of the rows' lists in `values`, [rows + 1]. Empty if each row has one value.
 std::vector<int32_t> list_ends(const NamedTensor& values, const NamedTensor* counts, int64_t rows) {
   std::vector<int32_t> ends;
   if (elements_of(values) > std::numeric_limits<int32_t>::max())

@@ -58,10 +58,10 @@ class RequestSamples {
   enum class Form { packed, columns, backend };
   /// How many keys a sample may have.
   struct BagLimits {
-    int64_t kept;                   ///< keys that the model keeps of a bag
-    std::vector<int64_t> of_slots;  ///< keys of each slot, after that
-    int64_t of_sample;              ///< keys of all slots
-    bool allow_one_each;            ///< whether each slot may have a key
+    int64_t kept;                   ///< maximum keys that the model keeps of a bag
+    std::vector<int64_t> of_slots;  ///< [slot] maximum kept keys of a bag; more are an error
+    int64_t of_sample;              ///< maximum kept keys of a sample
+    bool allow_one_each;            ///< whether these limits allow one key in each slot
   };
   static BagLimits limits_of(const SparseInput&);
   Form form_of(const InferRequest&) const;
@@ -82,7 +82,7 @@ class RequestSamples {
   std::vector<ModelTensor> inputs_;
   std::vector<TensorDescription> described_;
   std::vector<RequestColumn> columns_;
-  std::vector<BagLimits> limits_;  // by keys input
+  std::vector<BagLimits> limits_;  // [keys input]
   bool samples_lead_ = true;
 };
 

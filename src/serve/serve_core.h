@@ -52,13 +52,14 @@ class ServeCore {
 
  private:
   ServeOptions options_;
-  std::atomic<int64_t> input_bytes_{0};  // bytes of waiting requests. Declared before the models, which answer requests
-  std::unique_ptr<ServedStore> store_;   // null: no store. Declared before the models, which use its tables
+  // Bytes of waiting requests. Declared before the models, because their destructors answer requests.
+  std::atomic<int64_t> input_bytes_{0};
+  std::unique_ptr<ServedStore> store_;  // null: no store. Declared before the models, because they use its tables.
   ModelRepository repository_;
   SharedRegions regions_;
   std::atomic<bool> stops_ = false;
   Clock::time_point polled_ = Clock::now();
-  std::unique_ptr<ControlThread> control_;  // destroyed first
+  std::unique_ptr<ControlThread> control_;  // declared last, so that it is destroyed first
 };
 
 }  // namespace hctr::serve

@@ -22,8 +22,8 @@ struct HttpLimits {
   /// maximum open HTTP connections, and maximum open gRPC connections; further HTTP connections get 503, further gRPC
   /// connections are closed
   int64_t connections = 1024;
-  /// Maximum memory of all requests until they are answered, and of answers until they are read. Beyond this, further
-  /// requests and answers get 503, except small ones.
+  /// Maximum memory of all requests until they are answered, and of answers until they are read. If a further request
+  /// or answer would exceed this limit, the client gets 503, unless the request or answer is small.
   int64_t total_bytes() const { return 16 * body_bytes; }
   /// Requests and answers of at most this size are not limited by total_bytes().
   static constexpr int64_t kSmallRequest = 16 << 10;

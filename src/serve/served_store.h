@@ -13,11 +13,11 @@
 
 namespace hctr::serve {
 
-/// Any thread.
+/// Any thread may call the members.
 class ServedStore {
  public:
-  /// Opens the store of a store.json or ps.json, and loads the models that it lacks. Then follows its streams, its
-  /// deltas and the process that updates it. Errors: those of open_store().
+  /// Opens the store that a store.json or ps.json describes, and loads the models that the store lacks. Then follows
+  /// the store's streams and deltas, and the process that updates the store. Errors: those of open_store().
   ServedStore(const std::filesystem::path& config, const Surroundings&);
 
   /// The active version of a model; null: the store has no such model.
@@ -31,7 +31,7 @@ class ServedStore {
 
  private:
   ConfiguredStore opened_;
-  StoreFollower follower_;  // ends before the store
+  StoreFollower follower_;  // declared last, so that it is destroyed before the store
 };
 
 }  // namespace hctr::serve

@@ -9,7 +9,7 @@
 
 namespace hctr::serve {
 
-/// Thread-safe. Another process may change the content at any time, and may take the memory away.
+/// Thread-safe. Another process may change the content at any time, and may remove the memory.
 class SharedRegion {
  public:
   enum class Kind { system, cuda };

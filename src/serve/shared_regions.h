@@ -54,7 +54,7 @@ class SharedRegions {
   bool read(const SharedRegion&, int64_t first, char* to, size_t bytes) const;
 
   mutable BufferPool buffers_;
-  mutable std::mutex copying_;  // guards the next member
+  mutable std::mutex copying_;  // guards `copiers_`
   mutable std::unique_ptr<ThreadPool> copiers_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<SharedRegion>> regions_;

@@ -13,7 +13,8 @@
 namespace hctr::serve {
 namespace {
 
-/// Copies by pread() and pwrite(), which fail if the memory is gone. Access through a mapping would end this process.
+/// Copies by pread() and pwrite(). If the memory is gone, these calls fail, but access through a mapping would kill
+/// this process.
 class SystemRegion : public SharedRegion {
  public:
   SystemRegion(std::string key, int64_t offset, int64_t bytes)

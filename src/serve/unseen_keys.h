@@ -21,9 +21,9 @@ class UnseenKeys {
   /// Keeps the keys of every kEvery-th call for the next count(). Ignores them once kMostKeys keys are
   /// kept, and while another thread calls add() or count().
   void add(const SampleArrays&);
-  /// Totals since the start, for each slot that a table with a hash index reads. `unseen`: keys that have no row in at
-  /// least one of these tables, which returns its default vector for them. If a level of a store fails, the kept keys
-  /// are not counted.
+  /// Totals since the start, for each slot that a table with a hash index reads. `unseen`: keys for which at least one
+  /// of these tables has no row and returns its default vector. If a level of a store fails, the kept keys are not
+  /// counted.
   struct Slot {
     std::string name;
     int64_t keys = 0, unseen = 0;

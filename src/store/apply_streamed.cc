@@ -27,7 +27,7 @@ ChangesOfTable changes_of_streamed(const StreamedAbout::Table& about, const Stre
   return changes;
 }
 
-/// Adds to `changes`, as removed, the keys that the table has and the streamed full model lacks.
+/// Finds the keys that the table has and the streamed full model lacks. Adds them to `changes` as removed keys.
 void remove_others(const StoreTable& table, ChangesOfTable& changes) {
   std::map<int32_t, std::unordered_set<int64_t>> stays;
   for (const auto& [slot, change] : changes) stays[slot].insert(change.keys.begin(), change.keys.end());

@@ -13,8 +13,8 @@
 
 namespace hctr {
 
-/// Blocks bypass the page cache if their place and size are multiples of kPage and the file system supports this. The
-/// disk then writes at its full rate, and the processor does not copy the bytes. Thread-safe.
+/// Blocks bypass the page cache if their file offset and size are multiples of kPage and the file system supports this.
+/// The disk then writes at its full rate, and the processor does not copy the bytes. Thread-safe.
 class BlockWriter {
  public:
   static constexpr int64_t kPage = 4096;
@@ -28,11 +28,11 @@ class BlockWriter {
   /// Memory for a block, aligned to kPage. Waits while all kBlocks blocks are in use. Errors: Error(io) if a block
   /// could not be written.
   std::byte* take();
-  /// Writes a block, which take() returned, to a byte offset of the file, and makes its memory available again. Does
-  /// not wait.
+  /// Queues the write of a block, which take() returned, at a byte offset of the file. Returns immediately. The block's
+  /// memory becomes available again after the write.
   void write(int64_t offset, std::byte* block, int64_t bytes);
-  /// Waits until all blocks are written. They may still be in the disk's cache. Errors: Error(io) if a block could not
-  /// be written.
+  /// Waits until all blocks are written. The disk's cache may still contain them. Errors: Error(io) if a block could
+  /// not be written.
   void finish();
 
  private:
@@ -44,13 +44,14 @@ class BlockWriter {
   };
   void end() noexcept;
   void serve();
-  /// Returns the system's error number; 0: none.
+  /// Writes a block to the file. Returns the system's error number; 0: no error.
   int put(const Job&);
   void check() const;
 
   fs::path path_;
   int64_t block_bytes_;
-  int cached_ = -1, direct_ = -1;  // descriptors
+  // File descriptors: `cached_` uses the page cache, `direct_` bypasses it (-1: unsupported).
+  int cached_ = -1, direct_ = -1;
   std::mutex mutex_;
   std::condition_variable wanted_, written_;
   std::deque<Job> jobs_{};

@@ -141,8 +141,8 @@ void BoundVersion::read(int32_t space, std::span<const int64_t> keys, float* row
                      content->pending ? &content->pending->rows[place.first] : nullptr);
 }
 
-/// Applies an update that the store already shows. If this fails, all later requests throw the error, because the
-/// cached rows are out of date.
+/// Applies an update to the cache. Look-ups in the store already see the update. If this fails, all later requests
+/// throw the error, because the cached rows are out of date.
 void BoundVersion::take(const std::vector<ChangesOfTable>& changes, uint64_t number) {
   try {
     std::vector<DeviceCache::Update> updates;

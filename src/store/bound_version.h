@@ -82,11 +82,11 @@ class HCTR_HIDDEN BoundVersion {
   std::shared_ptr<const Version> version_;
   StoreCacheOptions options_;
   std::optional<Device> device_;
-  std::vector<PoolOfTable> pools_;  // [table] its pool
-  std::vector<float> defaults_;     // [table] its default value
+  std::vector<PoolOfTable> pools_;  // [table] the table's pool
+  std::vector<float> defaults_;     // [table] the table's default value
   mutable std::shared_mutex spaces_lock_;
   std::map<std::pair<size_t, int32_t>, int32_t> spaces_;  // [table, slot] the key space in the cache
-  std::vector<std::pair<size_t, int32_t>> places_;        // [key space] its table and slot
+  std::vector<std::pair<size_t, int32_t>> places_;        // [key space] the table and slot of these keys
   std::mutex idle_lock_;
   std::vector<std::unique_ptr<HostBuffer>> idle_;  // page-locked memory for vectors on the host
   std::mutex failure_lock_;

@@ -22,7 +22,8 @@ size_t vectors_of(const StoreCache::Part& part) {
 
 }  // namespace
 
-/// The vectors that a look-up writes to host memory. Kernels write them to page-locked memory.
+/// Host memory for the vectors of a look-up. If the caller's memory is not page-locked, kernels write to page-locked
+/// memory of this object, and deliver() copies the vectors to the caller.
 class BoundVersion::HostVectors {
  public:
   HostVectors(BoundVersion& version, std::vector<CacheRequest>& requests, std::span<const StoreCache::Part> parts,
@@ -149,7 +150,7 @@ StoreCache::Answer BoundVersion::read_all(std::span<const StoreCache::Part> part
     } else {
       missing =
           reading.get_pooled(part.table, part.keys, part.offsets, part.pooling, part.vectors, part.stride, part.slot);
-      // a pooled look-up returns the number of distinct keys, but the answer counts every occurrence
+      // get_pooled() counts each key without a row once, but the answer counts every occurrence
       if (missing > 0) {
         rows.resize(part.keys.size() * static_cast<size_t>(tables[part.table].dim));
         reading.get(part.table, part.keys, rows.data(), 0, found.data(), part.slot);
@@ -160,8 +161,8 @@ StoreCache::Answer BoundVersion::read_all(std::span<const StoreCache::Part> part
   return answer;
 }
 
-/// Looks the keys up in the store, whose error names the first key without a row. If an update has added rows for all
-/// keys meanwhile, throws an error that names no key.
+/// Looks the keys up in the store, so that the store throws an error with the first key without a row. If an update has
+/// added rows for all keys meanwhile, throws an error that names no key.
 void BoundVersion::name_missing(std::span<const StoreCache::Part> parts, void* stream) const {
   const StreamRef in{*device_, stream};
   const StoreReading reading(view_);

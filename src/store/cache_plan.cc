@@ -33,7 +33,7 @@ void merge_pools(CachePlan& plan) {
       pools.push_back(pool);
     else
       pools[static_cast<size_t>(number)].rows += pool.rows;
-    pool.rows = 0;  // now counted: another table with this pool adds no rows
+    pool.rows = 0;  // added to the merged pool: the next table of the old pool must not add these rows again
   }
   plan.pools = std::move(pools);
 }

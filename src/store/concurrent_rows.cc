@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRowsOfPartition = 2048;
 constexpr int64_t kLeastPartitions = 16, kMostPartitions = 1 << 16;
-// load of a partition after growing, and the load at which it grows
+// A partition grows when its load exceeds kFullLoad, and then has the load kFreshLoad.
 constexpr double kFreshLoad = 0.83, kFullLoad = 0.91;
 constexpr int64_t kFewSlots = 8;
 constexpr size_t kAhead = 32;                    // keys looked up together, so that their memory accesses overlap
@@ -49,7 +49,7 @@ ConcurrentRows::ConcurrentRows(int64_t words, int64_t expected)
 void ConcurrentRows::allocate(int64_t slots) {
   const size_t key_bytes = static_cast<size_t>(slots) * sizeof(int64_t);
   const size_t row_bytes = Block::pairs_of(slots, words_) * sizeof(uint64_t);
-  // The keys of all partitions come first: marking them as free writes no pages of rows.
+  // The keys of all partitions come before all rows. Marking keys as free thus writes no pages that contain rows.
   constexpr size_t kCacheLine = 64;
   const size_t rows_at = (partitions_.size() * key_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
   const size_t all = rows_at + partitions_.size() * row_bytes;
@@ -217,7 +217,7 @@ void ConcurrentRows::for_parts(ThreadPool& threads, const Body& body) const {
   threads.parallel_for(partitions, (partitions + threads.threads() - 1) / threads.threads(), body);
 }
 
-/// Adds the number of calls that returned true to the number of rows.
+/// `body` returns whether it has added a row. Counts the added rows in `size_`.
 template <class Body>
 void ConcurrentRows::for_homes(int64_t first, int64_t last, std::span<const int64_t> keys, const Body& body) {
   Home homes[kAhead];
@@ -232,7 +232,7 @@ void ConcurrentRows::for_homes(int64_t first, int64_t last, std::span<const int6
   };
   for (size_t i = 0; i < keys.size(); ++i) {
     const Home home = home_of(keys[i]);
-    // The partition of the special key belongs to the first part.
+    // The special partition has no number: the thread of partition 0 changes it.
     const int64_t partition = home.partition == &special_ ? 0 : home.partition - partitions_.data();
     if (partition < first || partition >= last) continue;
     prefetch(home.partition);
@@ -243,7 +243,7 @@ void ConcurrentRows::for_homes(int64_t first, int64_t last, std::span<const int6
   pass();
 }
 
-/// Overlaps the memory accesses of several changes.
+/// Prefetches the memory that several changes will access, so that these accesses overlap.
 void ConcurrentRows::load_into_caches(std::span<const Home> homes) const {
   const ReadEpochs::Reader reading(epochs_);
   for (const Home& home : homes) prefetch(home.partition->block.load());

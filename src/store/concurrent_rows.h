@@ -91,7 +91,7 @@ class ConcurrentRows {
   /// Allocates the first block of each partition.
   void allocate(int64_t slots);
   void grow(Partition&);
-  // These return whether the key is new. Their callers change size_.
+  // The following functions return whether the key is new. The caller then changes size_.
   bool put(const Home&, const uint32_t* row);
   bool find_or_put(const Home&, uint32_t* row);
   bool add(Partition&, int64_t slot, const Home&, const uint32_t* row);
@@ -109,7 +109,7 @@ class ConcurrentRows {
   int64_t words_;
   mutable ReadEpochs epochs_;
   mutable std::vector<Partition> partitions_;
-  mutable Partition special_;  // for the row of the key with which other partitions mark free slots
+  mutable Partition special_;  // stores the row of the key kNoKey, which marks free slots in the other partitions
   std::atomic<int64_t> size_{0};
   uint64_t victims_ = 0;
   /// Each mutex serializes the changes of some partitions.

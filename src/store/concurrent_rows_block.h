@@ -61,7 +61,7 @@ struct ConcurrentRows::Block {
 
   int64_t slots;
   std::shared_ptr<const HugeMemory> memory{};  // null: the block owns its arrays
-  size_t row_bytes = 0;                        // in `memory`
+  size_t row_bytes = 0;                        // size of the rows in `memory`
   std::unique_ptr<std::atomic<int64_t>[]> own_keys{};
   std::unique_ptr<uint64_t[]> own_rows{};
   std::atomic<int64_t>* keys;

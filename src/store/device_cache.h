@@ -38,8 +38,9 @@ struct CacheSource {
   /// rows: [keys, dim]; found: [keys], zeroed by the caller. Called with distinct keys, from any thread and by several
   /// threads for one look-up.
   std::function<void(int32_t space, std::span<const int64_t> keys, float* rows, uint8_t* found)> rows;
-  /// The number of updates that the rows contain. Read before and after a call of rows(). The cache contains the same
-  /// updates once DeviceCache::update() has received this number. Null: rows never change.
+  /// Returns the number of updates that the source's rows contain. The cache calls this before and after a call of
+  /// rows(). The cache contains the same updates once DeviceCache::update() has received this number. Null: rows never
+  /// change.
   std::function<uint64_t()> updates{};
 };
 
@@ -63,7 +64,7 @@ enum class CacheMisses {
 };
 
 struct CacheResult {
-  int64_t misses = 0;    ///< occurrences of keys that the cache does not contain, or whose rows an update replaces
+  int64_t misses = 0;    ///< occurrences of keys that the cache does not contain, or whose rows an update is replacing
   int64_t defaults = 0;  ///< occurrences of keys that received the default value
 };
 
@@ -72,7 +73,7 @@ struct CacheStatistics {
   int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< these count only look-ups that the host waited for
   int64_t admitted = 0, evicted = 0, updated = 0;
   int64_t repeated = 0;  ///< look-ups that were repeated because an update changed rows during the look-up
-  int64_t bypassed = 0;  ///< look-ups answered by the source alone, because the cache was too long behind the source
+  int64_t bypassed = 0;  ///< look-ups answered by the source alone, because the cache lacked an update for too long
 };
 
 /// Thread-safe. Changes are serialized. On a GPU, a look-up never waits for a lock that a change holds. On the CPU, the
@@ -110,8 +111,8 @@ class DeviceCache {
   /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
   /// keys in `removed` lose their rows, unless they are in `keys` too. Whole pools also add new keys; a pool that has
   /// no room for them is no longer whole. `number`: the value of CacheSource::updates() that includes this update.
-  /// Waits for the change. As long as the cache lacks changed rows, look-ups with CacheMisses::answered read them from
-  /// the source.
+  /// Waits for the change. Look-ups with CacheMisses::answered read changed rows that the cache still lacks from the
+  /// source.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -142,7 +143,7 @@ class DeviceCache {
     int32_t pool, dim;
     float default_value;
   };
-  /// Distinct keys of one pool to write.
+  /// Rows to write to one pool; the keys are distinct.
   struct Rows {
     std::span<const int64_t> keys{};
     int32_t space = 0;
@@ -157,7 +158,7 @@ class DeviceCache {
     std::unique_ptr<HostBuffer> here{};
     Buffer there{}, taken{};
     size_t bytes = 0;
-    ops::CacheChange change{};  // in `there`
+    ops::CacheChange change{};  // its arrays are in `there`
   };
   /// Keys of one pool that are due for admission.
   struct DueKeys {
@@ -193,7 +194,7 @@ class DeviceCache {
   void rethrow_failure();
   void bring_in(int32_t pool, const DueKeys&);
 
-  // Under `changing_`.
+  // The caller holds `changing_`.
   template <class T>
   T* grown(Buffer&, size_t count) const;
   void stage(const Pool&, const Rows&, bool only_present, StagedRows&);
@@ -222,13 +223,15 @@ class DeviceCache {
 
   std::mutex changing_;
   std::atomic<uint64_t> applied_{0};
-  // Copies of the members of ops::CacheState for look-ups, set once the GPU has set those.
+  // Copies of members of ops::CacheState, for look-ups. They are set after the GPU has set the members.
   std::atomic<uint64_t> epoch_{1};
   std::atomic<uint32_t> generation_{0};
   // Guarded by `changing_`.
   uint32_t era_ = 0;
   StagedRows staged_[2];
-  Buffer marked_, taken_ahead_;  // keys to mark or to remove; rows of a whole pool that an update writes ahead
+  // Memory on the device. marked_: keys to mark or to remove. taken_ahead_: numbers of the rows that write_ahead() has
+  // written.
+  Buffer marked_, taken_ahead_;
 
   std::mutex gathering_;                   // guards `gatherers_`
   std::unique_ptr<ThreadPool> gatherers_;  // null: not needed yet

@@ -1,4 +1,4 @@
-// Admits keys to a DeviceCache that look-ups have missed often enough.
+// Admits keys to a DeviceCache after look-ups have missed the keys often enough.
 #include <algorithm>
 #include <chrono>
 
@@ -13,16 +13,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Keys that wait to be counted, as a multiple of the rows of a change. Old misses would admit keys again that the cache
-// has by now.
+// The maximum number of keys that wait to be counted, as a multiple of Options::rows_of_change. A longer queue has
+// older misses, of keys that the cache may already contain, and would admit such keys again.
 constexpr int64_t kMostWaiting = 4;
-// Keys that are counted between two changes. More would delay the admission of keys that are due.
+// The maximum number of keys that are counted between two changes, as a multiple of Options::rows_of_change. More keys
+// would delay the admission of keys that are due.
 constexpr int64_t kMostCounted = 2;
 
 }  // namespace
 
-/// Passes the grouped misses to the admission thread, which counts them, or a sample of them if there are more than it
-/// can count soon. A key that a whole pool lacks has no row: it would only use up the pool's spare rows.
+/// Passes the grouped misses to the admission thread, which counts them. Passes only a sample if there are more misses
+/// than the thread can soon count. Skips misses of whole pools: a key that such a pool lacks has no row, and would only
+/// use up the pool's spare rows.
 void DeviceCache::consider(const Session& session) {
   const int64_t room = kMostWaiting * options_.rows_of_change - missed_count_;
   if (room <= 0) return;
@@ -44,14 +46,14 @@ void DeviceCache::consider(const Session& session) {
   if (!working_ || has_batch()) pending_changed_.notify_all();
 }
 
-/// Whether keys that are due for admission need not wait for more keys.
+/// Whether to admit the due keys now, without waiting for more keys.
 bool DeviceCache::is_due() const {
   return settling_ > 0 || std::ranges::any_of(pending_, [&](const DueKeys& pending) {
            return std::ssize(pending.keys) >= (options_.rows_of_change + 1) / 2;
          });
 }
 
-/// Whether the missed keys need not wait for more keys before they are counted.
+/// Whether to count the missed keys now, without waiting for more keys.
 bool DeviceCache::has_batch() const { return missed_count_ >= options_.rows_of_change || is_due(); }
 
 /// Counts missed keys, each key once for a look-up, and schedules keys for admission.
@@ -91,8 +93,8 @@ void DeviceCache::work() {
   const auto next = [&] {
     return std::ranges::find_if(pending_, [](const DueKeys& due) { return !due.keys.empty(); });
   };
-  // A change delays concurrent look-ups: their calls to the GPU wait for those of this thread. With few misses, changes
-  // are so rare that they delay less than one look-up in a hundred.
+  // A change delays concurrent look-ups: calls to the GPU by look-ups wait for the calls of this thread. With few
+  // misses, changes are so rare that they delay less than one look-up in a hundred.
   constexpr std::chrono::milliseconds kBetweenChanges{50};
   auto change_at = Clock::now();
   while (!ends_) {

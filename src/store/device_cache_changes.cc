@@ -29,7 +29,7 @@ T* DeviceCache::grown(Buffer& buffer, size_t count) const {
   return reinterpret_cast<T*>(buffer.data());
 }
 
-/// Copies keys and rows to the page-locked memory `here`. The copy to the device that used this memory before must be
+/// Copies keys and rows to the page-locked memory `here`. An earlier copy from this memory to the device must be
 /// complete.
 void DeviceCache::stage(const Pool& pool, const Rows& from, bool only_present, StagedRows& staged) {
   const size_t count = from.keys.size(), row = static_cast<size_t>(pool.options.dim) * sizeof(float);
@@ -69,7 +69,7 @@ void DeviceCache::set(const Pool& pool, const StagedRows& staged) {
   ops::cache_next_epoch(writer_, state_of(state_));
 }
 
-/// Waits for look-ups that began before the last epoch, and may still read rows of old entries.
+/// Waits until all look-ups have ended that began before the current epoch. They may still read rows of old entries.
 void DeviceCache::await_lookups() {
   constexpr int kFewTries = 4;
   const StreamRef stream = writer_stream_.ref();
@@ -86,7 +86,7 @@ void DeviceCache::await_lookups() {
   }
 }
 
-/// Ends the bracket that cache_begin_update() has begun, and waits for it.
+/// Ends the update that cache_begin_update() has begun, and waits until the GPU has done so.
 void DeviceCache::end_update() {
   ops::cache_end_update(writer_, state_of(state_));
   ops::cache_next_epoch(writer_, state_of(state_));
@@ -146,8 +146,9 @@ void DeviceCache::replace(int32_t number, std::span<const int64_t> keys, const f
   end_era();
 }
 
-/// Writes the rows of an update of a whole pool to free rows, as far as there are some. No look-up reads these rows
-/// before cache_set(). Returns the number of keys whose rows are written; `taken`: their rows.
+/// Writes rows of an update to free rows of a whole pool, until the pool has no more free rows for this. No look-up
+/// reads these rows before cache_set(). Returns the number of keys whose rows are written. `taken`: receives the
+/// numbers of the rows.
 size_t DeviceCache::write_ahead(const Pool& pool, const Update& update, uint32_t* taken) {
   if (update.keys.empty()) return 0;
   const auto dim = static_cast<size_t>(pool.options.dim), most = static_cast<size_t>(options_.rows_of_change);
@@ -175,9 +176,9 @@ size_t DeviceCache::write_ahead(const Pool& pool, const Update& update, uint32_t
   return count;
 }
 
-/// Makes look-ups see an update as a whole: points the entries at the rows that are written already, and marks the
-/// other changed rows as stale, so that look-ups read the new rows from the source. `ahead`: [updates] number of keys
-/// whose rows are written, with the rows in `taken`, one update after the other.
+/// Makes look-ups see an update as a whole. Points entries at the rows that write_ahead() has written. Marks the other
+/// changed rows as stale, so that look-ups read the new rows from the source. ahead[u]: the number of keys of update u
+/// whose rows are written. `taken`: the numbers of these rows, update by update.
 void DeviceCache::switch_to(std::span<const Update> updates, std::span<const size_t> ahead, uint32_t* taken) {
   size_t count = 0;
   for (const Update& one : updates) count += one.keys.size() + one.removed.size();
@@ -190,7 +191,7 @@ void DeviceCache::switch_to(std::span<const Update> updates, std::span<const siz
       copy_bytes(stream, to, keys.data(), keys.size_bytes());
       to += keys.size();
     }
-  // Look-ups that overlap the time from here to the end are repeated.
+  // Look-ups are repeated if they overlap the time from this call to end_update().
   ops::cache_begin_update(writer_, state_of(state_));
   const int64_t* keys = first;
   for (size_t u = 0; u < updates.size(); ++u) {
@@ -219,8 +220,9 @@ void DeviceCache::switch_to(std::span<const Update> updates, std::span<const siz
 void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);
-  // The source has the update already, so look-ups with misses wait for the switch. Only pools without misses let the
-  // switch wait for the rows.
+  // The source has the update already, so look-ups with misses wait until switch_to() has run. If some pool can miss
+  // keys, switch_to() therefore runs first, and the rows are written afterwards. If all pools are whole, the rows are
+  // written first.
   size_t most_ahead = 0;
   if (std::ranges::all_of(pools_, [](const auto& pool) { return pool->options.whole; }))
     for (const Update& one : updates) most_ahead += one.keys.size();
@@ -257,7 +259,7 @@ ops::CacheCounts DeviceCache::counts_of(const Pool& pool) {
   return *elements_of<ops::CacheCounts>(read_);
 }
 
-/// Call if a whole pool had no room for keys. It becomes a pool of some keys: it is emptied, and its keys are admitted
+/// Call if a whole pool had no room for keys. The pool stops being whole: all its keys are removed, and are admitted
 /// again when look-ups miss them.
 void DeviceCache::outgrow(size_t number) {
   Pool& pool = *pools_[number];

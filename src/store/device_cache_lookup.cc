@@ -87,9 +87,6 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
   HCTR_EXPECT(keys < (size_t{1} << 31), "a look-up of ", keys, " keys");
 }
 
-/// Queues the look-up. The kernel reads few keys from page-locked memory. Other requests are copied first: parts,
-/// offsets and keys together. Once the GPU has answered, only the second kernel of a look-up with bags still uses the
-/// session's memory.
 /// The request buffer of a session: the parts, then the offsets and keys that are in host memory.
 struct DeviceCache::RequestLayout {
   explicit RequestLayout(std::span<const CacheRequest> requests) {
@@ -107,7 +104,8 @@ struct DeviceCache::RequestLayout {
   size_t keys = 0, offsets_at = 0, keys_at = 0, bytes = 0;
 };
 
-/// Lists the parts of a look-up, and copies host numbers to the request buffer. `there`: its address on the device.
+/// Lists the parts of a look-up, and copies host numbers to the request buffer. `there`: the buffer's address on the
+/// device.
 void DeviceCache::list_parts(Session& session, std::span<const CacheRequest> requests, const RequestLayout& layout,
                              std::byte* there) {
   std::byte* const here = session.request->data();
@@ -146,12 +144,15 @@ void DeviceCache::list_parts(Session& session, std::span<const CacheRequest> req
   }
 }
 
+/// Queues the look-up. The kernel reads a small request directly from page-locked memory. A larger request is first
+/// copied to the device: parts, offsets and keys together. Once the GPU has answered, only the second kernel of a
+/// look-up with bags still uses the session's memory.
 void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, CacheMisses misses,
                         bool is_awaited) {
   const RequestLayout layout(requests);
   session.reserve(layout.bytes, layout.keys);
   std::byte* const here = session.request->data();
-  // Beyond this size a copy is faster. Kernels read offsets several times.
+  // A copy is faster for larger requests, and for requests with offsets, which kernels read several times.
   constexpr size_t kFewBytes = 64 << 10;
   const bool few = requests.size() <= ops::CacheLookup::kFewParts && layout.bytes <= kFewBytes &&
                    std::ranges::all_of(requests, [](const auto& request) { return request.offsets.empty(); });
@@ -199,7 +200,7 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   if (requests.empty()) return;
   rethrow_failure();
   const CurrentDevice current(options_.device);
-  // On the CPU a look-up reads memory that changes write, so the look-up holds the lock of changes.
+  // On the CPU, changes write the memory that a look-up reads, so a look-up holds the lock of changes.
   std::unique_lock alone(changing_, std::defer_lock);
   if (!options_.device.is_cuda()) alone.lock();
   const Lease lease(*this);
@@ -211,7 +212,7 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
     await_answer(session, stream);
     try {
       default_misses(session, stream, counts);
-    } catch (...) {  // no memory
+    } catch (...) {  // memory may be full, for example
       leave(session, stream);
       throw;
     }
@@ -265,8 +266,8 @@ bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> r
   return false;
 }
 
-/// Answers all keys from the source and ignores the cache. Repeats the answer if an update changed rows meanwhile,
-/// because the source is asked once for each part.
+/// Answers all keys from the source and ignores the cache. The source is asked once for each part. If an update changed
+/// rows between these calls, asks for all parts again.
 void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                              CacheResult& counts) {
   std::vector<ops::CacheMiss> all;

@@ -55,7 +55,8 @@ void DeviceCache::Session::group(std::span<const ops::CacheMiss> listed) {
   grouped = by_part;
 }
 
-/// Writes the ascending numbers of the bags that have a grouped miss to `bags`. Returns their number.
+/// Writes to `bags` the numbers of the bags that have a grouped miss, in ascending order. Returns how many bags these
+/// are.
 int64_t DeviceCache::Session::list_bags() const {
   auto* const first = elements_of<int64_t>(*bags);
   int64_t* end = first;
@@ -71,7 +72,7 @@ int64_t DeviceCache::Session::list_bags() const {
 void DeviceCache::answer(Session& session, StreamRef stream, std::span<const ops::CacheMiss> misses,
                          CacheResult& counts) {
   struct Chunk {
-    size_t part, begin, end;  // among the grouped misses
+    size_t part, begin, end;  // the grouped misses [begin, end), which are all of one part
     int64_t first_value;
     int64_t defaults = 0;
   };
@@ -126,8 +127,8 @@ void DeviceCache::answer(Session& session, StreamRef stream, std::span<const ops
                      .bags = elements_of<int64_t>(*session.bags),
                      .bag_count = is_last && session.lookup.has_bags ? session.list_bags() : 0});
   };
-  // The thread of the look-up starts the kernels, between its own chunks: no thread waits for the end of a fill's
-  // chunks.
+  // Only the thread of the look-up starts kernels. It does so between its own chunks, so that no thread waits until all
+  // chunks of a kernel are answered.
   std::vector<std::atomic<size_t>> left((chunks.size() + kChunksOfFill - 1) / kChunksOfFill);
   const auto chunks_of = [&](size_t number) {
     return std::pair(number * kChunksOfFill, std::min((number + 1) * kChunksOfFill, chunks.size()));

@@ -12,7 +12,7 @@ struct DeviceCache::Pool {
   Pool(Device, const CachePoolOptions&, int64_t rows_of_change);
   CachePoolOptions options;
   int64_t spare;        ///< rows that must be free after each change
-  int64_t evicted = 0;  ///< keys that left with the pool's first entries, when it was whole no more
+  int64_t evicted = 0;  ///< keys that were removed when the pool stopped being whole
   Buffer memory;
   ops::CachePool device{};
 };
@@ -41,10 +41,10 @@ struct DeviceCache::Session {
   bool recorded = false;  ///< queued work may still use the memory until `done`
   ops::CacheLookup lookup{};
   std::vector<ops::CachePart> parts{};
-  std::vector<int64_t> dims{};                // of parts
-  std::vector<ops::CachedType> types{};       // of parts
-  std::span<const ops::CacheMiss> grouped{};  ///< the misses of the parts, one part after the other
-  std::vector<size_t> first_of_part{};        // [parts + 1] in `grouped`
+  std::vector<int64_t> dims{};                // [part] vector size
+  std::vector<ops::CachedType> types{};       // [part] dtype of cached rows
+  std::span<const ops::CacheMiss> grouped{};  ///< all misses, ordered by part
+  std::vector<size_t> first_of_part{};        // [parts + 1] index in `grouped`
   std::vector<ops::CacheMiss> by_part{};      // memory of `grouped`
   uint32_t ticket = 0;
 };
@@ -66,7 +66,8 @@ class DeviceCache::Lease {
 /// Grows a host buffer to at least `bytes`. The contents are lost.
 std::byte* grown_host(std::unique_ptr<HostBuffer>&, Device, size_t bytes);
 
-/// Calls work(chunk) for the chunks [begin, end), by several threads as soon as no other call uses these.
+/// Calls work(chunk) for the chunks [begin, end). Several threads share the calls, unless the chunks are few. While
+/// another call uses these threads, the calling thread works alone.
 template <class Work>
 void DeviceCache::for_chunks(size_t begin, size_t end, const Work& work) {
   constexpr size_t kFewChunks = 3;  // waking threads takes longer than this work

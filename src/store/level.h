@@ -66,8 +66,8 @@ class LevelTable {
   virtual int64_t size() const = 0;
   virtual void each(const RowSink&) = 0;
   virtual LevelStatistics statistics() const = 0;
-  /// Compares two tables of a level whose tables are snapshots. Passes the rows that `before` lacks or has with other
-  /// values to `changed`, and adds the keys that only `before` has to `removed`.
+  /// Compares two states of a table, in a level whose tables are snapshots. `before`: the earlier state. Passes new and
+  /// changed rows to `changed`. Adds the keys that only `before` has to `removed`.
   virtual void differences(LevelTable& /*before*/, const RowSink& /*changed*/, std::vector<int64_t>& /*removed*/) {
     throw Error(Kind::usage, "the tables of this level have no earlier states");
   }
@@ -96,7 +96,7 @@ class StoreLevel {
   virtual void release(const std::string& /*space*/) {}
   virtual bool writable() const { return true; }
   virtual std::string why_read_only() const { return "the store's level '" + name() + "' is open read-only"; }
-  /// Whether another process is loading the models of this level, and the call with which that process ends loading.
+  /// loading(): whether another process is loading the models of this level. That process calls loaded() at the end.
   virtual bool loading() const { return false; }
   virtual void loaded() {}
   /// Whether refresh() opens new tables, so that tables opened before keep the rows of an earlier commit.

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kRowsForThreads = 1024;  // fewer rows are put by the calling thread
+constexpr int64_t kRowsForThreads = 1024;  // for fewer rows, the calling thread works alone
 
 const uint32_t* words_of(const float* rows) { return reinterpret_cast<const uint32_t*>(rows); }
 

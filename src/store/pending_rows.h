@@ -1,4 +1,4 @@
-// The changes of an update to one table, by key, for look-ups while the levels apply them.
+// The changes of an update to one table, by key. Look-ups read them while the levels apply the update.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class PendingRows {
   PendingRows(const ChangesOfTable&, int64_t dim);
   /// Whether the changes have several rows of a key, or remove a key several times, or both remove and change it.
   bool has_duplicates() const { return duplicates_; }
-  /// Deletes all but the last row of each key from the changes, and removals that have no effect. Afterwards this
-  /// object must not be used.
+  /// Removes duplicates from the changes: all rows of a key except the last, and removals without effect. Afterwards
+  /// this object must not be used.
   void remove_duplicates_from(ChangesOfTable&) const;
 
   /// Like LevelTable::get(). Also sets found[i] to kRemoved for removed keys.

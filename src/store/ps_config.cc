@@ -309,7 +309,7 @@ void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& 
   config.models.push_back(std::move(model));
 }
 
-/// HugeCTR has a cache for each model and table. Here the models of a store have one configuration.
+/// HugeCTR has a cache for each model and table. Here, all models of a store share one cache configuration.
 void read_cache(const PsConfig& ps, StoreConfig& config, Problems& problems) {
   StoreCacheSection cache;
   bool differ = false;

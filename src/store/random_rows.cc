@@ -12,7 +12,7 @@ namespace hctr {
 
 void make_random_rows(const StoreTableSource& from, const StoreRowSink& sink, ThreadPool& threads) {
   constexpr int64_t kBytesAtOnce = int64_t{32} << 20, kRowsOfTask = 256;
-  constexpr int64_t kWideRow = 64;  // random_bits() computes 128 values at once
+  constexpr int64_t kWideRow = 64;  // rows of at least this dim use random_bits(), which computes 128 values at once
   const auto dim = static_cast<size_t>(from.dim);
   const uint64_t key = random_key(from.random.seed, random_stream(from.name));
   const float bound = 1 / std::sqrt(static_cast<float>(from.dim));

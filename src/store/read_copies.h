@@ -60,7 +60,7 @@ class ReadCopies {
     uint32_t place_;
   };
 
-  // For the writer only.
+  // Only the writer may call this.
   const T& get() const { return values_[current_.load()]; }
   /// Makes `next` the current value for new readers. First waits for readers of the value before the current one.
   void set(T next) {
@@ -78,13 +78,14 @@ class ReadCopies {
     for (int tries = 0; !destroy_unused(); ++tries)
       tries < 64 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  /// Like wait(), for at most `most`. Afterwards the last reader destroys the value, which may delay that reader.
+  /// Like wait(), but returns after at most `most`. If readers of a previous value remain then, the last of these
+  /// readers destroys the value, which may delay that reader.
   void wait_for(std::chrono::milliseconds most) {
     const auto until = std::chrono::steady_clock::now() + most;
     while (!destroy_unused() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  /// set(), and then wait().
+  /// Calls set(), then wait().
   void replace(T next) {
     set(std::move(next));
     wait();

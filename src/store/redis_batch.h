@@ -23,7 +23,7 @@ class RedisBatch {
   void number(int64_t value) { word(std::to_string(value)); }
 
   size_t size() const { return commands_.size(); }
-  /// As RedisClient::run().
+  /// Like RedisClient::run().
   const char* run(RedisClient&, bool waits);
   bool done(size_t command) const { return commands_[command].done; }
 
@@ -32,7 +32,7 @@ class RedisBatch {
   std::string bytes_;
   std::vector<RedisCommand> commands_;
   std::vector<size_t> begins_;  // [command] offset in bytes_
-  std::vector<size_t> keys_;    // [command] offset of its key in bytes_
+  std::vector<size_t> keys_;    // [command] offset of the command's key in bytes_
 };
 
 }  // namespace hctr

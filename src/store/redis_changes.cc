@@ -1,4 +1,4 @@
-// Changes of a table in Redis, and reading the whole table.
+// Changes tables in Redis, and reads whole tables.
 #include <algorithm>
 #include <cstring>
 #include <unordered_set>
@@ -26,7 +26,7 @@ struct FieldsOfReply {
               const std::string text(bytes ? bytes : "", static_cast<size_t>(count));
               if (to.depth == 2 && arrays == 1) to.cursor = text;
               if (arrays != to.depth) return;
-              to.fields.resize(static_cast<size_t>(at));  // a repeated reply starts over at index `at`
+              to.fields.resize(static_cast<size_t>(at));  // a reply that is passed again starts over at index `at`
               to.fields.push_back(text);
             },
             [](void*, int32_t, int64_t, int64_t) {}};

@@ -15,9 +15,9 @@ namespace {
 // larger hashes would block a server for too long when they grow or are removed
 constexpr int64_t kRowsOfHash = 1'000'000;
 
-/// The number of hashes for a table. A hash of Redis has as many buckets as the next power of two, so with a few rows
-/// more than a power of two it is nearly half empty. Fewer rows then share a bucket, and each look-up reads less
-/// memory.
+/// The number of hashes for a table. A hash of Redis has as many buckets as the next power of two, so a hash with
+/// slightly more rows than a power of two is nearly half empty. Fewer rows then share a bucket, and each look-up reads
+/// less memory.
 int64_t partitions_for(int64_t expected, const StoreRedisOptions& options) {
   const int64_t least = std::max<int64_t>(options.partitions, (expected + kRowsOfHash - 1) / kRowsOfHash);
   if (expected < 2 * least || options.most_rows > 0) return least;  // most_rows is a limit for each hash

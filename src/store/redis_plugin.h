@@ -24,14 +24,15 @@ struct RedisSettings {
 /// that breaks off is passed again from the start.
 struct RedisSink {
   void* self;
-  void (*text)(void* self, int32_t depth, int64_t at, const char* bytes, int64_t count);  ///< bytes null: nil
+  /// `bytes` null: the reply is nil.
+  void (*text)(void* self, int32_t depth, int64_t at, const char* bytes, int64_t count);
   void (*integer)(void* self, int32_t depth, int64_t at, int64_t value);
 };
 
 struct RedisCommand {
   const char* bytes;  ///< the encoded command
   int64_t size;
-  const char* key;  ///< selects the node
+  const char* key;  ///< the command's key, which selects the node
   int64_t key_size;
   bool reads;  ///< whether the command only reads
   RedisSink sink;
@@ -40,16 +41,16 @@ struct RedisCommand {
 
 struct RedisCounts {
   int64_t connected, redirected, refreshed,
-      broken;  ///< number of connections, of MOVED and ASK replies, of slot map updates, and of broken connections
+      broken;  ///< number of connections, MOVED and ASK replies, slot map updates, and broken connections
 };
 
 /// Thread-safe.
 class RedisClient {
  public:
   virtual ~RedisClient() = default;
-  /// Sends all commands to their nodes concurrently. Follows moved slots and replaced nodes. `waits`: waits for an
-  /// unreachable node until the timeout; otherwise commands for such a node fail immediately. Returns null, or the
-  /// reason if some commands failed. Commands for the same key run in order, unless connections break.
+  /// Sends all commands to their nodes concurrently. Follows moved slots and replaced nodes. `waits`: whether to wait
+  /// for an unreachable node until the timeout; if false, commands for such a node fail immediately. Returns null, or
+  /// the reason if some commands failed. Commands for the same key run in order, unless connections break.
   virtual const char* run(RedisCommand* commands, int64_t count, bool waits) = 0;
   virtual RedisCounts counts() const = 0;
 };

@@ -74,7 +74,7 @@ class RedisTable : public LevelTable {
 
  private:
   struct Names {
-    std::vector<std::string> values{}, uses{};  // by partition
+    std::vector<std::string> values{}, uses{};  // [partition] names of the hashes of rows and of uses
   };
   using NamesPointer = std::shared_ptr<const Names>;
   /// Positions of keys, grouped by partition.
@@ -107,8 +107,8 @@ class RedisTable : public LevelTable {
   void give_up();
   void remember(std::span<const int64_t> keys);
   void restore();
-  /// For look-ups while a rollback is incomplete: replaces changed rows that Redis has returned by the rows before the
-  /// change.
+  /// For look-ups while a rollback is incomplete. If Redis has returned changed rows, overwrites them with the rows as
+  /// they were before the change.
   int64_t show_before(KeysToFind, float* rows, int64_t stride, const uint8_t* known, uint8_t* found);
   void evict(const Names&, int64_t partition, int64_t rows) const;
   void note_uses(NamesPointer, KeysToFind, const uint8_t* before, const uint8_t* found) const;

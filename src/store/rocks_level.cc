@@ -58,7 +58,7 @@ struct RocksLevel::Batch {
 RocksLevel::RocksLevel(const StoreRocksOptions& options) : options_(options) {
   if (options.folder.empty()) throw Error(Kind::config, "a level in RocksDB needs a folder");
   open_database();
-  if (writable()) {  // drops tables that a process has partly loaded or dropped
+  if (writable()) {  // drops tables that an earlier process left partly loaded or partly dropped
     Batch batch;
     for (const auto& [key, value] : values_from(*database_, kRocksUnfinished, options_.folder)) {
       if (const auto column = open_column(key.substr(std::string(kRocksUnfinished).size()), false))

@@ -46,7 +46,7 @@ class RocksLevel : public StoreLevel {
   struct Member {
     std::string column;
     bool adopted = false;
-    bool held = false;  // commits exclude the table's changes
+    bool held = false;  // whether commits exclude the table's changes
     std::shared_ptr<class RocksTable> rows{};
   };
   struct Dropped {

@@ -93,7 +93,7 @@ class RocksDatabase {
 
 struct RocksPlugin {
   int64_t version;    ///< kRocksPlugin as it was when the plug-in was built
-  const char* about;  ///< "RocksDB 7.8.3"
+  const char* about;  ///< library and version, such as "RocksDB 7.8.3"
   const char* (*open)(const RocksSettings&, RocksDatabase** database);
 };
 

@@ -273,7 +273,7 @@ void RowFile::remove(std::span<const int64_t> keys) {
     }
     const auto found = pending_.find(key);
     if (found != pending_.end() && found->second != kGone) {
-      replaced_.push_back(found->second);  // an uncommitted record
+      replaced_.push_back(found->second);  // this record is not committed
       pending_.erase(found);
     }
     if (!index_.contains(key) || pending_.contains(key)) continue;

@@ -39,7 +39,7 @@ class RowFile : public LevelTable {
   int64_t get(KeysToFind, float* rows, int64_t stride, uint8_t* found) override;
   bool contains(int64_t key) override { return index_.contains(key); }
   void put(std::span<const int64_t> keys, const float* rows) override;
-  /// Rows of a table that is not committed yet reach the file in the background. Other calls wait for them.
+  /// Until the table is committed, background threads write the rows to the file. Other calls wait for these writes.
   void put_all(std::span<const int64_t> keys, const float* rows, ThreadPool&) override;
   void remove(std::span<const int64_t> keys) override;
   int64_t size() const override { return index_.size(); }
@@ -77,7 +77,7 @@ class RowFile : public LevelTable {
   void write_head();
   void read_head();
   void scan();
-  /// At most 256 keys.
+  /// `keys`: at most 256 keys.
   void prefetch_index(std::span<const int64_t> keys) const;
   void put_index(int64_t key, int64_t record);
   std::optional<int64_t> record_of(int64_t key) const;
@@ -92,7 +92,8 @@ class RowFile : public LevelTable {
   int descriptor_ = -1;
   ConcurrentRows index_;  // [key] record number
   std::atomic<uint64_t> committed_;
-  std::atomic<bool> fresh_ = false;  // not committed yet: rows can be added to the index immediately
+  // Whether no commit contains the table; its rows are then added to the index immediately.
+  std::atomic<bool> fresh_ = false;
   std::atomic<int64_t> records_ = 0;
   std::vector<int64_t> free_;
   std::unordered_map<int64_t, int64_t> pending_;  // [key] the key's new record, or kGone

@@ -14,7 +14,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kKeysPrefetched = 256;  // keys whose index entries are loaded into the processor's caches together
-constexpr int64_t kLeastRows = 1024;     // fewer rows are put by the calling thread
+constexpr int64_t kLeastRows = 1024;     // for fewer rows, the calling thread works alone
 constexpr int64_t kBytesOfTask = int64_t{64} << 10;
 
 }  // namespace
@@ -22,7 +22,7 @@ constexpr int64_t kBytesOfTask = int64_t{64} << 10;
 void RowFile::prefetch_index(std::span<const int64_t> keys) const {
   uint32_t words[2 * kKeysPrefetched];
   uint8_t found[kKeysPrefetched] = {};
-  index_.find({keys}, words, 2, found);  // overlaps the memory accesses of all keys
+  index_.find({keys}, words, 2, found);  // one call, so that the memory accesses of all keys overlap
 }
 
 void RowFile::put(std::span<const int64_t> keys, const float* rows) {

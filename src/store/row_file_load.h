@@ -10,7 +10,8 @@
 
 namespace hctr {
 
-/// Collects records in blocks that end at multiples of `records` records, which are whole pages of the file.
+/// Collects records in blocks. A block ends at a multiple of `records` records, which fill whole pages of the file
+/// unless such a block would be too large.
 struct RowFile::Load {
   Load(const fs::path&, int64_t record_bytes);
   /// Memory for at most `most` records from `record` on. filled() must follow.
@@ -25,9 +26,9 @@ struct RowFile::Load {
   static constexpr int64_t kBytes = int64_t{4} << 20, kMostBytes = int64_t{32} << 20;
   static int64_t records_of_block(int64_t bytes);
   void write();
-  int64_t bytes, records;  // of a record; of a block
+  int64_t bytes, records;  // bytes: size of a record; records: number of records in a block
   std::byte* block = nullptr;
-  int64_t first = 0, count = 0;  // records of `block`
+  int64_t first = 0, count = 0;  // first record in `block`, and number of records
   BlockWriter writer;
 };
 

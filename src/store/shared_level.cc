@@ -125,7 +125,7 @@ bool SharedLevel::read_commit() {
   if (pin->root == 0 || (pin_ && pin_->commit == pin->commit)) return false;
   uint64_t length = 0;
   std::memcpy(&length, segment_->at(pin->root, kLengthBytes), kLengthBytes);
-  segment_->at(pin->root, length);  // so that the sum below cannot overflow
+  segment_->at(pin->root, length);  // checks `length`, so that the sum below cannot overflow
   const SharedSegment::Range range{pin->root, kLengthBytes + length, pin->commit};
   const std::byte* const text = segment_->at(range.offset, range.bytes) + kLengthBytes;
   const Json root = Json::parse({reinterpret_cast<const char*>(text), length}, "the catalog in shared memory");

@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-inline constexpr uint64_t kRowsOfSharedBlock = 256;  ///< mean over the blocks; above it, the number of blocks doubles
+inline constexpr uint64_t kRowsOfSharedBlock = 256;  ///< mean rows per block above which the number of blocks doubles
 inline constexpr uint64_t kSharedFirstFactor = 0xBF58476D1CE4E5B9u, kSharedSecondFactor = 0x94D049BB133111EBu;
 
 /// The multiplicative inverse modulo 2^64, by Newton's iteration.
@@ -36,7 +36,7 @@ inline int64_t shared_key_of(uint64_t hash) {
   return static_cast<int64_t>(x ^ (x >> 30) ^ (x >> 60));
 }
 
-/// The bits of a hash that select one of `blocks` blocks, a power of two.
+/// The number of bits of a hash that select a block. `blocks`: the number of blocks, a power of two.
 inline int shared_bits_of(size_t blocks) { return std::countr_zero(blocks); }
 /// The number of the block with a hash.
 inline size_t shared_block_of(uint64_t hash, int bits) {
@@ -54,7 +54,7 @@ struct SharedRowTable::Block {
   const uint64_t* hashes = nullptr;
   const float* rows = nullptr;
 
-  /// The index at which the hash is, if the hashes are evenly distributed.
+  /// The index that the hash has if all hashes are evenly distributed.
   uint64_t guess(uint64_t hash, int bits) const {
     using Wide = unsigned __int128;
     return static_cast<uint64_t>((static_cast<Wide>(hash << bits) * count) >> 64);

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kLeastChanges = int64_t{1} << 20;  // bytes
+constexpr int64_t kLeastChanges = int64_t{1} << 20;  // changes of fewer bytes stay in memory until the commit
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void SharedRowTable::release(uint64_t offset) {
     replaced_.push_back({offset, block_bytes(block.count), block.made});
 }
 
-/// The last change of each key, by hash.
+/// The last change of each key, ordered by hash.
 std::vector<SharedRowTable::Change> SharedRowTable::sorted_changes() const {
   std::vector<std::pair<uint64_t, size_t>> order(changed_keys_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = {shared_hash_of(changed_keys_[i]), i};

@@ -13,7 +13,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kKeysAhead = 32;       // keys looked up together, so that their memory accesses overlap
-constexpr uint64_t kBytesOfBlock = 32;  // header, offset in the directory, and alignment
+constexpr uint64_t kBytesOfBlock = 32;  // bytes for header, offset in the directory, and alignment
 
 }  // namespace
 

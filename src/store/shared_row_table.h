@@ -15,13 +15,13 @@
 
 namespace hctr {
 
-/// Rows are in blocks of a few hundred, by the upper bits of a hash of the key. A block contains the sorted hashes and
-/// the rows in the same order, without free slots; the hash is invertible and replaces the key. A block does not change
-/// after it is written: an update writes new blocks. The directory contains the number of the commit that made it, and
-/// the offset of each block.
+/// Rows are in blocks of a few hundred rows; the upper bits of a hash of the key select the block. A block contains the
+/// sorted hashes and the rows in the same order, without free slots; the hash is invertible and replaces the key. A
+/// block does not change after it is written: an update writes new blocks. The directory contains the number of the
+/// commit that made it, and the offset of each block.
 ///
-/// get() reads the last commit. The writer collects changes in its own memory until they are an eighth of the table,
-/// then writes new blocks.
+/// get() reads the last commit. The writer collects changes in its own memory. Once the changes exceed an eighth of the
+/// table, it writes new blocks.
 class SharedRowTable : public LevelTable {
  public:
   /// The facts about a table that a commit stores.
@@ -88,7 +88,7 @@ class SharedRowTable : public LevelTable {
   mutable std::mutex changing_;  // guards the members below
   std::atomic<bool> fresh_{true};
   Stored stored_{}, prepared_{};  // stored_: the last commit; prepared_: the next commit
-  Directory blocks_;              // the directory with all changes that are written
+  Directory blocks_;              // the directory, including all changes that are written
   int64_t rows_ = 0;
   std::vector<int64_t> changed_keys_;
   std::vector<int64_t> row_of_change_;  // index in changed_rows_; -1: removed

@@ -30,7 +30,7 @@ constexpr int64_t kMostProcesses = 256;
 constexpr uint64_t kSharedChunk = uint64_t{1} << 20;  // memory is reserved from the system in chunks
 constexpr uint64_t kSharedGranule = 16;
 constexpr uint64_t kNoPin = std::numeric_limits<uint64_t>::max();
-// offsets of the bytes of the file on which processes take locks
+// offsets of the bytes of the file that processes lock
 constexpr int64_t kWriterLock = 0, kOpeningLock = 1, kFirstSlot = 16;
 const char* const kSharedFolder = "/dev/shm/";
 const char* const kSegmentPrefix = "huge_ctr_store.";

@@ -60,10 +60,10 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   void stop_writing();
   bool writes() const { return writes_; }
   int32_t writer() const;  ///< process number of the current or the last writer
-  /// Whether a writer still loads its models.
+  /// Whether the writer is still loading models.
   bool loading() const;
 
-  // For the writer.
+  // Only the writer may call the following functions.
   void set_loading(bool);
   /// Memory that no commit uses. Errors: Error(io) if shared memory is full.
   uint64_t allocate(uint64_t bytes);

@@ -44,7 +44,7 @@ SortedRows::Run SortedRows::sorted(size_t first, size_t last) const {
   Run run;
   run.places.resize(last - first);
   for (size_t i = first; i < last; ++i) run.places[i - first] = {byte_order_of(keys_[i]), static_cast<uint32_t>(i)};
-  // descending positions: std::unique() keeps the first of equal keys, which is the row that was added last
+  // equal keys get descending positions; std::unique() keeps the first of them, the row that was added last
   std::sort(run.places.begin(), run.places.end(),
             [](const Place& a, const Place& b) { return a.order != b.order ? a.order < b.order : a.at > b.at; });
   const auto same = [](const Place& a, const Place& b) { return a.order == b.order; };
@@ -71,7 +71,7 @@ void SortedRows::write_run(Run& run, int64_t begin) const {
   const auto row_bytes = static_cast<size_t>(record_bytes()) - 8;
   const auto places = std::span(run.places);
   run.begin = begin;
-  // A record may continue in the next block, because all blocks but the last are whole pages.
+  // Blocks are whole pages, not whole records, so a record may continue in the next block.
   std::vector<std::byte> record(row_bytes + 8);
   std::byte* block = nullptr;
   int64_t used = 0, written = 0;

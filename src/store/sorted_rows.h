@@ -26,7 +26,7 @@ class SortedRows {
   void add(std::span<const int64_t> keys, const float* rows, ThreadPool& threads);
 
   /// Ends adding. Divides the rows into at most `most` ranges of about the same size. All keys of a range come before
-  /// those of the next range. The ranges read from this object; each may be read by another thread.
+  /// those of the next range. This object must outlive the ranges. Different threads may read different ranges.
   std::vector<Range> finish(int64_t most, ThreadPool& threads);
 
  private:
@@ -36,8 +36,8 @@ class SortedRows {
     uint32_t at;
   };
   struct Run {
-    std::vector<Place> places{};     // in memory
-    int64_t begin = 0, records = 0;  // in the file: byte offset
+    std::vector<Place> places{};     // the rows of a run in memory
+    int64_t begin = 0, records = 0;  // for a run in the file: byte offset and number of records
     std::vector<uint64_t> samples{};
   };
   int64_t record_bytes() const { return 8 + dim_ * static_cast<int64_t>(sizeof(float)); }
@@ -71,11 +71,11 @@ class SortedRows::Range {
   bool next(int64_t& key, const float*& row);
 
  private:
-  /// The rest of a run.
+  /// The records of a run that were not read yet.
   struct Cursor {
     size_t run;
     int64_t at, end;
-    std::vector<std::byte> buffer{};  // of records of the file that precede `at`
+    std::vector<std::byte> buffer{};  // for a run in the file: the records before `at` that were read last
     size_t used = 0;
   };
   struct Head {

@@ -146,7 +146,7 @@ void Store::State::keep_versions(Models& next) {
       kept.progress->iteration = version->progress->iteration.load();
       kept.progress->newest = version->progress->newest.load();
       kept.progress->position = version->progress->position;
-      if (snapshots) {  // without snapshots, no cache holds the rows
+      if (snapshots) {  // notifies caches; without snapshots, no cache has rows of this store
         count_changes(*kept.progress, changes);
         notify_listeners(kept, changes, content.number);
       }

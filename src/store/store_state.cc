@@ -110,7 +110,7 @@ void Store::State::fill(StoreTable& table, const StoreTableSource& from, const S
     from.by_slot ? by_slot.divide(slots, keys, values, threads, put) : put(0, keys, values.data());
   };
   read_table(from, add, threads);
-  const int64_t different = table.rows();  // may be slow: a level may sort all rows here
+  const int64_t different = table.rows();  // may be slow, because a level may sort all rows in rows()
   progress.update(rows);
   progress.finish();
   if (different != rows)
@@ -185,7 +185,7 @@ void Store::State::load(const StoreModel& from) {
   }
   try {
     commit();
-  } catch (...) {  // full shared memory, for example
+  } catch (...) {  // shared memory may be full, for example
     forget(from.name, from.version);
     for (const std::shared_ptr<StoreTable>& table : made) table->drop();
     throw;

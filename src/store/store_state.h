@@ -23,7 +23,7 @@ std::vector<ChangesOfTable> changes_by_call(const StoreView&, std::span<const St
 /// Errors: Error(usage) naming the field.
 void check_cache_options(const StoreCacheOptions&);
 
-/// Passes an update that look-ups already see to the listeners of a version.
+/// Notifies the listeners of a version about an update. Look-ups already see the update.
 void notify_listeners(const StoreView::Version&, const std::vector<ChangesOfTable>&, uint64_t number);
 void count_changes(StoreView::Version::Progress&, const std::vector<ChangesOfTable>&);
 
@@ -37,19 +37,19 @@ struct Store::State {
 
   explicit State(const StoreOptions&);
 
-  // Any thread.
+  // Any thread may call these three functions.
   VersionPointer active(std::string_view model) const;
   VersionPointer version(std::string_view model, std::string_view name) const;
   std::vector<std::pair<VersionPointer, bool>> all() const;  // each version, and whether it is active
 
-  /// Data of a stream's update that are stored in the same commit. `run`: sets the run of a version that has none.
+  /// Data that the commit of a stream's update also stores. `run`: the run for a version that has none.
   struct Streamed {
     std::string position, run{};
   };
-  static constexpr int64_t kNoIteration = -2;  ///< an update without an iteration: the version keeps its iteration
+  static constexpr int64_t kNoIteration = -2;  ///< for updates without an iteration: the version keeps its iteration
 
-  /// The caller holds `updating`. Releases `changing` while it waits for look-ups or for the rate limit, if the lowest
-  /// level can hold changes.
+  /// Applies an update. Returns false if the version already includes this iteration. The caller holds `updating`. If
+  /// the lowest level can hold changes, releases `changing` while waiting for look-ups or for the rate limit.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
              const std::vector<int64_t>& rows_after, double written, const Streamed* = nullptr);
 
@@ -87,8 +87,8 @@ struct Store::State {
   void forget(const std::string& model, const std::string& version);
   std::string note() const;
   static Json note_of(const Version&);
-  /// For refresh(): versions of `next` that exist already keep their identity, and look-ups through their views change
-  /// to the new content.
+  /// For refresh(). Where `next` has a version that exists already, keeps the existing object and changes its content,
+  /// so that existing views read the new content.
   void keep_versions(Models& next);
   void read_note(const std::string&);
   /// Errors: Error(usage) if the lowest level is read-only.

@@ -100,7 +100,7 @@ class StoreTable {
   mutable std::shared_mutex slots_;  // guards `spaces_` and about_.content
   std::map<int32_t, Space> spaces_;
   std::mutex changing_;               // held to offer rows and to update
-  std::atomic<uint64_t> updates_{0};  // odd during an update
+  std::atomic<uint64_t> updates_{0};  // odd while an update is in progress
   std::atomic<int64_t> asked_{0}, unique_{0}, defaults_{0};
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kRowsOfUpdate = 1024;  // rows that are changed between two checks of the rate limit
 constexpr size_t kFewestForThreads = 16384;
-constexpr int kCoresOfThread = 4;  // look-ups use the other cores
+constexpr int kCoresOfThread = 4;  // an update has one thread per 4 cores; look-ups use the other cores
 
 }  // namespace
 
@@ -30,8 +30,9 @@ void count_changes(StoreView::Version::Progress& progress, const std::vector<Cha
   progress.updates += 1;
 }
 
-/// The tables that an update changes, from its begin to its end. Other commits exclude their changes and describe the
-/// version as it was before, and look-ups copy none of their rows to upper levels.
+/// The tables that an update changes, from its begin to its end. Meanwhile, commits of other updates exclude the
+/// changes of these tables and describe the version as before the update, and look-ups copy no rows of these tables to
+/// upper levels.
 class Store::State::Update {
  public:
   Update(const std::vector<StoreLevel*>& levels, const Version& version) : levels_(levels), version_(version) {
@@ -195,7 +196,8 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     }
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
-    // RocksDB and shared memory show the rows of a new table once it is complete, which rows() requires.
+    // RocksDB and shared memory show the rows of a new table only when the table is complete. rows() completes the
+    // table.
     if (at_commit)
       for (const std::shared_ptr<StoreTable>& copy : copies) (void)copy->rows();
     show(after);
@@ -203,7 +205,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     // Levels that change at commits may still roll back, so listeners are notified later.
     if (!at_commit) notify_listeners(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);
-    if (streamed) {  // stored by the commit
+    if (streamed) {  // the commit below stores these data
       if (version->run.empty()) version->run = streamed->run;
       progress.position = streamed->position;
     }

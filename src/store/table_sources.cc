@@ -34,7 +34,7 @@ void read_model_file(const fs::path& path, int64_t dim, bool by_slot, int key_by
       Log::silent(), &threads);
 }
 
-/// find_not_finite() on all threads.
+/// Like find_not_finite(values), but on all threads.
 int64_t find_not_finite(std::span<const float> values, ThreadPool& threads) {
   constexpr int64_t kValuesOfTask = int64_t{1} << 16;
   std::atomic<int64_t> first{std::ssize(values)};

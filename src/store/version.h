@@ -31,9 +31,9 @@ struct StoreView::Version {
     std::vector<ChangesOfTable> changes;  // by table
     std::vector<PendingRows> rows;        // [table] the changed rows, as views of `changes`
   };
-  /// The content that a look-up reads; each look-up uses a single content. An update first replaces the content by one
-  /// whose pending rows hide the old rows of the tables. It changes the tables once no look-up uses the previous
-  /// content.
+  /// The content that a look-up reads; each look-up uses a single content. An update first shows a new content, whose
+  /// pending rows hide the old rows of the tables. The update then waits until no look-up uses the previous content,
+  /// and changes the tables.
   struct Content {
     std::vector<std::shared_ptr<StoreTable>> tables;
     std::shared_ptr<const Pending> pending{};  // null: no update is in progress
@@ -59,7 +59,7 @@ struct StoreView::Version {
   /// Guarded by StoreShared::changing.
   mutable std::shared_ptr<const Json> noted{};
 
-  /// The tables, for the thread that changes the store.
+  /// The tables. Only the thread that changes the store may call this.
   const std::vector<std::shared_ptr<StoreTable>>& tables() const { return content.get().tables; }
 };
 

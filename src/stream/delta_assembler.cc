@@ -38,7 +38,7 @@ bool DeltaAssembler::outlives(const Held& held, Id of, const Held& applied, Id i
   if (of == id) return false;
   if (of.first == id.first && of.second < id.second) return false;
   if (held.has_begin && held.about.iteration <= applied.about.iteration) return false;
-  // The producer of `held` may have ended. A later message of another producer then makes `held` obsolete.
+  // If the producer of `held` has ended, a later message of another producer makes `held` obsolete.
   return of.first == id.first || held.last_arrival > applied.first_arrival || held.has_begin;
 }
 

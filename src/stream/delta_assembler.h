@@ -21,7 +21,7 @@ class DeltaAssembler {
   DeltaAssembler(std::string run, int64_t iteration, int64_t held_bytes)
       : run_(std::move(run)), iteration_(iteration), most_held_(held_bytes) {}
 
-  /// Adds the message at an offset of a partition.
+  /// Adds a message that was read at an offset of a partition.
   void take(int32_t partition, int64_t offset, std::string_view message);
   /// The delta to apply next; null: no complete delta fits. Returns the same delta until taken().
   std::shared_ptr<const StreamedDelta> next();
@@ -35,26 +35,26 @@ class DeltaAssembler {
   StreamStatistics statistics() const;
 
  private:
-  using Id = std::pair<uint64_t, uint64_t>;  // stream, delta
+  using Id = std::pair<uint64_t, uint64_t>;  // number of the stream, number of the delta in the stream
   struct Held {
-    std::map<uint32_t, std::string> messages{};  // by index
+    std::map<uint32_t, std::string> messages{};  // by the message's index in the delta
     std::map<int32_t, int64_t> first_offsets{};
     StreamedAbout about{};
     bool has_begin = false;
-    uint32_t total = 0, crc = 0;  // values of the end message
+    uint32_t total = 0, crc = 0;  // from the delta's end message
     int64_t bytes = 0, first_arrival = 0, last_arrival = 0;
 
     bool whole() const { return has_begin && total > 0 && messages.size() == total; }
   };
   struct Stream {
-    uint64_t first = 0, last = 0, seen = 0;  // sequence numbers
+    uint64_t first = 0, last = 0, seen = 0;  // smallest and largest sequence number, and number of messages
     std::set<uint64_t> done{};               // numbers of finished deltas
-    uint64_t done_before = 0;                // all deltas below this number are done too
+    uint64_t done_before = 0;                // all deltas with smaller numbers are done too
   };
   bool is_done(Id) const;
   void set_done(Id);
-  /// Whether the buffered delta `held`, with the id `of`, may still be needed after the delta `applied`, with the id
-  /// `id`.
+  /// Whether the buffered delta `held` may still be needed once the delta `applied` is applied. `of`: the id of `held`;
+  /// `id`: the id of `applied`.
   bool outlives(const Held&, Id of, const Held& applied, Id id) const;
   bool is_past(const StreamedAbout&) const;
   bool fits(const StreamedAbout&) const;

@@ -15,7 +15,7 @@ namespace hctr {
 
 inline constexpr int kHpsKeyGroups = 8;
 
-/// "hps_et.<model>.<table>".
+/// The name of a table's topic: "hps_et.<model>.<table>".
 std::string hps_topic(std::string_view model, std::string_view table);
 /// The hash by which HugeCTR distributes keys over partitions (rrxmrrxmsx_0, in the public domain).
 uint64_t hps_mixed(uint64_t key);

@@ -25,8 +25,8 @@ class HpsSource {
   /// `position`: a result of position(). `model`: the model name in the topics' names.
   HpsSource(const StreamOptions&, std::string_view model, std::vector<Table> tables, int key_bytes,
             std::string_view position);
-  /// Returns the rows that have arrived, by table. Stops after a message if there are kMostPairs rows or more. Returns
-  /// false if no message arrives within `seconds`.
+  /// Waits up to `seconds` for a message. Returns false if none arrives. Otherwise reads all messages that have
+  /// arrived, but stops after the message with which the rows reach kMostPairs. One Rows per table.
   bool next(double seconds, std::vector<Rows>&);
   /// The position after the last message whose rows next() has returned.
   std::string position() const { return offsets_text(reader_.offsets(), reader_.topics()); }

@@ -24,7 +24,7 @@ struct KafkaPlace {
 struct KafkaMessage {
   int32_t topic = 0, partition = 0;
   int64_t offset = 0;
-  int64_t time_ms = -1;  ///< time of writing, since 1970; -1: unknown
+  int64_t time_ms = -1;  ///< when the message was written, in ms since 1970; -1: unknown
   const void* bytes = nullptr;
   int64_t size = 0;
   bool has_key = false, has_value = true;
@@ -67,7 +67,7 @@ class KafkaReader {
 
 struct KafkaPlugin {
   int64_t version;    ///< the value of kKafkaPlugin when the plug-in was built
-  const char* about;  ///< "librdkafka 2.0.2"
+  const char* about;  ///< library and version, such as "librdkafka 2.0.2"
   const char* (*write)(const KafkaSetting* settings, int64_t count, KafkaWriter** writer);
   const char* (*read)(const char* const* topics, int64_t topic_count, const KafkaSetting* settings, int64_t count,
                       KafkaReader** reader);

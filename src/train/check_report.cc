@@ -48,7 +48,7 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
 
 struct TiersText {
   std::string text;
-  bool too_little = false;  ///< not all rows fit
+  bool too_little = false;  ///< whether some rows do not fit
 };
 
 /// Placement of a budget's rows per tier, on the most loaded rank. `on_gpu`: the budget's limit on a GPU; none on a

@@ -19,7 +19,7 @@ struct CheckReport {
   size_t processes = 1;  ///< number of processes, from the lists of "gpu"
   MemoryBill memory;
   std::optional<double> gpu_bytes;     ///< memory of each GPU, if known
-  std::optional<int64_t> enough_gpus;  ///< if memory does not suffice: a number of GPUs that do, if known
+  std::optional<int64_t> enough_gpus;  ///< if memory is too small: a number of GPUs whose memory suffices, if known
   std::string gpu;                     ///< name of the GPU, if known
   /// whether the rates were measured on the GPU; otherwise they come from the table of known GPUs
   bool measured = false;

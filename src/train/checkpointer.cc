@@ -44,9 +44,9 @@ struct Checkpointer::Writing {
   std::optional<int64_t> base;  // for an increment: the iteration of its full checkpoint
   fs::path part, metrics;
   Json about, progress;
-  bool again = false;             // the state of this iteration is already saved
-  bool last = false;              // the last checkpoint of training
-  bool whole = true;              // on rank 0: the checkpoint is full, so it needs no base
+  bool again = false;             // whether the state of this iteration is already saved
+  bool last = false;              // whether this is the last checkpoint of training
+  bool whole = true;              // on rank 0: whether the checkpoint is full and needs no base
   uint32_t crc = 0;               // on rank 0: checksum over all files
   StateIndex index;               // index of this rank's file
   std::vector<HostBytes> pieces;  // contents of this rank's file that are not written yet
@@ -57,8 +57,8 @@ struct Checkpointer::Writing {
   std::vector<StateIndex> files;          // on rank 0: the indices of all ranks
   std::string failure;                    // error of this rank; on rank 0, the error of any rank
   double stop_seconds = 0;
-  bool gathered = false;           // all ranks have written, and rank 0 publishes the checkpoint
-  std::atomic<bool> done = false;  // the thread has finished
+  bool gathered = false;           // whether all ranks have written, so that rank 0 publishes the checkpoint
+  std::atomic<bool> done = false;  // whether the thread has finished
   std::thread thread;
 
   void run(const std::function<void()>& work) {
@@ -96,7 +96,7 @@ Checkpointer::~Checkpointer() {
   if (!writing_) return;
   writing_->join();
   if (comm_.rank() != 0 || (writing_->gathered && writing_->failure.empty())) return;
-  std::error_code ignored;  // an error is ignored, because the next run removes remaining files
+  std::error_code ignored;  // ignores an error, because the next run removes remaining files
   fs::remove_all(writing_->part, ignored);
 }
 
@@ -209,8 +209,8 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 }
 
 void Checkpointer::write_files(Writing& now) {
-  // Moves the elements to a local variable, so that an error destroys them too. Until they are destroyed, training may
-  // wait for their reads.
+  // `later` is local, so that an error destroys its elements too. Training may wait for their reads until the elements
+  // are destroyed.
   LaterState later = std::exchange(now.later, {});
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
@@ -318,7 +318,8 @@ void Checkpointer::report_end() {
   if (comm_.rank() == 0 && !now.failure.empty()) {
     report_.warning(cat(now.again ? "the progress in " : "", "checkpoint '", path.string(),
                         "' could not be saved: ", now.failure, now.last ? "" : "; training continues"));
-    // an error is ignored, because the failure is reported, and the next run removes remaining files
+    // Ignores an error of remove_all(): the failure to save was just reported, and the next run removes files that
+    // remain.
     std::error_code ignored;
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {

@@ -26,7 +26,7 @@ class Checkpointer {
   /// A full checkpoint in the checkpoint folder.
   struct Base {
     int64_t iteration;
-    uint32_t crc;        // Manifest::files_crc()
+    uint32_t crc;        // result of Manifest::files_crc()
     int64_t increments;  // number of increments that build on this checkpoint
   };
   /// The checkpoint from which the run resumed, if it is in the checkpoint folder.

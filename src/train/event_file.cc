@@ -35,7 +35,7 @@ void append_bytes(std::string& to, int field, std::string_view value) {
   to += value;
 }
 
-/// Event { double wall_time = 1; int64 step = 2; ... }
+/// The start of an encoded message Event { double wall_time = 1; int64 step = 2; ... }.
 std::string begin_event(double unix_seconds, int64_t step) {
   std::string event;
   append_tag(event, 1, WireType::fixed64);

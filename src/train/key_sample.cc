@@ -32,7 +32,7 @@ std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t mos
       const auto count = static_cast<double>(keys.size());
       std::sort(keys.begin(), keys.end());
       const auto seen = std::unique(keys.begin(), keys.end()) - keys.begin();
-      // This is an upper bound, because the number of distinct keys grows at most in proportion to the batch.
+      // `seen` * `batches` is an upper bound: the number of distinct keys grows at most in proportion to the batch.
       slots.push_back({count / static_cast<double>(valid), static_cast<double>(seen) * std::max(batches, 1.0)});
     }
   }

@@ -30,8 +30,8 @@ class LookAhead {
 
   /// Copies the keys of a batch, without blocking. Any thread may call this. Does nothing after stop().
   void add(const BatchView&) noexcept;
-  /// Call when the step of the batch with this first sample begins. This batch and earlier batches are then no longer
-  /// asked for. `so_far`: totals of this rank's tables.
+  /// Call when the step of the batch with this first sample begins. Look-ahead then skips this batch and earlier
+  /// batches. `so_far`: totals of this rank's tables.
   void begin_step(int64_t first_sample, const DiskRows::Fetched& so_far);
   /// The number of batches that look-ahead is ahead of the step.
   int depth() const;

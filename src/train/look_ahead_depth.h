@@ -6,8 +6,9 @@
 namespace hctr {
 
 /// Adapts the look-ahead depth to the page cache. If a page is evicted from the cache before the step, the step reads
-/// its bytes from disk a second time. If such bytes exceed the fraction `kMostLost` of all bytes, the depth decreases
-/// by one, down to 0. Later the larger depth is tried again. Each failed try doubles the wait before the next try.
+/// its bytes from disk a second time. If bytes read a second time exceed the fraction `kMostLost` of all bytes,
+/// the depth decreases by one, down to 0. Later the larger depth is tried again. Each failed try doubles the wait
+/// before the next try.
 class LookAheadDepth {
  public:
   static constexpr double kMostLost = 0.25;
@@ -30,7 +31,7 @@ class LookAheadDepth {
   int64_t ahead_ = 0, again_ = 0;
   int wait_ = kLeastWait;  // required wait before the next try
   int waited_ = 0;
-  bool trying_ = false;  // the last decision increased the depth
+  bool trying_ = false;  // whether the last decision increased the depth
 };
 
 }  // namespace hctr

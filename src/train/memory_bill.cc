@@ -100,8 +100,8 @@ struct KeysAndVectors {
   double keys = 0, vectors = 0;
 };
 
-/// Bytes of the messages between hosts and of their lists. The rank sends the keys and vectors of `own`, gathers as
-/// many from the other ranks of its host, and receives those of `owned`.
+/// Bytes of the messages between hosts and of the lists for these messages. The rank sends the keys and vectors of
+/// `own`, gathers the same number from the other ranks of its host, and receives the keys and vectors of `owned`.
 double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, double of_vector, double ring) {
   const double vectors = of_vector * (3 * own.vectors + owned.vectors),
                lists = 4 * ring * (3 * own.vectors + own.keys + owned.vectors + owned.keys),
@@ -278,7 +278,7 @@ MemoryBill::Parts parts_of_dense(const Config& config, const RankBatches& batche
           {"activations in evaluation", activations(config, Phase::evaluate, batches.eval_samples)}};
 }
 
-/// Bytes of the batches of a rank that are read ahead.
+/// Bytes of the batches that a rank reads ahead.
 struct BatchBuffers {
   int64_t training, evaluation;  ///< in host memory; equally many bytes are on the GPU
   int64_t unpacked;              ///< on the GPU only

@@ -14,7 +14,7 @@
 namespace hctr {
 
 struct MemoryBill {
-  using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< bytes by the name of a part
+  using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< name and bytes of each part
   /// [rank] all ranks have the same names in the same order
   std::vector<Parts> gpus;
   /// The config's limit in bytes for rows in a rank's host memory. Without a limit, a fraction of the free memory is
@@ -30,7 +30,7 @@ struct MemoryBill {
     /// the tiers that belong to the solver's budget. Tables that share such a tier grow until the tier is full
     RowMemory::Tiers shared{};
   };
-  std::vector<Budget> budgets{};  ///< the solver's budget, then the budgets of tables with their own
+  std::vector<Budget> budgets{};  ///< the solver's budget, then the budgets of tables that have one
   /// Bytes of all rows of a table. `numbers`: vectors and optimizer states. The other fields are the memory of rows
   /// that are not on disk: keys, index, statistics and, on a GPU, buffers for moving rows.
   struct Rows {

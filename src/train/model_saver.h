@@ -46,8 +46,8 @@ class ModelSaver {
   };
   /// On rank 0, sets the facts about the run that manifests record.
   void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
-  /// Collective. If the config asks for it, starts to publish deltas and the full models that they build on.
-  /// `iteration`: that of the current model. Errors: those of DeltaPublisher.
+  /// Collective. If the config asks for it, starts to publish deltas and the full models that the deltas build on.
+  /// `iteration`: the iteration of the current model. Errors: those of DeltaPublisher.
   void start_publishing(int64_t iteration);
   /// Call at the end. Waits for the broker as long as the config says. If the run was stopped, waits two seconds at
   /// most. Not collective.

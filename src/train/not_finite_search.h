@@ -24,7 +24,7 @@ struct NotFinite {
   std::string what{}, why{};
 };
 
-/// The tensors that a finished training step has left in memory. No step is queued.
+/// The tensors that a finished training step has left in memory. No step may be queued.
 struct FinishedStep {
   const Config& config;
   const Graph& graph;

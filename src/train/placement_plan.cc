@@ -39,7 +39,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     const bool limited = section.hparam.limited();
     const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
     PlacementRule rule = section.placement_rule();
-    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // hybrid places infrequent keys by this rule
+    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // hybrid places infrequent keys like automatic
     PlanTable table{.name = section.top(),
                     .rule = limited && !section.identity_by_slot() && rule != PlacementRule::data_parallel
                                 ? PlacementRule::distributed
@@ -108,7 +108,8 @@ std::vector<Placement> expected_placements(const Config& config, const PlanProbl
 }
 
 int64_t memory_for_plan(double gpu_bytes) {
-  constexpr double kFree = 0.9;  // CUDA and its libraries take the rest
+  // The fraction of a GPU's memory for the plan; CUDA and its libraries use the other memory.
+  constexpr double kFree = 0.9;
   return static_cast<int64_t>(kFree * gpu_bytes);
 }
 

@@ -75,7 +75,8 @@ std::string choose_product_algorithms(Runtime& runtime, Communicator& comm, cons
   library = comm.broadcast(library, 0);
   text = comm.broadcast(text, 0);
   run_on_all_ranks(comm, [&] {
-    // A GPU of another kind than rank 0's may reject algorithms. It then uses the library's default for their GEMMs.
+    // If a GPU is of another kind than rank 0's, it may reject algorithms. Its rank then uses the library's
+    // default algorithm for these GEMMs.
     ops::ProductAlgorithms refused;
     if (comm.rank() != 0) ops::use_algorithms(ctx, products_of_text(text, library), refused);
   });

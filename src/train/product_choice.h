@@ -16,8 +16,8 @@ namespace hctr {
 /// measures GEMMs that the file lacks and adds the results to the file. All ranks use the algorithms.
 /// `from_checkpoint`: product_text() of a resumed run, or empty; takes precedence over the file. An unusable file or
 /// text only logs a warning. Returns product_text() of all known GEMMs, including GEMMs of other models in the file. On
-/// the CPU, does nothing and returns an empty text. Recorded programs must be recorded again. Errors: those of rank 0's
-/// search, on all ranks.
+/// the CPU, does nothing and returns an empty text. The caller must record the programs again. Errors: those of rank
+/// 0's search, on all ranks.
 std::string choose_product_algorithms(Runtime&, Communicator&, const std::filesystem::path& file,
                                       const std::string& from_checkpoint, const Environment&, const Log&);
 

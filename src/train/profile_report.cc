@@ -127,7 +127,7 @@ std::string about_seconds(const StepTimes& step) {
 
 /// Caveats for the reader of the figures.
 std::vector<std::string> lines_about_tracing(const StepTimes& step) {
-  // largest difference between traced and untraced steps that is not reported, as a fraction of the step
+  // A difference between the times of traced and untraced steps is reported above this fraction of the step.
   constexpr double kFar = 0.05;
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
@@ -143,7 +143,7 @@ std::vector<std::string> lines_about_tracing(const StepTimes& step) {
 
 /// A line for each pair of parts with a long overlap.
 std::vector<std::string> lines_of_beside(const StepTimes& step) {
-  constexpr double kLong = 0.01;  // shortest reported overlap, as a fraction of the step
+  constexpr double kLong = 0.01;  // shortest overlap that is reported, as a fraction of the step
   constexpr size_t kMost = 10;
   struct Pair {
     size_t first, second;

@@ -34,7 +34,7 @@ struct StepTimes {
   int64_t steps = 0;    ///< number of steps whose parts were measured
   /// duration of the step: the sum of all shares and `idle`. Equal to `unmeasured` if parts were measured by events
   double seconds = 0;
-  /// seconds per step without measurement of parts, measured just before; 0: not measured
+  /// seconds per step of steps whose parts were not measured, run just before; 0: unknown
   double unmeasured = 0;
   bool recorded = false;  ///< whether parts were measured in recorded steps
   /// whether KernelTrace measured the parts; `seconds` is then the duration of traced steps
@@ -73,7 +73,7 @@ void add_up(const std::vector<Span>& spans, int64_t steps, double seconds, StepT
 std::string bottleneck(const StepTimes&);
 /// The report as text. Parts below a thousandth of the step are combined in one line.
 std::vector<std::string> lines_of(const StepTimes&);
-/// profile.json.
+/// The content of profile.json.
 Json to_json(const StepTimes&);
 
 }  // namespace hctr

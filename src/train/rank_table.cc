@@ -25,7 +25,7 @@ constexpr int64_t kClockDifferenceMs = 5000;
 constexpr size_t kMeasuredBytes = 4 << 20;
 constexpr size_t kMostMeasuredHosts = 32;  // limits the measuring time, because hosts are measured one after another
 
-/// "0-3, 7".
+/// Writes sorted numbers as ranges, such as "0-3, 7".
 std::string ranges_text(const std::vector<int>& sorted) {
   std::string text;
   for (size_t i = 0; i < sorted.size();) {

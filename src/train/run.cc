@@ -16,7 +16,7 @@
 namespace hctr {
 namespace {
 
-/// The part of a log line that states for how many weights the GEMMs run in FP8; empty if for none.
+/// The part of a log line that says how many weights have GEMMs in FP8; empty if there are none.
 std::string products_text(const Graph& graph) {
   const size_t products = fp8_products(graph);
   return products == 0 ? "" : cat(", products of ", products, products == 1 ? " weight" : " weights", " in FP8");

@@ -219,8 +219,8 @@ class Run {
   /// Call on rank 0 once this iteration is saved. Removes earlier models that were saved because the run stopped or
   /// failed. With `left_out`, also removes the model of this iteration. Models that the config asks for stay.
   void replace_unasked_models(ModelOfStep);
-  /// Collective. Saves a checkpoint of a run that stops. Returns whether the checkpoint is complete; a model is not
-  /// needed then.
+  /// Collective. Saves a checkpoint of a run that stops. Returns whether the checkpoint is complete; if so, no model
+  /// has to be saved.
   bool save_stopped_state();
 
   // Defined in run_trained.cc:
@@ -229,7 +229,7 @@ class Run {
   std::vector<CountedSamples::Loss> uncounted_losses();
   /// Collective. Whether any step has had a sample with nonzero weight.
   bool has_trained();
-  /// Collective. The reason why nothing has been trained; otherwise empty.
+  /// Collective. The reason why nothing has been trained; empty if something has been trained.
   std::string why_untrained();
   std::string why_no_step() const;
   /// Collective. Errors: Error(data) if nothing has been trained.
@@ -302,7 +302,7 @@ class Run {
   std::string device_;
   std::string algorithms_;  // GEMM algorithms as text; empty without a search
   RunProgress now_;
-  std::vector<SlotMatches> matches_;  // [slot] how many keys and values matched nothing in the last evaluation
+  std::vector<SlotMatches> matches_;  // [slot] numbers of keys and values that matched nothing in the last evaluation
   End end_;                           // end of the current call
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;
@@ -313,8 +313,8 @@ class Run {
   bool pass_ended_ = false;                  // whether the reader is at the end of a pass
   bool ended_ = false;                       // whether finish() has been called
   int64_t left_stopped_at_ = -1;             // iteration of the last call of leave_stopped()
-  bool in_checkpoint_ = false;               // result of that call
-  bool trained_something_ = false;           // has_trained()
+  bool in_checkpoint_ = false;               // result of the last call of leave_stopped()
+  bool trained_something_ = false;           // last result of has_trained()
   bool diverged_ = false, saved_after_error_ = false;
   int64_t host_row_bytes_ = 0;  // bytes as last reported
   struct Reads {

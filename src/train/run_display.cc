@@ -106,7 +106,7 @@ void Run::report_evaluation(const Evaluator::Result& result, double took) {
   matches_ = result.matches;
   report_->evaluated(now_.iterations, result, took);
   warn_of_undefined_metrics();
-  // only at evaluations, because table_rows() is collective and would make ranks wait at every display
+  // reports counts only at evaluations, because table_rows() is collective and would make ranks wait at every display
   report_->tables(now_.iterations, model_->table_rows(), false);
 }
 

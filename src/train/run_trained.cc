@@ -67,7 +67,7 @@ void Run::expect_trained() {
 
 void Run::warn_of_uncounted_losses() {
   const std::vector<CountedSamples::Loss> left = uncounted_losses();
-  // If no loss has a counted sample, another function reports this as an error, unless the run was stopped.
+  // If no loss has a counted sample, expect_trained() throws an error, unless the run was stopped.
   if (left.size() == pipeline_->counted().losses().size()) return;
   for (const CountedSamples::Loss& loss : left)
     log_.warning("no sample contributes to loss '", loss.top,

@@ -35,8 +35,8 @@ struct SentByHost {
   double keys = 0;     // bytes
   double vectors = 0;  // number of vectors; equally many gradient sums are sent back
 
-  /// Sends either each distinct key once, plus the index of the key for every occurrence, or the key of every
-  /// occurrence (ops/embedding/host_keys.h). Counts the variant with fewer bytes of keys, vectors and gradient sums.
+  /// A host sends either each distinct key once and an index for every occurrence, or the key of every occurrence
+  /// (ops/embedding/host_keys.h). Counts the variant with fewer bytes of keys, vectors and gradient sums.
   SentByHost(double different, double all, double bags, double vector_bytes)
       : keys(different * kKeyBytes + all * (different <= 1 << 8    ? 1
                                             : different <= 1 << 16 ? 2
@@ -52,7 +52,7 @@ struct SentByHost {
 /// shares.
 double owners_with_a_key(double owners, double keys) { return owners * (1 - std::pow(1 - 1 / owners, keys)); }
 
-/// A slot of a table, or a piece of it if vectors are split.
+/// A slot of a table, or a piece of a slot if vectors are split.
 struct OwnedSlot {
   const PlanTable& table;
   const PlanSlot& slot;
