@@ -47,7 +47,8 @@ StepPipeline::StepPipeline(const Config& config, Communicator& comm, Replica& mo
     buffers_.emplace_back(runtime_.device());
     record(s);
   }
-  // With max_iter, the reader repeats the set. With num_epochs, the caller of step() restarts it.
+  // With max_iter, the reader itself starts the data again at their end. With num_epochs, the caller of step() calls
+  // restart().
   reading_ = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
   reading_.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   reading_.shuffle = config.data.shuffle;
@@ -73,7 +74,7 @@ void StepPipeline::park() {
   finish_and_read_loss();
   uploading_.reset();
   fetched_ = false;
-  past_.clear();  // earlier steps used other data
+  past_.clear();  // earlier steps used other data, so read_again() cannot read their batches
   if (reader_)
     parked_ = {reader_->samples(), reader_->rows_left_over(), reader_->samples_estimated(), reader_->fingerprint()};
   reader_.reset();
@@ -248,7 +249,7 @@ void StepPipeline::restart() {
 
 ReaderPosition StepPipeline::next_pass() const {
   ReaderPosition next = reader_->next_pass();
-  // the reader's own count lacks earlier records if the run was resumed at the end of a pass
+  // after a resume at the end of a pass, the reader's own count lacks the records that were skipped before the resume
   next.bad_records = progress_.skipped_records;
   return next;
 }

@@ -26,8 +26,8 @@ constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 // number of series without a sample after which unrecorded steps are measured instead
 constexpr int64_t kTriesOfSeries = 4;
-// Number of traced steps, and number of preceding steps that are excluded because the first run of a recording is
-// slower.
+// kTraced: number of traced steps. kToSettle: number of steps before them that are excluded, because the first run of a
+// recording is slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {
@@ -157,7 +157,7 @@ void StepProfile::leave_out_growth() {
   if (phase_ != Phase::whole || anew_ >= kMostAnew) return;
   close();
   ++anew_;
-  steps_ = -1;  // the present step is not counted
+  steps_ = -1;  // the present step is not counted, because its increment makes this 0
   seconds_ = cpu_seconds_ = 0;
 }
 

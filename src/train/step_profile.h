@@ -88,7 +88,7 @@ class StepProfile {
   enum class Trace { untried, on, off };
   Trace trace_ = Trace::untried;  // state of tracing recorded steps
   int64_t in_series_ = 0;         // steps so far in the traced series
-  bool settled_ = false;          // whether the recordings have run before
+  bool settled_ = false;          // whether every recording has run at least once
   TracedSteps traced_;
   std::vector<std::vector<size_t>> choices_;  // [series] the parts to time in each series after the first
   std::vector<size_t> buffers_;               // buffers of the steps in the series

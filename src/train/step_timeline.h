@@ -11,7 +11,8 @@
 
 namespace hctr {
 
-/// A step measured within consecutive steps. Times are seconds since the step's first part on the compute stream began.
+/// A measured step in a series of back-to-back steps. Times are in seconds since the start of the step's first part on
+/// the compute stream.
 struct StepSample {
   /// the parts of the recorded step, in the same order in each sample; only some are timed
   std::vector<Span> recorded;

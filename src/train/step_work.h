@@ -1,4 +1,4 @@
-// Counts the work of each part of a step without running the step, in bytes and FLOP as in a profile.
+// Counts the work of each part of a step in bytes and FLOP, as a profile does, but without running the step.
 #pragma once
 
 #include <string>

@@ -39,7 +39,8 @@ for ((p = 0; p < SLURM_NTASKS; ++p)); do
 done
 )";
 
-/// For srun --mpi=pmix, mpirun is the PMIx server. Open MPI's own variables are unset; PMIx variables remain.
+/// Runs srun --mpi=pmix by mpirun, whose PMIx server replaces that of Slurm. Open MPI's own variables are unset; PMIx
+/// variables remain.
 constexpr const char* kSrunPmix = R"(while [[ $1 == -* ]]; do shift; done
 exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca plm_rsh_agent "$SSH" --mca btl tcp,self \
   --host host0:2,host1:2 --wdir "$PWD" env -u OMPI_COMM_WORLD_SIZE -u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_LOCAL_SIZE \
@@ -47,7 +48,7 @@ exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pl
   SLURM_STEP_NUM_TASKS=4 "$@"
 )";
 
-/// torchrun: torchrun --nnodes=N --nproc-per-node=P --rdzv-endpoint=HOST:PORT --no-python COMMAND..., on all hosts.
+/// Starts torchrun --nnodes=N --nproc-per-node=P --rdzv-endpoint=HOST:PORT --no-python COMMAND... on all hosts.
 constexpr const char* kTorchrun = R"(while [[ $1 == -* ]]; do
   case $1 in
     --nnodes=*) nodes=${1#*=} ;;

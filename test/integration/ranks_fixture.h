@@ -76,8 +76,8 @@ inline std::string with_dice(const std::string& config) {
                      R"("type": "PReLU_Dice", "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-3}, "bottom": "fc1")");
 }
 
-/// Returns the config with more weights than one gradient bucket holds. fc1b is reduced before the backward of
-/// BatchNorm (if any) and fc1.
+/// Returns the config with more weights than one gradient bucket holds. The gradients of fc1b are all-reduced before
+/// the backward pass of fc1 and of BatchNorm, if the config has it.
 inline std::string with_large_layers(const std::string& config) {
   const std::string wide =
       with_change(with_change(config, R"("num_output": 16)", R"("num_output": 1100)"),
