@@ -14,7 +14,7 @@ class ModelFiles : public RanksTest {
     RanksTest::SetUp();
     config_ = with_change(config_, "\"batchsize\": 128", "\"batchsize\": 250");
     config_ = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 12");
-    config_ = with_change(config_, "\"rate\": 0.1", "\"rate\": 0.0");  // no dropout: it depends on the step number
+    config_ = with_change(config_, "\"rate\": 0.1", "\"rate\": 0.0");  // dropout depends on the step number
     config_ = with_change(config_, "\"eval_interval\": 10", "\"eval_interval\": 0");
   }
   static std::string twice_as_long(const std::string& config) {

@@ -57,7 +57,8 @@ class StoreModelTest : public ScoresTest {
     return {.levels = {StoreLevelOptions{.most_rows = 100}, file}};
   }
 
-  /// Scores all samples while updates change every row of every table, and expects scores of one state.
+  /// Scores all samples while updates change every row of every table. Expects that the scores never mix rows from
+  /// before and after an update.
   template <class ModelOrServedModel>
   void expect_one_state(Store& store, ModelOrServedModel& model) const {
     // Doubles every row, then restores the rows.

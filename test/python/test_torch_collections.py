@@ -192,7 +192,7 @@ class Bags(unittest.TestCase):
                     kjt = hct.KeyedJaggedTensor(["x"], keys, lengths=torch.full((1000,), 2))
                     bags(kjt).values().square().sum().backward()
                 found.append((bags.export("t"), bags.figures("t")))
-            if DEVICE == "cpu":  # the smallest memory of a GPU has room for all rows
+            if DEVICE == "cpu":  # on a GPU, even the smallest budget holds all rows
                 self.assertGreater(found[1][1]["rows_on_disk"], 0)
             for ours, theirs in zip(found[0][0], found[1][0]):
                 self.assertTrue(torch.equal(ours, theirs))
@@ -236,10 +236,10 @@ class Bags(unittest.TestCase):
 
 
 class Varying(unittest.TestCase):
-    """Features with different numbers of samples, against batches with all samples."""
+    """Compares features that have different numbers of samples with batches in which all features have all samples."""
 
     def pair(self):
-        """Keys of distinct samples with their inverse, and the keys of all samples."""
+        """Returns two equal batches: distinct samples with inverse indices, and all samples written out."""
         draw = torch.Generator(DEVICE).manual_seed(9)
         names, strides = ["y", "unused", "x"], [2, 5, 3]
         lengths = [torch.randint(0, 4, (stride,), generator=draw) for stride in strides]

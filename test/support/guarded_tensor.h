@@ -30,7 +30,7 @@ class GuardedTensor {
   void poison(StreamRef);
   /// Restores the state after the last set() or poison().
   void restore(StreamRef);
-  /// Copies the whole buffer to the host, as the functions below require.
+  /// Copies the whole buffer to the host. Call before the functions below.
   void fetch(StreamRef);
   std::vector<double> values() const;
   std::vector<std::byte> element_bytes() const;

@@ -68,7 +68,7 @@ def lines_in(path):
 
 
 def take_gpu_memory(bytes_left, metrics, lines):
-    """When a run has written `lines` lines, allocates GPU 0 except `bytes_left` bytes, until killed."""
+    """When a run has written `lines` lines, allocates all memory of GPU 0 except `bytes_left` bytes, until killed."""
     import ctypes
     cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -93,7 +93,7 @@ def take_gpu_memory(bytes_left, metrics, lines):
         pointer = ctypes.c_uint64()
         if spare < piece or cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(piece)) != 0:
             piece = 2 << 20
-            time.sleep(0.001)  # the run may free some memory
+            time.sleep(0.001)  # retry, because the run may free some memory
 
 
 def start_job(command, env, where):

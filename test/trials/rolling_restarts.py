@@ -205,7 +205,7 @@ class Trial:
     def disturb(self):
         victims = [*self.servers, self.trainer, "broker"] + ([self.redis] if self.redis else [])
         while True:
-            self.chance.shuffle(victims)  # each process once in a round
+            self.chance.shuffle(victims)  # a round restarts each process once
             for victim in victims:
                 if self.done.wait(self.chance.uniform(0.2, 1.8) * self.options.quiet):
                     return
@@ -243,7 +243,7 @@ class Trial:
                 continue
             try:
                 rows, dense, scores = server.scores(self.request)
-            except urllib.error.HTTPError as error:  # an answer of a server that runs
+            except urllib.error.HTTPError as error:  # the server runs, and answers with an error
                 raise RuntimeError(f"{server.name} answered {error.code}: {error.read()[:500]}") from error
             except OSError as error:
                 if server.up and server.starts == start:

@@ -19,12 +19,12 @@ import time
 
 from serve_rig import Load, load_average, raw, start_ours, train
 
-# Growth in the second half of the rounds that counts as flat.
+# Memory, descriptors and threads count as constant if they grow by no more than this in the second half of the rounds.
 MIB, DESCRIPTORS, THREADS = 8, 4, 2
 
 
 def swap(folder, port, number):
-    """Adds version `number`, loads it, and removes the version before."""
+    """Adds version `number`, loads it, and removes the previous version."""
     models = os.path.join(folder, "models/ctr")
     run = "run" if number % 2 == 1 else "run2"
     os.symlink(os.path.join(folder, run), os.path.join(models, str(number)))

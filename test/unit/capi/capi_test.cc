@@ -158,7 +158,7 @@ TEST(CInterface, AnAllocatorOfTheCallerGetsAllBack) {
   EXPECT_EQ(hctr_embedding_create(&one.options, nullptr), HCTR_USAGE);
   {
     Handle half;
-    EXPECT_EQ(hctr_embedding_create(&one.options, &half.set), HCTR_USAGE);  // without free
+    EXPECT_EQ(hctr_embedding_create(&one.options, &half.set), HCTR_USAGE);  // the allocator lacks `free`
   }
   one.options.free = [](void* memory, size_t bytes, void*, void*) {
     taken -= static_cast<int64_t>(bytes);
@@ -200,7 +200,7 @@ TEST(CInterface, StructsOfOtherHeadersAreRead) {
   OneTable one;
   Handle older, newer;
   one.options.size = offsetof(hctr_embedding_options, most_keys);
-  one.options.most_keys = -5;  // beyond the end of the older struct
+  one.options.most_keys = -5;  // this field is beyond the end of the older struct
   EXPECT_EQ(hctr_embedding_create(&one.options, &older.set), HCTR_OK) << hctr_error_message();
   struct {
     hctr_embedding_options known;
