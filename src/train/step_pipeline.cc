@@ -15,7 +15,7 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kToWaitForFiles(100);
-// exceeds the number of steps that can be queued before a loss is read
+// number of steps that read_again() can repeat; more than can be queued before a loss is read
 constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;
 
 }  // namespace
@@ -156,7 +156,7 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
   while (found == Fetched::waiting) found = fetch();
   if (found == Fetched::end) {
     if (gives_)
-      fetched_ = false;  // the caller may give other samples, which the next call fetches
+      fetched_ = false;  // the next call must fetch again, because the caller may give other samples
     else if (!feed_)
       progress_.position = next_pass();
     return std::nullopt;
@@ -232,7 +232,7 @@ StepPipeline::Again StepPipeline::run_again() {
 }
 
 void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
-  reader_.reset();  // ends reading, because the reader fills buffers that are reused here
+  reader_.reset();  // stops the reader, which would fill the buffers that are reused here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
     // waits for the upload of this buffer, because the upload reads the state that run() overwrites

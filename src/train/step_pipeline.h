@@ -105,14 +105,15 @@ class StepPipeline {
     ReaderPosition position;  ///< reader position before the batch
   };
   Again run_again();
-  /// After this call, fetch() returns the batches of these samples, then the end of the data. The samples must outlive
-  /// their use. `samples_before`: the number of samples trained on so far, over all ranks. The source keeps its
-  /// position. Waits for queued steps if they have read the source. Not collective.
+  /// After this call, fetch() returns the batches of these samples, then the end of the data. The samples must stay
+  /// valid while queued steps read them (finish_copies()). `samples_before`: the number of samples trained on so far,
+  /// over all ranks. The source keeps its position. Waits for queued steps if they have read the source. Not
+  /// collective.
   void give(const GivenSamples&, int64_t samples_before);
   /// Waits until no queued step reads memory of the given samples.
   void finish_copies() const;
-  /// After this call, fetch() returns batches of the source from its current position. Call before a step if samples
-  /// may have been given. Errors: those of the Reader.
+  /// After this call, fetch() returns batches of the source from its current position. Call it before a step on the
+  /// source if give() may have been called. Errors: those of the Reader.
   void read_source();
   /// Switches to another source of the config, from its start. `samples_before`: as for give(). Waits for queued steps.
   /// Errors: those of the Reader.
@@ -134,7 +135,7 @@ class StepPipeline {
   /// Total seconds that fetch() has waited for the reader.
   double reader_seconds() const { return reader_seconds_; }
 
-  /// Whether steps run unrecorded, so that the profiler can measure their parts (core/device/profiler.h).
+  /// `on`: whether steps run unrecorded, so that the profiler can measure their parts (core/device/profiler.h).
   void run_unrecorded(bool on) { unrecorded_ = on; }
   /// Whether time_recorded_parts() can be called. False if only some of several ranks would record steps.
   bool can_time_recorded_parts() const;

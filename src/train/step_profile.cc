@@ -16,12 +16,14 @@ constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
 // steps are not measured.
 constexpr int64_t kWarmUpRecorded = 200;
 // Whole steps are measured for at least kWholeSeconds, because in a shorter time, filling and draining the queue would
-// distort the result. kMostWholeOfUnknown applies if the end of the run is unknown.
+// distort the result. At most kMostWhole whole steps are measured, or kMostWholeOfUnknown if the end of the run is
+// unknown.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;
 constexpr double kWholeSeconds = 0.1;
-constexpr int kMostAnew = 4;  // maximum restarts of a measurement because tables have grown
-// Number of recorded steps in a series. The third-to-last step is measured. The first steps of a series begin with an
-// empty queue. The last steps have no later batch to prepare concurrently.
+constexpr int kMostAnew = 4;  // maximum number of restarts of a measurement because of table growth
+// A series has kSeries recorded steps. A series that ends early counts if it has kLeastSeries steps. The third-to-last
+// step is measured, because the first steps of a series begin with an empty queue, and the last steps have no later
+// batch to prepare concurrently.
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 // number of series without a sample after which unrecorded steps are measured instead

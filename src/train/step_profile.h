@@ -20,7 +20,7 @@ namespace hctr {
 
 /// Measures in phases. The first steps are not measured. Later some steps are measured as a whole, and then some steps
 /// by part. Finally the report is written, and training continues. For each step call before_fetch(), before_step() and
-/// after_step(), in this order. With several ranks, one rank may have a profile. The arguments must outlive the object.
+/// after_step(), in this order. Of several ranks, at most one has a StepProfile. The arguments must outlive the object.
 ///
 /// Recorded steps are measured as recorded, back to back as in training. If the driver can report the times of each
 /// kernel (KernelTrace), one series of steps is sufficient (traced_steps.h). Otherwise steps run in short series. Each

@@ -55,7 +55,7 @@ Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional
     if (!next) return Gap{seen, seen};
     int64_t before = 0;
     for (size_t i = 0; i <= part; ++i) before += parts[i].timed && computes(parts[i]);
-    // Each timed part up to this one can delay the stream by its events. Do not count the first part, because other
+    // The events of each timed part up to this one can delay the stream. Do not count the first part, because other
     // streams wait for it too, and all samples have its events.
     return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
   });

@@ -379,7 +379,8 @@ TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
   const Outcome outcome = in_shell(endless(),
                                    "trap '' HUP; $TRAIN 2> err & until_runs; kill -HUP $!; sleep 0.2; kill -TERM $!; "
                                    "wait $!; code=$?; cat err >&2; exit $code");
-  // If the second signal were SIGTERM, the exit code would be 143.
+  // The ignored SIGHUP does not count, so SIGTERM is the first signal. A second signal would end the run with exit code
+  // 143.
   expect_said(outcome, 75, {"Stopped on request after iteration "});
 }
 

@@ -168,8 +168,8 @@ TEST_F(Launchers, TorchrunStartsAProcessForEachRank) {
   }
 }
 
-/// A substitute for a kubelet runs the manifest's pods: hosts with the names, environment, folders and arguments of the
-/// pods.
+/// A substitute for a kubelet runs the manifest's pods. Each pod is a host with the name, environment, folders and
+/// arguments of the pod.
 TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   YAML::Node service, job;
   for (const YAML::Node& document : YAML::LoadAllFromFile((kSample / "kubernetes.yaml").string()))

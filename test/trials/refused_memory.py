@@ -200,7 +200,8 @@ class Trials:
                          "MASTER_PORT": port}) for r in range(ranks)]
 
     def peak(self, way, ranks):
-        """Two lists of (addresses, data) in kilobytes of a process: after its first display, and from its start."""
+        """Returns two lists of (addresses, data) of a process in kilobytes: those after its first display, and all of
+        them."""
         if (way, ranks) in self.peaks:
             return self.peaks[way, ranks]
         where = tempfile.mkdtemp(dir=self.folder)
