@@ -1,4 +1,4 @@
-// The training pipeline of one rank: a ring of batch buffers, and the recorded programs of each buffer in order.
+// The training pipeline of one rank: a ring of batch buffers. Each buffer has recorded programs, which run in order.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace hctr {
 
-/// The parts of a step that replay() runs. Benchmarks omit parts to measure the others.
+/// The parts of a step that replay() runs. Benchmarks omit some parts to measure the remaining parts.
 struct Replay {
   bool prepare = true, compute = true;
 };
@@ -226,8 +226,8 @@ class StepPipeline {
   Profiler* part_times_ = nullptr;        // recordings contain this profiler's events; null: no events
   std::shared_ptr<const StepPlan> plan_;  // plan of the last recorded step
   std::vector<StepBuffer> buffers_;
-  // Null if no rows can be on disk. Shared, because the destructor does not wait for a thread that hangs in a read;
-  // such a thread keeps its own reference.
+  // Null if no rows can be on disk. Shared with the reader's callback on_filled, because a reader thread that hangs is
+  // abandoned, and may call on_filled later.
   std::shared_ptr<LookAhead> look_ahead_;
   std::shared_ptr<FileFeed> feed_;  // null if all files of the set are known
   ReaderOptions reading_;

@@ -75,7 +75,7 @@ class TrainingJob {
   Log log_, quiet_;
   std::filesystem::path config_file_;  // "-" if there is no config file
   Config config_;
-  std::string source_, eval_source_;  // paths as in the config, with {rank}
+  std::string source_, eval_source_;  // paths as in the config, before {rank} is replaced
   std::unique_ptr<Ranks> ranks_;
   std::optional<FolderLock> lock_;
   std::optional<ResumePoint> point_;

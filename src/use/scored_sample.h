@@ -43,7 +43,7 @@ struct ScoredSample : ModelUse {
 
 struct SampleOptions : ModelOptions {
   int64_t rows = 0;         ///< maximum number of samples to score
-  bool importance = false;  ///< also scores each batch once per feature, with permuted values of the feature
+  bool importance = false;  ///< whether to also score each batch once per feature, with the feature's values permuted
 };
 
 /// Scores the first rows of the evaluation set on one rank. Errors: those of evaluate().

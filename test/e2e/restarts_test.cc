@@ -132,7 +132,7 @@ TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto words = arguments("killed", "\"all\"", {"--restarts", "2", "--restart-wait", "30"});
   const auto strike = [&](const std::vector<Started>& all) {
-    ::kill(all[1].process, SIGSTOP);  // SIGSTOP keeps it from starting a new worker, so the intruder joins first
+    ::kill(all[1].process, SIGSTOP);  // the stopped keeper starts no worker, so the intruder tries to join first
     kill_worker(all[1].process);
     const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
     const std::string why = message_of(

@@ -84,7 +84,7 @@ std::string row_counts(const Manifest& manifest) {
   return counts;
 }
 
-/// Calls `load` with a model for loading the exact state of a checkpoint: the model is new, or has the row counts of
+/// Calls `load` with a model for loading the exact state of a checkpoint: the model is empty, or has the row counts of
 /// the checkpoint.
 template <class Load>
 void with_model_of_as_many_rows(const Manifest& manifest, const Load& load) {

@@ -78,7 +78,7 @@ void forget_regions(serve::SharedRegions& regions) {
   for (const auto kind : {serve::SharedRegion::Kind::system, serve::SharedRegion::Kind::cuda}) regions.remove(kind, "");
 }
 
-/// The answer to one call, which may come from another thread.
+/// The answer to one call. Another thread may set the answer.
 template <class Value>
 class OneAnswer {
  public:

@@ -59,7 +59,7 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
   rules.push_back(
       {"AdaGrad, row-wise", R"("type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05, "row_wise": true})", 1e-5});
   for (const Rule& rule : rules) {
-    // cannot resume exactly, because model files lack the step of each row's last update
+    // lazy Adam cannot resume exactly, because model files lack the step of each row's last update
     if (rule.name == "Adam, lazy") continue;
     if (kSanitized && rule.name != "SGD" && rule.name != "Adam" && rule.name != rules.back().name)
       continue;  // sanitizers need one case per code path

@@ -66,7 +66,8 @@ class Bags(unittest.TestCase):
             self.assertLess(float((bags.embedding_bags[name].weight - one.weight).abs().max()), 1e-6)
 
     def test_many_tables_are_each_of_them_alone(self):
-        """On a GPU the kernels of many tables are merged; results are those of one table, bit for bit."""
+        """On a GPU the kernels of many tables are merged. Each table must give the results that it gives alone, bit for
+        bit."""
 
         def table(i):
             return hct.EmbeddingBagConfig(name=f"t{i}", embedding_dim=1 + i % 9, feature_names=[f"f{i}"])

@@ -19,7 +19,7 @@ NAMES = [f"f{i}" for i in range(5)]
 
 
 def collection(device="cuda", **words):
-    """Growing and fixed tables of several dims, with sum and mean."""
+    """Tables that grow and tables of a fixed size, of several dims, with sum and mean pooling."""
     mean = hct.PoolingType.MEAN
     tables = [
         hct.EmbeddingBagConfig(name="a", embedding_dim=8, feature_names=NAMES[:2]),
@@ -332,7 +332,7 @@ class Memory(OnAGpu):
         del keys
         self.assertGreater(torch.cuda.memory_allocated() - before, 100_000 * 64 * 4)
         del bags
-        gc.collect()  # modules and their hooks refer to each other
+        gc.collect()  # frees modules, which form reference cycles with their hooks
         torch.cuda.synchronize()
         self.assertLess(torch.cuda.memory_allocated() - before, 1 << 20)
 

@@ -14,7 +14,7 @@ namespace hctr::test {
 /// Memory layout of the rows of a tensor.
 struct RowLayout {
   const char* name;
-  int64_t multiple = 1, extra = 0;  ///< row stride: row elements rounded up to this multiple, plus `extra`
+  int64_t multiple = 1, extra = 0;  ///< row stride: the elements of a row, rounded up to this multiple, plus `extra`
   int64_t offset = 0;               ///< elements between a 256-byte boundary and the first element
 };
 

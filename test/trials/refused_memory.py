@@ -28,7 +28,7 @@ import time
 # all keys have occurred after 30 of the 60 iterations; SECONDS: maximum time without progress
 ITERATIONS, DISPLAY, SECONDS = 60, 6, 30
 SAMPLES, VOCABULARY = 30000, 300000
-OF_GPU = 20  # factor for samples and keys on a GPU; iterations grow eightfold
+OF_GPU = 20  # on a GPU, samples and keys are multiplied by this factor, and iterations by 8
 
 
 def config(ranks, gpu=False):
@@ -200,8 +200,7 @@ class Trials:
                          "MASTER_PORT": port}) for r in range(ranks)]
 
     def peak(self, way, ranks):
-        """Returns two lists of (addresses, data) of a process in kilobytes: those after its first display, and all of
-        them."""
+        """Two lists of a process's (addresses, data) in kilobytes: since its first display, and since its start."""
         if (way, ranks) in self.peaks:
             return self.peaks[way, ranks]
         where = tempfile.mkdtemp(dir=self.folder)

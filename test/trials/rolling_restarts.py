@@ -28,7 +28,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-BATCH, DELTA, FULL = 32, 5, 20  # samples in a batch; iterations between deltas and between full models
+BATCH, DELTA, FULL = 32, 5, 20  # BATCH: samples; DELTA, FULL: iterations from one delta or full model to the next
 WAIT = 600  # longest wait for a process, in seconds: long, because the machine may be busy
 
 DIM, WIDTH = 8, 32
@@ -339,7 +339,7 @@ class Trial:
         def guarded():
             try:
                 work()
-            except Exception as error:  # the main thread reports it, and fails
+            except Exception as error:  # the main thread reports this error, and fails
                 self.problems.append(f"{work.__name__}: {error}")
         thread = threading.Thread(target=guarded, daemon=True)
         thread.start()

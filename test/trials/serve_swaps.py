@@ -62,7 +62,7 @@ def main():
         address = f"127.0.0.1:{ports[0]}"
         full = Load(bench, "ctr", address, folder, "full", "--clients", 4, "--seconds", 2).result()["requests"]
 
-        def load(seconds):  # the first sixth is the warm-up of bench
+        def load(seconds):  # bench uses the first sixth of the time as warm-up
             return Load(bench, "ctr", address, folder, "load", "--clients", options.clients, "--rate", full / 2,
                         "--seconds", seconds * 5 / 6)
 

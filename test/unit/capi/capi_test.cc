@@ -88,7 +88,7 @@ TEST(CInterface, HasTheNumbersOfTheClass) {
   EXPECT_EQ(exported.size(), 15u);
 }
 
-// Two ranks, run as threads, each with a part of the samples, give the results of one set with all samples.
+// Two ranks are threads, and each has a part of the samples. They give the results of one set with all samples.
 TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
   EmbeddingSet set(
       {.tables = {{.name = "items", .dim = 5}}, .features = {{"item", "items", Pooling::mean}}, .seed = 9});
