@@ -244,7 +244,7 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   int loaded = 0;
   for (const char* limit : {"40000", "60000", "200000", "20000000"}) {
-    // The smaller limits do not even allow loading the libraries of a CUDA build.
+    // With the smaller limits, a CUDA build cannot even load its libraries.
     const Outcome outcome = train_in_shell(
         small_config(), cat("ulimit -v ", limit, "; ${TRAIN%% *} --version >version.txt 2>&1 || exit 77; exec $TRAIN"));
     if (outcome.exit_code == 77) continue;

@@ -142,7 +142,7 @@ TEST_F(Launchers, SrunWithPmixIsJoinedByMpi) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   add_launcher("srun", kSrunPmix);
-  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host; MPI assigns process numbers
+  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host; MPI numbers the processes
   const Outcome outcome =
       launch(hosts, "on_host 0 srun --mpi=pmix $HUGE_CTR --train config.json --run-dir run --device cpu");
   EXPECT_EQ(outcome.err.find("over TCP"), std::string::npos) << outcome.err;

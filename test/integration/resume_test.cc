@@ -772,7 +772,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnAGpu) {
   if (devices_here().size() == 1) GTEST_SKIP() << "no GPU";
   device_ = "cuda";
   host_ = "32MB";
-  least_granules_ = 7;  // with fewer granules, the tables need more host memory
+  least_granules_ = 7;  // with fewer granules, the tables would need more host memory
   const auto local = [](const std::string& config) { return with_adam(config, "Local"); };
   expect_the_same_model(
       {{"Adam, Local", local},

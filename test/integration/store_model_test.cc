@@ -61,7 +61,7 @@ class StoreModelTest : public ScoresTest {
   /// before and after an update.
   template <class ModelOrServedModel>
   void expect_one_state(Store& store, ModelOrServedModel& model) const {
-    // Doubles every row, then restores the rows.
+    // The updates double every row, then restore the rows.
     std::vector<std::vector<int64_t>> keys(3);
     std::vector<std::vector<int32_t>> slots(3);
     std::vector<std::vector<float>> rows[2];
