@@ -58,8 +58,8 @@ class Restarts : public testing::Test {
     const Json* loss = Json::read_file(folder_ / (name + "-run") / "summary.json").find("loss");
     return loss ? loss->number() : -1;
   }
-  /// Trains with `processes` processes, and calls `strike` when process 0 has reached iteration 60. The processes share
-  /// the secret in the environment, unless it is empty.
+  /// Trains with `processes` processes, and calls `strike` when process 0 has reached iteration 60. Unless `secret` is
+  /// empty, all processes get it in their environment.
   std::vector<Outcome> train(int processes, const std::vector<std::string>& words,
                              const std::function<void(const std::vector<Started>&)>& strike,
                              const std::string& secret = "of all these processes") {
