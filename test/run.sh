@@ -19,7 +19,7 @@ else
   # Without a GPU the CUDA code is only compiled: for one architecture, with few optimizations and no debug names.
   case $("$nvcc" --help) in
     *--Ofast-compile*) fast=--Ofast-compile=max ;;
-    *) fast="-Xptxas -O1" ;;  # an older CUDA
+    *) fast="-Xptxas -O1" ;;  # CUDA is older
   esac
   options=(-DHCTR_ONLY_SM90=ON "-DCMAKE_CUDA_FLAGS=$fast" "-DCMAKE_CUDA_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG")
 fi

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// A cluster of equal hosts with the links between them. Rates are one way.
+/// A cluster of equal hosts. The rates of its links are those of one direction.
 struct Cluster {
   struct Links {
     double bytes = 0;    ///< bytes per second
@@ -25,9 +25,10 @@ struct Cluster {
   int64_t all_gpus() const { return hosts * gpus; }
 };
 
-/// Parses "hosts=16,gpus=8,network=8xib400,links=nvlink". "network": the adapters with their nominal Gb/s, of which
-/// nine tenths are assumed to carry data; or GB/s of a host and microseconds, as in network=45:20. "links": "nvlink",
-/// "pcie", or GB/s of a GPU and microseconds. Errors: Error(usage) with the invalid word and the valid values.
+/// Parses "hosts=16,gpus=8,network=8xib400,links=nvlink". "network" gives the adapters of a host with their nominal
+/// rate in Gb/s; the forecast assumes that nine tenths of this rate carry data. In its other form, network=45:20, it
+/// gives the GB/s of a host and the latency in microseconds. "links" is "nvlink", "pcie", or the GB/s of a GPU and the
+/// latency in microseconds. Errors: Error(usage) with the invalid word and the valid values.
 Cluster cluster_from(const std::string& text);
 
 /// A measured step on one GPU.
@@ -38,23 +39,23 @@ struct MeasuredStep {
 /// Parses samples and milliseconds, as in "16384:1.05". Errors: Error(usage).
 MeasuredStep measured_step_from(const std::string& text);
 
-/// The predicted work of a GPU in a step. `vectors_inside` and `vectors_between` are for the forward pass; sending the
-/// gradients back takes the same time again.
+/// The predicted step of one GPU; times are in seconds. `vectors_inside` and `vectors_between` are the times to send
+/// vectors in the forward pass; the backward pass needs the same times again to send gradients.
 struct ScaleForecast {
   int64_t hosts = 1, gpus = 1, samples = 0;  ///< `samples`: of all GPUs together
   double layers = 0, tables = 0, starts = 0;
   double busiest = 1;  ///< table work of the busiest GPU, relative to the mean
   double vectors_inside = 0, vectors_between = 0, keys = 0, sums = 0;
-  double bytes_between = 0;  ///< bytes that leave a host per step: keys, vectors and gradients, and all-reduces
-  double memory = 0;         ///< bytes of the fullest GPU, as --check computes them
+  double bytes_between = 0;  ///< bytes that a host sends per step: keys, vectors, gradients, all-reduces
+  double memory = 0;         ///< memory of the fullest GPU in bytes, as --check computes it
   double seconds = 0;
   std::string bound;  ///< the part that takes longest
 };
 
 /// Predicts a step with config.solver.batchsize samples in total on all GPUs of the cluster. A host sends each distinct
 /// key of its samples once, with the positions of its occurrences. It sends one vector and one gradient sum per
-/// distinct key or per bag, whichever is fewer. `measured`: sorted by samples; the forecast of one GPU is scaled to
-/// these steps. Errors: those of forecast_step().
+/// distinct key or per bag, whichever is fewer. `measured`: steps sorted by samples. If there are any, the forecast for
+/// one GPU is scaled by measured / predicted time. Errors: those of forecast_step().
 ScaleForecast forecast_scale(const Config&, const Cluster&, const Ceilings&, double gpu_bytes,
                              const std::vector<MeasuredStep>& measured);
 

@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// The facts that a bound Replica would have. `gpu`: none means a CPU. Assumes that processes are on separate hosts,
-/// and that GPUs of one host have peer access. Errors: Error(config).
+/// The facts about a step that a bound Replica would have. Without a GPU (`gpu`), the step runs on the CPU. Assumes
+/// that processes are on separate hosts, and that GPUs of one host have peer access. Errors: Error(config).
 StepFacts expected_step_facts(const Config&, const std::optional<GpuTraits>&);
 
 /// The output of `huge_ctr --explain step`.

@@ -39,7 +39,7 @@ StepForecast forecast_step(const Config& config, int64_t samples, const Ceilings
                            const std::vector<std::vector<SlotKeys>>& keys) {
   StepForecast forecast;
   const auto add = [&](PartWork work, double bytes, double& sum) {
-    if (bytes <= 0 && work.work.flops <= 0) return;  // no work, because outputs share memory with inputs
+    if (bytes <= 0 && work.work.flops <= 0) return;  // the layer does nothing: its outputs share memory with its inputs
     const double seconds = std::max(bytes / ceilings.copy_bytes, work.work.flops / ceilings.product_flops) / kReached;
     sum += seconds;
     forecast.starts += kStart;

@@ -15,7 +15,7 @@ struct StepForecast {
     double seconds = 0;
   };
   std::vector<Part> parts;
-  double seconds = 0;                         ///< per step on one GPU, without reading data
+  double seconds = 0;                         ///< time of a step on one GPU, without the time to read data
   double layers = 0, tables = 0, starts = 0;  ///< parts of `seconds`: dense layers and weights, tables, kernel starts
 };
 

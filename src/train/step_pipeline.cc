@@ -15,7 +15,7 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kToWaitForFiles(100);
-// exceeds the number of steps that can be queued before a loss is read
+// number of steps that read_again() can repeat; more than can be queued before a loss is read
 constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;
 
 }  // namespace
@@ -47,7 +47,8 @@ StepPipeline::StepPipeline(const Config& config, Communicator& comm, Replica& mo
     buffers_.emplace_back(runtime_.device());
     record(s);
   }
-  // With max_iter, the reader repeats the set. With num_epochs, the caller of step() restarts it.
+  // With max_iter, the reader itself starts the data again at their end. With num_epochs, the caller of step() calls
+  // restart().
   reading_ = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
   reading_.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   reading_.shuffle = config.data.shuffle;
@@ -73,7 +74,7 @@ void StepPipeline::park() {
   finish_and_read_loss();
   uploading_.reset();
   fetched_ = false;
-  past_.clear();  // earlier steps used other data
+  past_.clear();  // earlier steps used other data, so read_again() cannot read their batches
   if (reader_)
     parked_ = {reader_->samples(), reader_->rows_left_over(), reader_->samples_estimated(), reader_->fingerprint()};
   reader_.reset();
@@ -155,7 +156,7 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
   while (found == Fetched::waiting) found = fetch();
   if (found == Fetched::end) {
     if (gives_)
-      fetched_ = false;  // the caller may give other samples, which the next call fetches
+      fetched_ = false;  // the next call must fetch again, because the caller may give other samples
     else if (!feed_)
       progress_.position = next_pass();
     return std::nullopt;
@@ -231,7 +232,7 @@ StepPipeline::Again StepPipeline::run_again() {
 }
 
 void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
-  reader_.reset();  // ends reading, because the reader fills buffers that are reused here
+  reader_.reset();  // stops the reader, which would fill the buffers that are reused here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
     // waits for the upload of this buffer, because the upload reads the state that run() overwrites
@@ -248,7 +249,7 @@ void StepPipeline::restart() {
 
 ReaderPosition StepPipeline::next_pass() const {
   ReaderPosition next = reader_->next_pass();
-  // the reader's own count lacks earlier records if the run was resumed at the end of a pass
+  // after a resume at the end of a pass, the reader's own count lacks the records that were skipped before the resume
   next.bad_records = progress_.skipped_records;
   return next;
 }

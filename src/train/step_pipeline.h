@@ -1,4 +1,4 @@
-// The training pipeline of one rank: a ring of batch buffers, and the recorded programs of each buffer in order.
+// The training pipeline of one rank: a ring of batch buffers. Each buffer has recorded programs, which run in order.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace hctr {
 
-/// The parts of a step that replay() runs. Benchmarks omit parts to measure the others.
+/// The parts of a step that replay() runs. Benchmarks omit some parts to measure the remaining parts.
 struct Replay {
   bool prepare = true, compute = true;
 };
@@ -36,7 +36,8 @@ struct LossSum {
   double mean() const { return sum / static_cast<double>(samples); }
 };
 
-/// The position in the training data, the number of records skipped before it, and the key width so far.
+/// The position in the training data. Also the number of records skipped before it, and the width of the keys read so
+/// far.
 struct ReadProgress {
   ReaderPosition position{};
   int64_t skipped_records = 0;
@@ -79,12 +80,13 @@ class StepPipeline {
   /// Runs a step on a batch that is still in its buffer, for benchmarks. Destroys the reader, so no other batch can
   /// follow.
   void replay(int64_t step, double learning_rate, Replay);
-  /// The number of consecutive most recent steps with a NaN or infinite loss, or skipped because of such a gradient.
-  /// Covers finished steps only, without the last few, and does not wait. If the model does not skip bad steps, the
-  /// first bad step and all later steps change no weight or row, and all of them are counted.
+  /// Counts the consecutive steps, back from the most recent one, that had a NaN or infinite loss or were skipped
+  /// because of a NaN or infinite gradient. Does not wait for queued steps, so it ignores the last few. If the model
+  /// does not skip bad steps, the first bad step and all later steps change no weight or row, and all of them are
+  /// counted.
   int64_t steps_not_finite() const { return steps_not_finite_; }
-  /// The step at which steps_not_finite() begins, or the last such step if the model skips bad steps; -1 if there is
-  /// none.
+  /// The first of the steps that steps_not_finite() counts; if the model skips bad steps, the last of them. -1 if it
+  /// counts none.
   int64_t step_not_finite() const { return step_not_finite_; }
   /// True if the loss of step_not_finite() was infinite or NaN. False if only a gradient was infinite or NaN.
   bool loss_not_finite() const { return loss_not_finite_; }
@@ -99,18 +101,19 @@ class StepPipeline {
   struct Again {
     BatchView batch;  ///< the batch on the host
     Network::Binding binding;
-    int64_t first_sample;     ///< first sample of the batch over all ranks, as StepState::first_sample
+    int64_t first_sample;     ///< number of samples of all ranks before the batch, as StepState::first_sample
     ReaderPosition position;  ///< reader position before the batch
   };
   Again run_again();
-  /// After this call, fetch() returns the batches of these samples, then the end of the data. The samples must outlive
-  /// their use. `samples_before`: the number of samples trained on so far, over all ranks. The source keeps its
-  /// position. Waits for queued steps if they have read the source. Not collective.
+  /// After this call, fetch() returns the batches of these samples, then the end of the data. The samples must stay
+  /// valid while queued steps read them (finish_copies()). `samples_before`: the number of samples trained on so far,
+  /// over all ranks. The source keeps its position. Waits for queued steps if they have read the source. Not
+  /// collective.
   void give(const GivenSamples&, int64_t samples_before);
   /// Waits until no queued step reads memory of the given samples.
   void finish_copies() const;
-  /// After this call, fetch() returns batches of the source from its current position. Call before a step if samples
-  /// may have been given. Errors: those of the Reader.
+  /// After this call, fetch() returns batches of the source from its current position. Call it before a step on the
+  /// source if give() may have been called. Errors: those of the Reader.
   void read_source();
   /// Switches to another source of the config, from its start. `samples_before`: as for give(). Waits for queued steps.
   /// Errors: those of the Reader.
@@ -132,12 +135,12 @@ class StepPipeline {
   /// Total seconds that fetch() has waited for the reader.
   double reader_seconds() const { return reader_seconds_; }
 
-  /// Whether steps run unrecorded, so that the profiler can measure their parts (core/device/profiler.h).
+  /// `on`: whether steps run unrecorded, so that the profiler can measure their parts (core/device/profiler.h).
   void run_unrecorded(bool on) { unrecorded_ = on; }
   /// Whether time_recorded_parts() can be called. False if only some of several ranks would record steps.
   bool can_time_recorded_parts() const;
-  /// Records the steps again with events of the Profiler; a recording's number is its buffer. Null: records without
-  /// events. Waits for queued steps.
+  /// Records the steps again with events of the Profiler, or without events if it is null. The number of a recording is
+  /// the index of its buffer. Waits for queued steps.
   void time_recorded_parts(Profiler*);
   /// The buffer of the last step.
   int last_buffer() const { return last_; }
@@ -165,14 +168,14 @@ class StepPipeline {
   /// Number and size of the files, which identify the data set.
   DataFingerprint data_fingerprint() const { return reader_ ? reader_->fingerprint() : parked_.fingerprint; }
 
-  static constexpr int kBuffers = 3;  // one buffer is filled, one is prepared, one is computed
+  static constexpr int kBuffers = 3;  // at a time, one is filled, one prepared and one computed
 
  private:
   struct StepBuffer {
     explicit StepBuffer(Device device)
         : exchanged(device), prepared(device), computed(device), prefetch_point(device) {}
-    std::optional<Program> keys, prepare, compute;  // keys: only if keys are exchanged ahead
-    Event exchanged, prepared, computed;            // exchanged: only if keys are exchanged ahead
+    std::optional<Program> keys, prepare, compute;  // `keys` is empty unless keys are exchanged ahead
+    Event exchanged, prepared, computed;            // `exchanged` is used only if keys are exchanged ahead
     CrossingEvent prefetch_point;                   // event in the buffer's last step, if the plan has a prefetch point
   };
   /// Stops reading the source. No step may be queued.
@@ -220,10 +223,11 @@ class StepPipeline {
   Buffer spoiled_flag_;        // StepState::spoiled
   size_t sparse_inputs_;
   bool records_, unrecorded_ = false;
-  Profiler* part_times_ = nullptr;        // recordings contain events of this profiler
+  Profiler* part_times_ = nullptr;        // recordings contain this profiler's events; null: no events
   std::shared_ptr<const StepPlan> plan_;  // plan of the last recorded step
   std::vector<StepBuffer> buffers_;
-  // null if no rows can be on disk; shared because a reader that hangs is left behind with its own reference
+  // Null if no rows can be on disk. Shared with the reader's callback on_filled, because a reader thread that hangs is
+  // abandoned, and may call on_filled later.
   std::shared_ptr<LookAhead> look_ahead_;
   std::shared_ptr<FileFeed> feed_;  // null if all files of the set are known
   ReaderOptions reading_;

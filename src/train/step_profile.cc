@@ -16,18 +16,20 @@ constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
 // steps are not measured.
 constexpr int64_t kWarmUpRecorded = 200;
 // Whole steps are measured for at least kWholeSeconds, because in a shorter time, filling and draining the queue would
-// distort the result. kMostWholeOfUnknown applies if the end of the run is unknown.
+// distort the result. At most kMostWhole whole steps are measured, or kMostWholeOfUnknown if the end of the run is
+// unknown.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;
 constexpr double kWholeSeconds = 0.1;
-constexpr int kMostAnew = 4;  // maximum restarts of a measurement because tables have grown
-// Number of recorded steps in a series. The third-to-last step is measured. The first steps of a series begin with an
-// empty queue. The last steps have no later batch to prepare concurrently.
+constexpr int kMostAnew = 4;  // maximum number of restarts of a measurement because of table growth
+// A series has kSeries recorded steps. A series that ends early counts if it has kLeastSeries steps. The third-to-last
+// step is measured, because the first steps of a series begin with an empty queue, and the last steps have no later
+// batch to prepare concurrently.
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 // number of series without a sample after which unrecorded steps are measured instead
 constexpr int64_t kTriesOfSeries = 4;
-// Number of traced steps, and number of preceding steps that are excluded because the first run of a recording is
-// slower.
+// kTraced: number of traced steps. kToSettle: number of steps before them that are excluded, because the first run of a
+// recording is slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {
@@ -157,7 +159,7 @@ void StepProfile::leave_out_growth() {
   if (phase_ != Phase::whole || anew_ >= kMostAnew) return;
   close();
   ++anew_;
-  steps_ = -1;  // the present step is not counted
+  steps_ = -1;  // the present step is not counted, because its increment makes this 0
   seconds_ = cpu_seconds_ = 0;
 }
 

@@ -20,7 +20,7 @@ namespace hctr {
 
 /// Measures in phases. The first steps are not measured. Later some steps are measured as a whole, and then some steps
 /// by part. Finally the report is written, and training continues. For each step call before_fetch(), before_step() and
-/// after_step(), in this order. With several ranks, one rank may have a profile. The arguments must outlive the object.
+/// after_step(), in this order. Of several ranks, at most one has a StepProfile. The arguments must outlive the object.
 ///
 /// Recorded steps are measured as recorded, back to back as in training. If the driver can report the times of each
 /// kernel (KernelTrace), one series of steps is sufficient (traced_steps.h). Otherwise steps run in short series. Each
@@ -88,7 +88,7 @@ class StepProfile {
   enum class Trace { untried, on, off };
   Trace trace_ = Trace::untried;  // state of tracing recorded steps
   int64_t in_series_ = 0;         // steps so far in the traced series
-  bool settled_ = false;          // whether the recordings have run before
+  bool settled_ = false;          // whether every recording has run at least once
   TracedSteps traced_;
   std::vector<std::vector<size_t>> choices_;  // [series] the parts to time in each series after the first
   std::vector<size_t> buffers_;               // buffers of the steps in the series

@@ -97,7 +97,7 @@ void StepPipeline::prepare(int buffer, int64_t step) {
   });
   if (model_.consume_rerecord_flag()) record_again();  // tables have changed, so the recorded programs are invalid
   if (model_.consume_look_up_flag()) record_look_ups_again();
-  of.prepared.make_wait(key_stream());  // waits for the previous batch of this buffer
+  of.prepared.make_wait(key_stream());  // the key stream waits for the previous batch of this buffer
   of.computed.make_wait(key_stream());
   {
     Context ctx(runtime_, key_stream(), ring_.device_state(buffer));

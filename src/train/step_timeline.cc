@@ -55,7 +55,7 @@ Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional
     if (!next) return Gap{seen, seen};
     int64_t before = 0;
     for (size_t i = 0; i <= part; ++i) before += parts[i].timed && computes(parts[i]);
-    // Each timed part up to this one can delay the stream by its events. Do not count the first part, because other
+    // The events of each timed part up to this one can delay the stream. Do not count the first part, because other
     // streams wait for it too, and all samples have its events.
     return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
   });
@@ -93,7 +93,8 @@ void add_in_step(Span span, double step, std::vector<Span>& out) {
   out.push_back(span);
 }
 
-/// The mean span of each queued part over all samples, at the position of the last sample.
+/// For each queued part, a span with the part's mean length over all samples. The span begins where it begins in the
+/// last sample.
 std::vector<Span> mean_of_queued(const std::vector<StepSample>& samples) {
   std::map<std::tuple<Span::On, std::string_view, std::string_view, std::string_view>, Span> by_part;
   for (const StepSample& sample : samples)
@@ -111,9 +112,9 @@ std::vector<Span> mean_of_queued(const std::vector<StepSample>& samples) {
 
 /// The parts of a step as measured, in seconds, and the gaps between the parts on the compute stream.
 struct MeasuredParts {
-  std::vector<double> lengths, begins;  // [parts], with the cost of events
+  std::vector<double> lengths, begins;  // [part] in seconds; lengths include the cost of events
   std::vector<size_t> compute;          // the parts on the compute stream
-  std::vector<double> gaps, more;       // [compute] the gap after the part, and by how much it may be longer
+  std::vector<double> gaps, more;       // [compute] the gap after the part; how much longer it may be
 
   double sum_with(double events) const {
     double sum = 0;
@@ -148,7 +149,7 @@ MeasuredParts measured_parts(const std::vector<StepSample>& samples, double step
   return measured;
 }
 
-/// The cost of a part's events with which the parts and gaps add up to the step.
+/// The cost of a part's events for which the sum of all parts and gaps equals the step.
 double cost_of_events(const MeasuredParts& measured, double step, EventCost cost) {
   double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
   for (int i = 0; i < 40; ++i) {  // bisection: the sum decreases as the cost of events grows
@@ -179,7 +180,8 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
   std::vector<double>&begins = measured.begins, &gaps = measured.gaps;
   StepTimeline out;
   out.measured = measured.sum_with(cost.around);
-  // Time that is missing from the step is added to the gaps that have a wait, up to their upper bounds.
+  // If the parts and gaps add up to less than the step, the difference is added to gaps that contain a wait, up to the
+  // upper bound of each gap.
   const double all_more = std::accumulate(more.begin(), more.end(), 0.0);
   const double filled = all_more > 0 ? std::clamp((step - out.measured) / all_more, 0.0, 1.0) : 0;
   for (size_t c = 0; c < compute.size(); ++c) gaps[c] += filled * more[c];

@@ -11,11 +11,12 @@
 
 namespace hctr {
 
-/// A step measured within consecutive steps. Times are seconds since the step's first part on the compute stream began.
+/// A measured step in a series of back-to-back steps. Times are in seconds since the start of the step's first part on
+/// the compute stream.
 struct StepSample {
   /// the parts of the recorded step, in the same order in each sample; only some are timed
   std::vector<Span> recorded;
-  std::vector<Span> queued;  ///< other parts, which are queued in each step
+  std::vector<Span> queued;  ///< parts that are not recorded, but queued in each step
   double period = 0;         ///< seconds from the start of the step to the start of the next step
 };
 

@@ -1,4 +1,4 @@
-// Counts the work of each part of a step without running the step, in bytes and FLOP as in a profile.
+// Counts the work of each part of a step in bytes and FLOP, as a profile does, but without running the step.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ struct PartWork {
 /// weights and optimizer states. Errors: Error(config) if the config's layers do not fit together.
 std::vector<PartWork> work_of_dense_layers(const Config&, int64_t samples);
 
-/// Assumed keys of `samples` samples, by sparse input and slot, for unknown data. The number of keys is the maximum
-/// that the config permits. Keys are drawn over the rows of slot_size_array by the power law of data_generator; without
-/// slot_size_array, all keys are distinct.
+/// The keys that are assumed for `samples` samples of unknown data, by sparse input and slot. The number of keys is the
+/// maximum that the config permits. Keys are drawn over the rows of slot_size_array by the power law of data_generator;
+/// without slot_size_array, all keys are distinct.
 std::vector<std::vector<SlotKeys>> assumed_keys(const Config&, int64_t samples);
 
 /// The expected number of distinct keys among `draws` draws from `rows` rows. Row i has a probability proportional to

@@ -14,7 +14,8 @@ double state_bytes_of_row(const TableSpec& spec) {
 double bytes_of_table(std::string_view part, const TableSpec& spec, const TableUse& use, double number_bytes) {
   const double row = vector_bytes_of_row(spec),
                vectors = static_cast<double>(spec.samples * spec.columns() * spec.dim) * number_bytes;
-  // Bytes per key. Reads the key and its index entry, writes the row number, sorts pairs of row and position.
+  // Bytes per key: 8 to read the key, 16 to read its index entry, 4 to write its row number, and 2 * 8 to sort pairs of
+  // row and position.
   constexpr double kKey = 8 + 16 + 4 + 2 * 8;
   if (part == "prepare") return use.keys * kKey;
   if (part == "forward") return use.keys * row + vectors;

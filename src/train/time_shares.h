@@ -22,8 +22,8 @@ struct TimeShares {
   std::vector<std::map<size_t, double>> together;
 };
 
-/// Divides each instant of [begin, end) equally among the running parts with the lowest rank. A part that always
-/// overlaps parts of lower rank has no share. The shares and `idle` add up to end - begin exactly. Intervals are
+/// Divides each instant of [begin, end) equally among the running parts with the lowest value of `rank`. A part gets no
+/// share while a part with a lower `rank` runs. The shares and `idle` add up to end - begin exactly. Intervals are
 /// clipped to [begin, end).
 TimeShares share_time(std::span<const PartInterval>, size_t parts, double begin, double end);
 

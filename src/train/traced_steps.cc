@@ -95,7 +95,7 @@ TracedParts by_part(const TracedSeries& series) {
       end = std::max(end, piece.second);
     }
     const PartMark mark = work.mark.value_or(PartMark{PartMark::kQueued, UINT32_MAX});
-    // 0: all launches of a queued part are combined
+    // 0, because all launches of a queued part are combined
     const uint32_t launch = work.mark && mark.recording == PartMark::kQueued ? 0 : work.launch;
     TracedParts::Run& run =
         parts.runs.try_emplace({launch, mark.recording, mark.part}, TracedParts::Run{part, {}}).first->second;

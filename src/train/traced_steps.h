@@ -1,8 +1,9 @@
 // Combines whole steps into one timeline, from the driver's records of each kernel, copy and fill.
 //
 // The time of a part is the time in which at least one of its kernels runs. A kernel may occupy multiprocessors before
-// the preceding kernel on its stream has ended (core/device/launch.cuh). The later kernel's time then begins at that
-// end. Gaps between the first and the last kernel of a step are attributed to kernel starts.
+// the preceding kernel on its stream has ended (core/device/launch.cuh). The time of the later kernel then counts from
+// the end of the preceding kernel. Gaps between the first and the last kernel of a step are attributed to kernel
+// starts.
 #pragma once
 
 #include <cstdint>

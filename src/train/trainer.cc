@@ -59,7 +59,7 @@ class TrainerCore {
       throw Error(Kind::usage, "the resumed run is already finished; set a larger max_iter or num_epochs to continue");
     if (ended && trains) throw Error(Kind::usage, "finish() has ended the run of this trainer");
   }
-  /// Returns the result of body(run) on the first rank. Errors end training.
+  /// Returns the result of body(run) on the first rank. An error ends training.
   template <class Result, class Body>
   Result on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) {
@@ -67,7 +67,8 @@ class TrainerCore {
       return std::optional<Error>();
     });
   }
-  /// Like on_ranks(), for work that either all ranks do or none. An error that all ranks throw does not end training.
+  /// Like on_ranks(), for work that either all ranks complete or no rank does. If all ranks throw an error, training
+  /// can continue.
   template <class Result, class Body>
   Result try_on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) { return job->try_on_ranks(each); });
@@ -91,7 +92,8 @@ class TrainerCore {
     if (refused) throw *refused;
     return std::move(*result);
   }
-  /// Wraps a callback that may be called during training.
+  /// Wraps a callback that may be called during training. The wrapper stores the callback's exception in `thrown` and
+  /// stops training.
   Trainer::Callback guarded(Trainer::Callback callback) {
     if (!callback) return nullptr;
     return [this, call = std::move(callback)](const TrainerState& at) {

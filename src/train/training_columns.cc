@@ -23,7 +23,7 @@ std::vector<ColumnStatistics> training_statistics(const Config& config, const Re
   const SolverSection& solver = config.solver;
   if (solver.dense_model_file.empty()) return learn_statistics(data, key_width_of(config), log);
   const auto manifest = manifest_of(solver.dense_model_file);
-  // the network of the initial model may have had other columns
+  // if only some layers are loaded, the initial model may have been trained with other columns
   const bool other_network = !solver.load_layers.empty();
   if (other_network && (!manifest || manifest->statistics.empty()))
     return learn_statistics(data, key_width_of(config), log);

@@ -34,8 +34,8 @@ Json with_source_to_come(const Json& config) {
   return with_member(config, "layers", std::move(all));
 }
 
-/// The effective config after command-line options. Converts schedule fractions of max_iter to steps, so that --resume
-/// reports if a longer run changes the learning rate.
+/// The effective config after command-line options. A learning-rate schedule in fractions of max_iter is converted to
+/// steps, so that --resume can report that a larger max_iter changes the learning rate.
 Json effective_config(Config& config) {
   if (config.solver.max_iter) resolve_schedule(config.optimizer.hyper, *config.solver.max_iter);
   Json effective(Json::Object{});
@@ -46,8 +46,8 @@ Json effective_config(Config& config) {
   return effective;
 }
 
-/// The folder of a new or resumed run. If the options name no folder, a resumed run uses the folder that its checkpoint
-/// names. That folder must contain files of the same run, because a foreign checkpoint must not choose the folder.
+/// The folder of a new or resumed run. If the options name no folder, a resumed run continues in the folder that its
+/// checkpoint names, but only if that folder belongs to the same run: a foreign checkpoint must not choose the folder.
 RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const Config& config,
                      const std::optional<ResumePoint>& from, const Log& log) {
   if (!options.run_folder) {

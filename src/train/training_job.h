@@ -32,8 +32,8 @@ class TrainingJob {
   /// Calls body(run) for every rank of this process, each in its own thread, and waits for all of them. If a call
   /// fails, the run ends. Errors: the first error of any rank, also in every later call.
   void on_ranks(const std::function<void(Run&)>& body);
-  /// Like on_ranks(), for work that either all ranks do or none. If all ranks throw an error, returns the error and
-  /// leaves the runs unchanged.
+  /// Like on_ranks(), for work that either all ranks complete or no rank does. If all ranks throw an error, returns the
+  /// error and leaves the runs unchanged.
   std::optional<Error> try_on_ranks(const std::function<void(Run&)>& body);
   /// The first rank of this process.
   int first_rank() const { return ranks_->job.first_rank(); }
@@ -73,13 +73,13 @@ class TrainingJob {
   TrainerOptions options_;
   Processes* others_;
   Log log_, quiet_;
-  std::filesystem::path config_file_;  // "-": none
+  std::filesystem::path config_file_;  // "-" if there is no config file
   Config config_;
-  std::string source_, eval_source_;  // paths as in the config, with {rank}
+  std::string source_, eval_source_;  // paths as in the config, before {rank} is replaced
   std::unique_ptr<Ranks> ranks_;
   std::optional<FolderLock> lock_;
   std::optional<ResumePoint> point_;
-  bool nothing_to_do_ = false;           // whether point_ belongs to a finished run
+  bool nothing_to_do_ = false;           // whether the run of point_ is already finished
   std::optional<FileLock> models_lock_;  // lock of snapshot_prefix; a run folder has its own lock
   std::optional<RunFolder> folder_;
   RunFolder no_folder_;

@@ -23,7 +23,7 @@ void expect_new_folder(const fs::path& folder) {
                                  "folder"));
 }
 
-/// The config for an export: one rank, and f32 activations like the exported files.
+/// Prepares the config for an export: one rank, and f32 activations like the exported files.
 void prepare_export(const ExportOptions& options, Config& config) {
   if (options.rows > 0) choose_data(options, config);
   std::vector<int64_t> first = {0};

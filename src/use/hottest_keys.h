@@ -1,5 +1,5 @@
-// Finds the most frequent keys of each table. They are counted in the training data if the model has access statistics,
-// otherwise in the scored samples.
+// Finds the most frequent keys of each table: by the model's access statistics of the training data, if it has any,
+// otherwise by counting the keys of the scored samples.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace hctr {
 
 class KeyCounter {
  public:
-  /// `model`: a saved model. Tables with saved access statistics are not counted in the samples.
+  /// `model`: a saved model. Keys of samples are counted only for tables without saved access statistics.
   KeyCounter(const Config&, const SavedModel& model);
   /// Counts the keys in the first `rows` rows of a batch.
   void add(const BatchLayout&, std::byte* batch, int64_t rows);
@@ -29,8 +29,8 @@ class KeyCounter {
     std::string name;
     size_t input;  // the sparse input
     bool by_slot;
-    fs::path statistics;  // empty: none
-    // occurrences of each key, by slot or for all slots together
+    fs::path statistics;  // empty: the table has no access statistics
+    // occurrences by key: if `by_slot`, one map per slot, otherwise one map for all slots
     std::vector<std::unordered_map<int64_t, int64_t>> times;
   };
   std::vector<Table> tables_;

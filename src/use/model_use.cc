@@ -48,7 +48,7 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
   run_in_processes(options, [&](Processes* others) {
     const bool first = place_of(others).process == 0;
     Config config = config_of_model(options, first ? log : quiet);
-    config.data.cache_eval_data.most = 0;             // each batch is read once
+    config.data.cache_eval_data.most = 0;             // no cache, because each batch is read once
     config.solver.export_predictions_prefix.clear();  // applies only to evaluations during training
     prepare(config);
     std::optional<SavedModel> found;

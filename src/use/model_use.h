@@ -15,7 +15,7 @@ namespace hctr {
 struct ModelOnRank {
   LoadedModel& model;
   BatchLayout layout;  ///< layout of evaluation batches
-  const Log& log;      ///< passes only errors on ranks other than 0
+  const Log& log;      ///< on rank 0 logs everything, on other ranks only errors
 
   const Config& config() const { return model.config(); }
   const SavedModel& saved() const { return model.saved(); }

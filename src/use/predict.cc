@@ -31,7 +31,7 @@ class Prediction {
         progress.update(summary.rows);
       }
     };
-    // Ranks other than 0 wait for the writer without a timeout.
+    // While rank 0 writes, the other ranks wait in a barrier without a timeout.
     const bool whole = scorer_.run(on_.saved().iteration, options_.stop, [&](ScoredBatch& batch) {
       const auto meet = [&] {
         if (on_.comm().size() > 1) on_.comm().barrier();

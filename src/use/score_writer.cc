@@ -174,7 +174,7 @@ class ParquetScores : public ScoreWriter {
  private:
   struct LabelColumn {
     std::vector<float> values;
-    std::vector<uint8_t> valid;  // bits
+    std::vector<uint8_t> valid;  // one bit per row: whether it has a label
 
     void add(float label) {
       const bool there = label >= kLowestLabel;

@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-/// Collects the keys of one sparse input, [rows, slots, width]. Missing keys are the graph's no_key. The width is the
-/// graph's fixed width or, without one, the length of the longest bag so far.
+/// Collects the keys of one sparse input, [rows, slots, width]. Bags shorter than `width` are padded with the graph's
+/// no_key. The width is the graph's fixed width or, without one, the length of the longest bag so far.
 class InputKeys {
  public:
   InputKeys(const SparseInput& input, OnnxKeys form, int64_t no_key)

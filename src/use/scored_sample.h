@@ -11,7 +11,7 @@ namespace hctr {
 
 /// The scores for one label column of a loss.
 struct ScoredLabel {
-  std::string name;                   ///< name of the loss; if it has several columns, their index follows
+  std::string name;                   ///< name of the loss; with several label columns, the column's index follows
   std::vector<float> scores, labels;  ///< by row; a label below -0.5 is missing
 };
 
@@ -29,7 +29,7 @@ struct HottestKeys {
   };
   std::string table;
   bool in_training = false;  ///< true: counted in all training batches; false: in the scored samples
-  int64_t times = 0;         ///< occurrences of all keys
+  int64_t times = 0;         ///< sum of the occurrences of all keys of the table
   std::vector<One> keys;     ///< the most frequent first
 };
 
@@ -43,7 +43,7 @@ struct ScoredSample : ModelUse {
 
 struct SampleOptions : ModelOptions {
   int64_t rows = 0;         ///< maximum number of samples to score
-  bool importance = false;  ///< also scores each batch once per feature, with permuted values of the feature
+  bool importance = false;  ///< whether to also score each batch once per feature, with the feature's values permuted
 };
 
 /// Scores the first rows of the evaluation set on one rank. Errors: those of evaluate().

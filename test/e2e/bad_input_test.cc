@@ -25,7 +25,7 @@ class BadInput : public testing::Test {
   void check(const std::string& from, const std::string& to, const std::vector<std::string>& pieces) {
     expect("--check", with_change(small_config(), from, to), 3, pieces);
   }
-  /// Generates valid data, changes a file by `spoil`, and trains.
+  /// Generates valid data, lets `spoil` damage a file, and trains.
   template <class Spoil>
   void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces,
              const std::string& config = small_config()) {
@@ -205,8 +205,7 @@ TEST_F(BadInput, MoreKeysThanATableMayHaveStopsTrainingAndSavesIt) {
     for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "max_vocabulary_size_per_gpu",
                               "while training iteration", "is saved as out/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in: " << outcome.err;
-    // The saved model is complete, because the number of rows is within the limit, and the model can be loaded for
-    // training.
+    // The number of rows is within the limit, so the saved model is complete, and training can load it.
     const size_t at = outcome.err.find("out/_dense_") + 11;
     const std::string iteration = outcome.err.substr(at, outcome.err.find(".model", at) - at);
     const auto rows =

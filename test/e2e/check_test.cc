@@ -39,7 +39,7 @@ TEST_F(CheckCommandLine, SaysWhatEachGpuNeedsAndWhetherItFits) {
   for (const char* name :
        {"dense weights", "activations in training", "rows of table deep_emb", "exchange between ranks", "batches"})
     EXPECT_GT(*parts.find(name)->integer(), 0) << name;
-  EXPECT_EQ(two.find("step"), nullptr);  // no step time is predicted without the name of a GPU
+  EXPECT_EQ(two.find("step"), nullptr);  // a step time is predicted only for a named GPU
   const Json little = json({"--gpu-memory", "0.1"});
   EXPECT_FALSE(*little.find("memory")->find("fits")->boolean());
   EXPECT_EQ(little.find("memory")->find("enough_gpus"), nullptr) << "CUDA alone needs more on each GPU";

@@ -60,7 +60,7 @@ class Checkpoints : public testing::Test {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / run))
       if (const std::string name = entry.path().filename();
-          // not the manifest, because it contains run names and folders
+          // the manifest is left out, because it contains run names and folders
           name.starts_with("final_") && name.find("_model_") == name.npos)
         files[name] = read_file(entry);
     return files;
@@ -103,7 +103,8 @@ class Checkpoints : public testing::Test {
   static std::string local_updates(const std::string& config) {
     return with_change(config, "\"update_type\": \"Global\"", "\"update_type\": \"Local\"");
   }
-  /// The config with wide rows and small batches, so that memory holds few more rows than a batch has.
+  /// The config with wide rows and small batches, so that memory has capacity for only a few more rows than one batch
+  /// needs.
   std::string with_rows_on_disk(const std::string& config) const {
     // a GPU needs wider rows, because its allocator reserves large blocks
     const int width = device_ == "cpu" ? 1024 : 8192;
@@ -245,14 +246,14 @@ TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
 TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   const std::string text = local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 44));
   train_well(text, "run");
-  // Checkpoints 4, 20 and 36 are full. Of the older checkpoints, only those that 40 and 44 need are kept.
+  // Checkpoints 4, 20 and 36 are full. The run keeps the last two, 40 and 44, and their base, 36.
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40, 44}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036", "iteration_000036"}));
   train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
 
-  // A resumed run continues to count the increments since the last full checkpoint. Three increments follow checkpoint
-  // 20, so checkpoint 36 is full. All older checkpoints can then be removed.
+  // A resumed run continues to count the increments since the last full checkpoint. The increments 24, 28 and 32 follow
+  // the full checkpoint 20, so checkpoint 36 is full. All older checkpoints can then be removed.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
               "Resuming from 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));

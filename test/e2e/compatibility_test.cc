@@ -15,7 +15,7 @@ class CompatibleRuns : public testing::Test {
     make_data(folder_.path(), "data.json", 1000, 300);
   }
 
-  /// Returns the summary of a run of `config` with `words` added.
+  /// Returns the summary of a run of `config` with "compatibility": [`words`].
   Json run(std::string config, const std::string& words, const std::string& name = "run") {
     config = with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [" + words + "]");
     write_file(folder_ / "config.json", config);

@@ -223,7 +223,7 @@ bool exists_in_tree(std::string path) {
 
 /// Reports nonexistent programs, options, presets and paths in a command, or in inline code of a sentence.
 void expect_names_exist(const std::string& where, std::string text, bool is_command) {
-  text = std::regex_replace(text, std::regex(R"(\s#\s.*)"), "");  // a comment
+  text = std::regex_replace(text, std::regex(R"(\s#\s.*)"), "");  // removes a comment
   const std::string place = cat(where, ": `", text, "`");
   std::vector<std::string> words = words_of(std::regex_replace(text, std::regex(R"([|;&()]+)"), " ; "));
   std::string program, command, script;

@@ -74,7 +74,7 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
   EXPECT_EQ(integer(line, "iteration"), best);
   EXPECT_EQ(line.find("metrics")->find("AverageLoss")->text(), loss->text());
 
-  // When a later evaluation is better, the model of the earlier one is removed.
+  // When a later evaluation is better, the run removes the model of the earlier evaluation.
   for (const auto& entry : fs::directory_iterator(folder_ / "early_out"))
     EXPECT_NE(entry.path().filename().string().find(cat("_", best, ".")), std::string::npos) << entry.path();
 }

@@ -46,11 +46,12 @@ class Ends : public testing::Test {
   static std::string two_ranks(const std::string& config) {
     return with_change(config, "\"gpu\": [0]", "\"gpu\": [0, 1]");
   }
-  /// Overwrites a float in the first record of the first data file of a list. `before`: the number of floats before it.
+  /// Overwrites a float in the first record of the first data file of a list. `before`: the number of floats before it
+  /// in the record.
   void set_float(const std::string& list, size_t before, float value) {
     set_norm_float(listed_file(folder_ / list, 0), 0, before, value);
   }
-  /// The data file after the first one in the list.
+  /// The last data file of the list.
   fs::path last_file() const {
     std::istringstream lines(read_file(folder_ / "train.txt"));
     std::string line, last;
@@ -243,7 +244,7 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   int loaded = 0;
   for (const char* limit : {"40000", "60000", "200000", "20000000"}) {
-    // The smaller limits do not even allow loading the libraries of a CUDA build.
+    // With the smaller limits, a CUDA build cannot even load its libraries.
     const Outcome outcome = train_in_shell(
         small_config(), cat("ulimit -v ", limit, "; ${TRAIN%% *} --version >version.txt 2>&1 || exit 77; exec $TRAIN"));
     if (outcome.exit_code == 77) continue;
@@ -376,7 +377,7 @@ TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
                            "_dense_60.model\", \"sparse_model_file\": [\"" + prefix + "0_sparse_60.model\", \"" +
                            prefix + "1_sparse_60.model\"]");
   };
-  fs::remove(folder_ / "out" / "_model_60.json");  // removed, because the manifest would detect every change
+  fs::remove(folder_ / "out" / "_model_60.json");  // otherwise the manifest would detect every change
   fs::copy(folder_ / "out", folder_ / "dense");
   spoil("dense/_dense_60.model", 20);
   expect_said(train(from("dense/")), 4, {"dense/_dense_60.model': weight 5 of 'fc1/weights', at byte 20, is nan"});

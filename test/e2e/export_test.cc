@@ -138,7 +138,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST_F(Export, TheGraphGivesTheScoresOfPredict) {
   expect_exports({"onnx", "run", "--out", "graph", "--rows", "1000"});
-  const OnnxArrays rows = expect_parity("graph", 250);  // all rows
+  const OnnxArrays rows = expect_parity("graph", 250);  // 250: all evaluation rows
   const Outcome predicted = run_program(
       "huge_ctr", {"--predict", "config.json", "--model", "run", "--out", "-", "--device", "cpu"}, folder_->path());
   const std::vector<std::string> lines = lines_of(predicted.out);

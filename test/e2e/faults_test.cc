@@ -79,7 +79,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   const std::string config = with_checkpoints(small_config(), R"({"every": 7, "keep_last": 1})");
   ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
   auto whole = files("run", "final_");
-  whole.erase("final__model_60.json");  // not compared, because the manifest contains the run name
+  whole.erase("final__model_60.json");  // the manifest differs, because it contains the run name
   const int64_t one = pages_kb("ckpt/iteration_000060");
   ASSERT_GT(one, 60);
   // Disk sizes that are too small for one checkpoint, for two, or for the larger checkpoints late in the run.
@@ -98,8 +98,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   }
 }
 
-/// If an increment, or the full checkpoint for later increments, does not fit on the disk, later increments still
-/// contain all changes.
+/// If an increment or a full checkpoint does not fit on the disk, the next increment that fits contains all changes.
 TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWholeOne) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   const std::string local = with_change(small_config(), "\"Global\"", "\"Local\"");
@@ -107,7 +106,7 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
                                               R"({"every": 3, "keep_last": 2, "whole_every": 4})");
   ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
   auto whole = files("run", "final_");
-  whole.erase("final__model_60.json");  // not compared, because the manifest contains the run name
+  whole.erase("final__model_60.json");  // the manifest differs, because it contains the run name
   const int64_t one = pages_kb("ckpt/iteration_000051");
   ASSERT_GT(one, 40);
   for (const int64_t percent : {60, 110, 150, 190}) {
@@ -132,7 +131,7 @@ TEST_F(Faults, AFullDiskAtTheRunFolderCostsLinesAndCopiesButNotTheModel) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   ASSERT_EQ(in_shell(small_config(), "exec $TRAIN").exit_code, 0);
   auto whole = files("out");
-  whole.erase("_model_60.json");  // not compared, because the manifest contains the run name
+  whole.erase("_model_60.json");  // the manifest differs, because it contains the run name
   for (const int kilobytes : {8, 16, 40}) {
     SCOPED_TRACE(kilobytes);
     fs::remove_all(folder_ / "out");
@@ -289,7 +288,7 @@ class FaultsOfRowsOnDisk : public Faults {
     make_data(folder_.path(), "config.json", 4000, 300, {"--vocabulary", "3000"});
     ASSERT_EQ(in_shell(config_, "exec $TRAIN").exit_code, 0);
     whole_ = files("run", "final_");
-    whole_.erase("final__model_160.json");  // not compared, because the manifest contains the run name
+    whole_.erase("final__model_160.json");  // the manifest differs, because it contains the run name
     ASSERT_GE(whole_.size(), 4u);
     EXPECT_TRUE(fs::is_empty(folder_ / "rows")) << "the files have no names";
     fs::remove_all(folder_ / "run");
@@ -380,7 +379,8 @@ TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
   const Outcome outcome = in_shell(endless(),
                                    "trap '' HUP; $TRAIN 2> err & until_runs; kill -HUP $!; sleep 0.2; kill -TERM $!; "
                                    "wait $!; code=$?; cat err >&2; exit $code");
-  // If the second signal were SIGTERM, the exit code would be 143.
+  // The ignored SIGHUP does not count, so SIGTERM is the first signal. A second signal would end the run with exit code
+  // 143.
   expect_said(outcome, 75, {"Stopped on request after iteration "});
 }
 

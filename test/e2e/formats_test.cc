@@ -233,7 +233,7 @@ TEST(Formats, EvaluationBatchesThatStayOnTheDeviceGiveTheSameNumbers) {
   }
 }
 
-/// Returns the code blocks of a page that start with ```<language>: the rest of the fence line, and the text.
+/// For each code block of a page that starts with ```<language>, returns the rest of the fence line, and the text.
 std::vector<std::pair<std::string, std::string>> blocks_of(const std::string& page, const std::string& language) {
   std::vector<std::pair<std::string, std::string>> blocks;
   std::istringstream lines(page);

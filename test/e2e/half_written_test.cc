@@ -29,7 +29,7 @@ class HalfWritten : public testing::Test {
       for (int k = 0; k < 39; ++k)
         clicks += "\t" + std::to_string(k < 33 ? i % (k + 7)
                                                : i * 2654435761 %
-                                                     100000000);  // many distinct values stay large when compressed
+                                                     100000000);  // many distinct values: compressed files stay large
       for (int k = 0; k < 39; ++k) old_text += " " + std::to_string(i % (k + 7));
       clicks += '\n';
       old_text += '\n';

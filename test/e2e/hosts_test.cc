@@ -205,9 +205,9 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
   }
 }
 
-/// The kernel's interface counters say how many bytes were sent. They must be within 5 % of the program's own count
-/// plus the all-reduce of dense gradients. The difference is packet headers, key counts and agreement messages. The
-/// test subtracts a short run from a long one, which removes the bytes sent at startup.
+/// The kernel's interface counters give the sent bytes. They must be within 5 % of the program's own count plus the
+/// all-reduce of dense gradients. Packet headers, key counts and agreement messages make the difference. The test
+/// subtracts a short run from a long run, because this removes the bytes sent at startup.
 TEST_F(Hosts, SendUniqueKeysAndVectorsByTheKernelsCountersToo) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);

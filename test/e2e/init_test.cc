@@ -143,7 +143,7 @@ TEST_F(InitTable, HoldsOutATenthByTheRowAlone) {
   const auto lines = [](const std::string& of) { return std::count(of.begin(), of.end(), '\n'); };
   EXPECT_EQ(lines(train) + lines(eval), lines(text) + 1) << "each row once, and the header twice";
   EXPECT_NEAR(static_cast<double>(lines(eval)), 200, 60);
-  // The same rows in another order, after additional rows. Each row stays in its set (training or evaluation).
+  // Inserts additional rows before the earlier rows. Each earlier row must stay in its set (training or evaluation).
   write_file(folder_ / "data.csv",
              text.substr(0, header) + mixed_table(100, 50'000).substr(header) + text.substr(header));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "b.json"}).exit_code, 0);

@@ -39,7 +39,8 @@ for ((p = 0; p < SLURM_NTASKS; ++p)); do
 done
 )";
 
-/// For srun --mpi=pmix, mpirun is the PMIx server. Open MPI's own variables are unset; PMIx variables remain.
+/// Runs srun --mpi=pmix by mpirun, whose PMIx server replaces that of Slurm. Open MPI's own variables are unset; PMIx
+/// variables remain.
 constexpr const char* kSrunPmix = R"(while [[ $1 == -* ]]; do shift; done
 exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca plm_rsh_agent "$SSH" --mca btl tcp,self \
   --host host0:2,host1:2 --wdir "$PWD" env -u OMPI_COMM_WORLD_SIZE -u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_LOCAL_SIZE \
@@ -47,7 +48,7 @@ exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pl
   SLURM_STEP_NUM_TASKS=4 "$@"
 )";
 
-/// torchrun: torchrun --nnodes=N --nproc-per-node=P --rdzv-endpoint=HOST:PORT --no-python COMMAND..., on all hosts.
+/// Starts torchrun --nnodes=N --nproc-per-node=P --rdzv-endpoint=HOST:PORT --no-python COMMAND... on all hosts.
 constexpr const char* kTorchrun = R"(while [[ $1 == -* ]]; do
   case $1 in
     --nnodes=*) nodes=${1#*=} ;;
@@ -141,7 +142,7 @@ TEST_F(Launchers, SrunWithPmixIsJoinedByMpi) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   add_launcher("srun", kSrunPmix);
-  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host; MPI assigns process numbers
+  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host; MPI numbers the processes
   const Outcome outcome =
       launch(hosts, "on_host 0 srun --mpi=pmix $HUGE_CTR --train config.json --run-dir run --device cpu");
   EXPECT_EQ(outcome.err.find("over TCP"), std::string::npos) << outcome.err;
@@ -167,8 +168,8 @@ TEST_F(Launchers, TorchrunStartsAProcessForEachRank) {
   }
 }
 
-/// A substitute for a kubelet runs the manifest's pods: hosts with the names, environment, folders and arguments of the
-/// pods.
+/// A substitute for a kubelet runs the manifest's pods. Each pod is a host with the name, environment, folders and
+/// arguments of the pod.
 TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   YAML::Node service, job;
   for (const YAML::Node& document : YAML::LoadAllFromFile((kSample / "kubernetes.yaml").string()))

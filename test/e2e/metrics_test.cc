@@ -41,7 +41,7 @@ class EvalMetrics : public testing::Test {
       };
       row.label = {drawn(2, p), i % 5 == 0 ? -1.0f : drawn(3, q)};  // every fifth label of the second loss is missing
       row.slots = {{bits(4) & 3}, {7}, {}, {5}, {}};
-      // keys of the third slot of "user"; every seventh sample has none
+      // the keys of the third slot of "user"; every seventh sample has no key in this slot
       if (i % 7 != 0) row.slots[4] = {bits(5) & 15, 99};
       rows.push_back(row);
       take(tasks_[0], p, row, 0);

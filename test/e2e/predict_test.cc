@@ -285,8 +285,8 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   ASSERT_EQ(scores.rows.size(), 499u);
   EXPECT_EQ(scores.texts("id")[2], "row2");
   EXPECT_EQ(scores.texts("id")[3], "row4");
-  // Invalid records before the first row, next to each other, at batch boundaries and after the last row, on one rank
-  // and on two.
+  // Tests invalid records before the first row, next to each other, at batch boundaries and after the last row, on one
+  // rank and on two.
   const std::set<int> bad = {0, 1, 98, 99, 100, 255, 256, 498, 499};
   std::istringstream lines(text_rows(500, 2));
   std::string many, line;

@@ -51,7 +51,7 @@ TEST_F(Profile, HoldsEveryLayerAndNoMoreThanTheStep) {
         "backward fc1", "weight gradients fc1", "forward loss", "backward loss", "update all weights"})
     EXPECT_TRUE(parts.contains(part)) << part << " in " << done.err;
   EXPECT_FALSE(parts.contains("forward fc2")) << "the loss runs the layer of its logits";
-  // FLOPs of a GEMM of 19 by 16 for 128 samples; bytes of its inputs, weights and outputs.
+  // FLOPs of a GEMM of 128 samples with a 19 by 16 weight matrix. Bytes of its inputs, weights and outputs.
   EXPECT_NEAR(parts["forward fc1"].find("flops")->number(), 2.0 * 128 * 19 * 16, 1e-3);
   EXPECT_NEAR(parts["weight gradients fc1"].find("flops")->number(), 2.0 * 128 * 19 * 16, 1e-3);
   EXPECT_GE(parts["forward fc1"].find("bytes")->number(), 4.0 * (128 * 19 + 19 * 16 + 16 + 128 * 16));

@@ -132,7 +132,7 @@ TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
   ASSERT_EQ(importance.size(), 2u);
   EXPECT_EQ(*importance[0].find("feature")->string(), "good");
   EXPECT_GT(importance[0].find("auc_lost")->number(), 0.3);
-  // The access statistics cover 60 batches of 100 rows with two keys each. "good" has two values, each in half of the
+  // The access statistics count 60 batches of 100 rows with two keys each. "good" has two values, each in half of the
   // rows.
   const Json& hottest = (*scores.find("hottest")->array())[0];
   EXPECT_TRUE(*hottest.find("in_training")->boolean());

@@ -58,8 +58,8 @@ class Restarts : public testing::Test {
     const Json* loss = Json::read_file(folder_ / (name + "-run") / "summary.json").find("loss");
     return loss ? loss->number() : -1;
   }
-  /// Trains with `processes` processes, and calls `strike` when process 0 has reached iteration 60. The processes share
-  /// the secret in the environment, unless it is empty.
+  /// Trains with `processes` processes, and calls `strike` when process 0 has reached iteration 60. Unless `secret` is
+  /// empty, all processes get it in their environment.
   std::vector<Outcome> train(int processes, const std::vector<std::string>& words,
                              const std::function<void(const std::vector<Started>&)>& strike,
                              const std::string& secret = "of all these processes") {
@@ -132,7 +132,7 @@ TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto words = arguments("killed", "\"all\"", {"--restarts", "2", "--restart-wait", "30"});
   const auto strike = [&](const std::vector<Started>& all) {
-    ::kill(all[1].process, SIGSTOP);  // a stopped keeper starts no new worker, so the intruder tries first
+    ::kill(all[1].process, SIGSTOP);  // the stopped keeper starts no worker, so the intruder tries to join first
     kill_worker(all[1].process);
     const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
     const std::string why = message_of(

@@ -64,7 +64,7 @@ TEST(Samples, ServingTrainsServesAsksAndUpdates) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
   for (const char* piece : {"== Updating", "rows, mean score 0.", "Done in "})
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
-  if (outcome.out.find("\"name\":\"loss\"") != std::string::npos) {  // the machine has curl
+  if (outcome.out.find("\"name\":\"loss\"") != std::string::npos) {  // true if the machine has curl
     EXPECT_NE(outcome.out.find("\"name\":\"embedding.city\",\"datatype\":\"FP32\",\"shape\":[2,"), std::string::npos);
   }
   EXPECT_NE(read_file(folder / "runs/serving/before.txt"), read_file(folder / "runs/serving/after.txt"));

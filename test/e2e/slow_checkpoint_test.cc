@@ -39,7 +39,7 @@ class SlowCheckpoints : public testing::Test {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::directory_iterator(folder_ / "run"))
       if (const std::string name = entry.path().filename();
-          // not the manifest, because it contains the run name
+          // the manifest is left out, because it contains the run name
           name.starts_with("final_") && name.find("_model_") == name.npos)
         found[name] = read_file(entry);
     return found;

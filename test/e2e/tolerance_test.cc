@@ -142,7 +142,8 @@ TEST_F(Tolerance, AScalarMayStandInAnArrayOfOne) {
       }
 }
 
-/// A key of some version, inserted at `place` of small_config(). `has_effect`: this program uses the key.
+/// A config key that some version defined. Tests insert it at `place` of small_config(). `has_effect`: whether this
+/// program uses the key.
 struct Key {
   std::string place, key;
   bool has_effect = false;

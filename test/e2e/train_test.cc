@@ -214,8 +214,8 @@ TEST_F(Training, SnapshotsBearTheClassicNamesAndLayouts) {
               4u * ((15 + 4) * 16 + 16 + 16 + 1));
     const auto wide = fs::file_size(folder_ / "out" / (std::string("0_sparse_") + iteration + ".model"));
     const auto deep = fs::file_size(folder_ / "out" / (std::string("1_sparse_") + iteration + ".model"));
-    EXPECT_EQ(wide % (8 + 4), 0u);          // key, vector of one float
-    EXPECT_EQ(deep % (8 + 8 + 5 * 4), 0u);  // key, slot id, vector of five floats
+    EXPECT_EQ(wide % (8 + 4), 0u);          // a key and a vector of one float
+    EXPECT_EQ(deep % (8 + 8 + 5 * 4), 0u);  // a key, a slot id and a vector of five floats
     EXPECT_GT(wide, 0u);
   }
 }

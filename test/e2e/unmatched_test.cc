@@ -69,7 +69,7 @@ TEST(UnmatchedKeys, AreReportedInTrainingEvaluationAndPrediction) {
   EXPECT_TRUE(std::filesystem::exists(folder / "scores.csv"));
 }
 
-/// A config with users and cities as features; one equivalent section for each format.
+/// A config with users and cities as features. In every format, the config reads equal features.
 std::string config_of_cities(const std::string& format, const std::string& source, const std::string& gpus) {
   const std::string keys = format == "Parquet" ? R"("keys": "hash", "default": "", )" : "",
                     section = format == "Parquet" ? "parquet" : "csv";

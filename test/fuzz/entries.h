@@ -12,8 +12,8 @@ namespace hctr::fuzz {
 
 using Bytes = std::span<const uint8_t>;
 
-// The list of entries, which test/CMakeLists.txt parses too. Each entry returns for any bytes, and crashes on a
-// violation: a memory error, an Error(bug), or two parsers that disagree about the same bytes.
+// The list of entries, which test/CMakeLists.txt parses too. An entry must return normally for any bytes. It crashes
+// only on a violation: a memory error, an Error(bug), or two parsers that disagree about the same bytes.
 #define HCTR_FUZZ_ENTRIES(entry)                                                                                       \
   entry(norm_file)        /* a file's bytes behind one that picks the section */                                       \
       entry(raw_records)  /* the same */                                                                               \
@@ -48,7 +48,7 @@ HCTR_FUZZ_ENTRIES(HCTR_DECLARE)
 
 /// Entry checkpoint_state: whether all of the state was loaded.
 bool loads_checkpoint(Bytes);
-/// Mutates an input of checkpoint_state of `size` bytes in place, and returns the new size. Mostly changes the bytes
+/// Mutates in place an input of checkpoint_state that has `size` bytes. Returns the new size. Mostly changes the bytes
 /// after the text; otherwise changes a number of the text, or calls `mutate` (LLVMFuzzerMutate).
 size_t mutate_checkpoint_state(uint8_t* data, size_t size, size_t max_size, unsigned seed,
                                size_t (*mutate)(uint8_t* data, size_t size, size_t max_size));

@@ -1,4 +1,5 @@
-// Fuzz entries for manifests with correct checksums, as another program or a holder of the key could write them.
+// Fuzz entries for manifests. Each manifest gets a correct checksum, so that parsing continues after the check of the
+// checksum.
 #include "config/checked_json.h"
 #include "formats/checkpoint/manifest.h"
 #include "formats/model/model_manifest.h"

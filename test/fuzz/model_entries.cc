@@ -84,7 +84,8 @@ std::string row_counts(const Manifest& manifest) {
   return counts;
 }
 
-/// Calls `load` with a model whose row counts equal those of the checkpoint, for loading the exact state.
+/// Calls `load` with a model for loading the exact state of a checkpoint: the model is empty, or has the row counts of
+/// the checkpoint.
 template <class Load>
 void with_model_of_as_many_rows(const Manifest& manifest, const Load& load) {
   shared_runtime();

@@ -6,8 +6,8 @@
 namespace hctr::fuzz {
 namespace {
 
-/// Expects that rows parsed directly into a batch equal the rows of `block`, or that parsing fails if a row is bad. The
-/// batch memory has exactly the required size. `Key`: the key type of the batch.
+/// Parses rows directly into a batch, whose memory has exactly the required size. Expects that the result equals the
+/// rows of `block`, or that parsing fails if a row is bad. `Key`: the key type of the batch.
 template <class Key>
 void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, int64_t first_row,
                       const SampleBlock& block, int64_t bad) {

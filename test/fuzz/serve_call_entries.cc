@@ -78,7 +78,7 @@ void forget_regions(serve::SharedRegions& regions) {
   for (const auto kind : {serve::SharedRegion::Kind::system, serve::SharedRegion::Kind::cuda}) regions.remove(kind, "");
 }
 
-/// The answer to one call, which may come from another thread.
+/// The answer to one call. Another thread may set the answer.
 template <class Value>
 class OneAnswer {
  public:
@@ -174,7 +174,7 @@ void grpc_call(Bytes bytes) {
   const auto result = std::make_shared<OneAnswer<GrpcResult>>();
   api.handle(method, {request.data(), static_cast<int64_t>(request.size())}, -1, std::make_shared<FuzzedCall>(result));
   const GrpcResult answer = result->get();
-  expect(answer.status >= 0 && answer.status <= 16 && answer.status != 13);  // 13: INTERNAL
+  expect(answer.status >= 0 && answer.status <= 16 && answer.status != 13);  // 13 is gRPC's status INTERNAL
   expect(answer.status == 0 || (answer.response.empty() && !answer.message.empty()));
   forget_regions(core_of_fuzzing().regions());
 }
@@ -192,7 +192,7 @@ void shared_memory(Bytes bytes) {
   } catch (const Refusal&) {
     registered = false;
   }
-  // The same condition, in arithmetic that cannot overflow.
+  // The range must lie within the region. This arithmetic cannot overflow.
   expect(registered ==
          (place[0] >= 0 && place[1] > 0 && place[1] <= kRegionBytes && place[0] <= kRegionBytes - place[1]));
   if (!registered) return;

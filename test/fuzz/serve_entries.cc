@@ -57,7 +57,7 @@ serve::HttpLimits limits_of_fuzzing() {
 
 void http_request(Bytes bytes) {
   if (bytes.empty()) return;
-  // Parses the request at once, and in parts of `part` bytes.
+  // Parses the request as a whole, and in parts of `part` bytes.
   const std::string text(bytes.begin() + 1, bytes.end());
   const size_t part = 1 + bytes[0] % 16;
   HttpParser whole(limits_of_fuzzing()), parts(limits_of_fuzzing());

@@ -49,7 +49,7 @@ class Column:
         return max([1] + [len(value) for value in self.values if self.is_list and value])
 
     def present(self):
-        """All values that are not missing; the items of lists one by one."""
+        """All values that are not missing. A list contributes its items."""
         for value in self.values:
             yield from (value or []) if self.is_list else [] if value is None else [value]
 

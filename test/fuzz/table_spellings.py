@@ -61,8 +61,8 @@ class Dialect:
     shuffled: bool = False  # columns in another order, plus an unused column
     blanks: bool = False  # blanks around cells, if the reader trims cells
     marks: bool = False  # missing values written as marker texts
-    parts: int = 1  # files
-    pack: str = ""  # gz, zst
+    parts: int = 1  # number of files
+    pack: str = ""  # gz or zst; empty: not compressed
     number: str = ""  # the notation of numbers
 
     def cell(self, text, trim):

@@ -148,7 +148,7 @@ TEST_F(Deltas, MakeTheWholeModelUnderEveryPolicy) {
                 .removes = true});
 }
 
-/// Memory holds few more rows than a batch has. Change marks are evicted to disk with their rows.
+/// Memory has capacity for only a few more rows than a batch needs. Change marks are evicted to disk with their rows.
 TEST_F(Deltas, HoldRowsThatAreOnADisk) {
   const auto on_disk = [&](const std::string& fields) {
     const std::string wide = with_change(config_, "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 1024" + fields);

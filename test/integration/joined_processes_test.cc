@@ -36,7 +36,7 @@ TEST(AsJoinedProcess, TheCommunicatorSuite) {
 
 TEST(JoinedProcessesSuite, TheCommunicatorSuiteHolds) {
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // inherited by the processes, which would run only a shard
+    ::unsetenv(share);  // otherwise GoogleTest in the child processes would run only a shard of the tests
   const TemporaryFolder folder;
   for (const int processes : {2, 3}) {
     const auto outcomes =

@@ -14,7 +14,7 @@ class ModelFiles : public RanksTest {
     RanksTest::SetUp();
     config_ = with_change(config_, "\"batchsize\": 128", "\"batchsize\": 250");
     config_ = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 12");
-    config_ = with_change(config_, "\"rate\": 0.1", "\"rate\": 0.0");  // no dropout: it depends on the step number
+    config_ = with_change(config_, "\"rate\": 0.1", "\"rate\": 0.0");  // dropout depends on the step number
     config_ = with_change(config_, "\"eval_interval\": 10", "\"eval_interval\": 0");
   }
   static std::string twice_as_long(const std::string& config) {
@@ -59,7 +59,7 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
   rules.push_back(
       {"AdaGrad, row-wise", R"("type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05, "row_wise": true})", 1e-5});
   for (const Rule& rule : rules) {
-    // cannot resume exactly, because model files lack the step of each row's last update
+    // lazy Adam cannot resume exactly, because model files lack the step of each row's last update
     if (rule.name == "Adam, lazy") continue;
     if (kSanitized && rule.name != "SGD" && rule.name != "Adam" && rule.name != rules.back().name)
       continue;  // sanitizers need one case per code path

@@ -85,7 +85,7 @@ TEST_F(ModelTest, PiecesOfABatchHaveItsScores) {
   const std::vector<float> expected = score_in(whole, samples, {4096});
   EXPECT_EQ(score_in(in_pieces, samples, {4096}), expected);
   EXPECT_EQ(score_in(in_pieces, samples, {65, 64, 63, 200}), expected);
-  // an error in a later piece; the model remains usable
+  // An error in a later piece of a batch leaves the model usable.
   SampleArrays wrong = samples;
   for (SampleArrays::Keys& input : wrong.inputs) std::swap(input.offsets[400], input.offsets[390]);
   for (SampleArrays::Keys& input : wrong.inputs) input.one_each = false;

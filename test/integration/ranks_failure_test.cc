@@ -55,7 +55,7 @@ TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
 }
 
 TEST_F(FullTable, RefusesABatchBeforeFrequentRowsOfAnotherTableChange) {
-  // The rejected batch was already looked up in the replicated rows. The lookup must not change these rows.
+  // Before the batch is rejected, it is looked up in the replicated rows. This look-up must not change the rows.
   const std::string hybrid = with_change(config_, "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",",
                                          R"("bottom": "wide_data", "top": "wide_emb", "placement": "hybrid",)");
   const std::string found =

@@ -76,8 +76,8 @@ inline std::string with_dice(const std::string& config) {
                      R"("type": "PReLU_Dice", "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-3}, "bottom": "fc1")");
 }
 
-/// Returns the config with more weights than one gradient bucket holds. fc1b is reduced before the backward of
-/// BatchNorm (if any) and fc1.
+/// Returns the config with more weights than one gradient bucket holds. The gradients of fc1b are all-reduced before
+/// the backward pass of fc1 and of BatchNorm, if the config has it.
 inline std::string with_large_layers(const std::string& config) {
   const std::string wide =
       with_change(with_change(config, R"("num_output": 16)", R"("num_output": 1100)"),
@@ -216,7 +216,8 @@ class RanksTest : public ::testing::Test {
     }
   }
 
-  /// Trains with batch statistics per rank. One rank must give the same losses as `one`, two ranks other losses.
+  /// Trains with batch statistics per rank. The losses of one rank must equal those of `one`; the losses of two ranks
+  /// must differ.
   void expect_other_statistics_per_rank(const std::string& config, const Result& one) {
     const std::string apart =
         with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [\"batch_norm_per_gpu\"]");
@@ -234,8 +235,8 @@ class RanksTest : public ::testing::Test {
                        "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
-  /// A config with vectors of 128 bytes, one for each key. Copy engines send the gradients. Also sets the vector length
-  /// in tables_, by which rows are read back.
+  /// A config with vectors of 128 bytes, one for each key. Copy engines send the gradients. Also stores the vector
+  /// length in tables_, because the parser of row files needs it.
   std::string with_long_vectors() {
     tables_[1].dim = 32;
     const std::string config = with_change(sgd(config_), R"("embedding_vec_size": 5, "combiner": 1)",

@@ -57,7 +57,7 @@ TEST_P(EveryTableOnTwoHosts, OfOneGpuEachTrainsTheModelOfOneGpu) {
                 1e-3, 1e-3, 1e-3);
 }
 
-/// "Adamlazy".
+/// Returns the letters of the rule's name, such as "Adamlazy" for "Adam, lazy".
 std::string letters_of(const ::testing::TestParamInfo<Rule>& rule) {
   std::string name = rule.param.name;
   std::erase_if(name, [](char c) { return c == ',' || c == ' '; });

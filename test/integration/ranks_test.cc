@@ -296,7 +296,7 @@ TEST(UnderMpi, TheCommunicatorSuite) {
 TEST(MpiTest, TheCommunicatorSuiteHoldsForProcesses) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // inherited by the processes, which would run only a shard
+    ::unsetenv(share);  // otherwise GoogleTest in the child processes would run only a shard of the tests
   const TemporaryFolder folder;
   for (const int processes : {2, 3, 4}) {
     const Outcome outcome = run_under_mpi(processes, "integration_tests", {"--gtest_filter=UnderMpi.*"}, folder.path());

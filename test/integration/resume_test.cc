@@ -145,7 +145,7 @@ class Resuming : public Config {
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
-      // On a GPU, change marks for increments and their staging buffers need some granules.
+      // On a GPU, increments need some granules for change marks and staging buffers.
       const std::string marks = device_ == "cpu" ? "" : cat(R"(, "every": 9)", increments_);
       const Outcome done = run(solver(tried)(config), gpu, "least", {}, cat(R"({"folder": "least-ckpt")", marks, "}"));
       const size_t at = done.err.find("\"gpu\" of \"table_memory\" must be at least ");
@@ -633,14 +633,14 @@ std::map<std::string, std::string> in_key_order(std::map<std::string, std::strin
 /// Tables with wide rows, of which a small GPU budget holds only some. Rows move between GPU and host after each step.
 class ResumeWhileRowsMove : public ResumeFromIncrement {
  protected:
-  /// The config with a GPU budget of the minimum plus some granules for rows. Both tables share the granules; on a CPU
-  /// the growing index uses some, too.
+  /// Returns the config with a GPU budget: the minimum, plus some granules for rows. Both tables share the granules; on
+  /// a CPU the growing index uses some, too.
   virtual std::string moving(const std::string& config, const std::string& gpu) {
     const int64_t granules = (device_ == "cpu" ? int64_t{10} << 16 : gpu_granules_ << 21);
     return solver(cat(R"("table_memory": {"gpu": ")", least_gpu(config, gpu) + granules,
                       R"(B", "host": "1GB", "move_every": 1})"))(config);
   }
-  /// Trains with the smallest budget with which rows move, and returns the config.
+  /// Trains with increasing GPU budgets until rows move. Returns the last config.
   std::string train_while_rows_move(const std::string& config, const std::string& gpu) {
     for (gpu_granules_ = least_granules_;; gpu_granules_ += 2) {
       const std::string with_moves = moving(config, gpu);
@@ -772,7 +772,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnAGpu) {
   if (devices_here().size() == 1) GTEST_SKIP() << "no GPU";
   device_ = "cuda";
   host_ = "32MB";
-  least_granules_ = 7;  // with fewer granules, the tables need more host memory
+  least_granules_ = 7;  // with fewer granules, the tables would need more host memory
   const auto local = [](const std::string& config) { return with_adam(config, "Local"); };
   expect_the_same_model(
       {{"Adam, Local", local},

@@ -184,8 +184,8 @@ struct Told {
   double auc = -1;
 };
 
-/// Trains through the C interface, with one call of hctr_trainer_fit() up to each iteration in `ends`; 0: up to the end
-/// that the config sets.
+/// Trains through the C interface. Each call of hctr_trainer_fit() trains up to the next iteration in `ends`; 0 means
+/// up to the end that the config sets.
 Told train_by_c(const char* config, const char* run, const char* change, const std::vector<int64_t>& ends) {
   hctr_trainer_options options{};
   options.size = sizeof options;

@@ -21,7 +21,7 @@ class ServeTest : public ScoresTest {
     serve::ServeOptions options;
     options.sources = std::move(sources);
     options.http_port = options.metrics_port = 0;
-    // the gRPC library is built without sanitizers, so they cannot see its locks
+    // the gRPC library is built without sanitizers, so sanitizers cannot see the library's locks
     options.grpc_port = kSanitized ? -1 : 0;
     options.device = DeviceChoice::cpu;
     options.threads = 1;

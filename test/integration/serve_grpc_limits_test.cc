@@ -70,7 +70,7 @@ TEST_F(GrpcLimits, MoreConnectionsThanDescriptorsDoNotEndTheServer) {
   EXPECT_EQ(finish_program(server).exit_code, 0);
 }
 
-/// Without a bound, the answers of a client that sends and never reads would fill the memory.
+/// Without a bound, answers to a client that sends requests but never reads would fill the memory.
 TEST_F(GrpcLimits, AStreamWhoseClientNeverReadsIsReadNoFurther) {
   const serve::Service service(options_for({"ctr=one-run"}));
   const auto count_of = [&](const std::string& what) {
@@ -117,8 +117,8 @@ TEST_F(GrpcLimits, AStreamWhoseClientNeverReadsIsReadNoFurther) {
   EXPECT_TRUE(stopped()) << "the service still reads, after " << sent << " requests";
   EXPECT_GT(deaf.received(), 1000) << "answers to the first requests";
   EXPECT_LE(deaf.received(), 65535);
-  // Answered requests: those in the window of 65,535 bytes, and 64 that wait in the service. An answer has more than 40
-  // bytes.
+  // The service answers requests until their answers, of more than 40 bytes each, fill the window of 65,535 bytes, and
+  // 64 more answers wait in the service.
   const int answered = count_of("nv_inference_request_success");
   EXPECT_GT(answered, 64);
   EXPECT_LE(answered, 65535 / 40 + 66);

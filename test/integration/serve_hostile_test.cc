@@ -1,4 +1,4 @@
-// huge_ctr serve: errors for malicious clients, and scores for the others.
+// huge_ctr serve: malicious clients get errors, while other clients get scores.
 #include <csignal>
 
 #include "serve/grpc_front.h"
@@ -92,7 +92,7 @@ TEST_F(HostileClients, GetABoundedAmountOfMemoryTogether) {
   train(config_, {"[0]"}, "one");
   const SampleArrays samples = samples_of("one.json");
   serve::ServeOptions options = options_for({"ctr=one-run"});
-  options.limits.body_bytes = 1 << 16;  // all requests together: 16 times that, 1 MiB
+  options.limits.body_bytes = 1 << 16;  // 64 KiB per request; all requests together may have 16 times that, 1 MiB
   const serve::Service service(options);
   const std::string path = "/v2/models/ctr/infer", right = packed_request(samples, 0, 1);
   std::vector<std::unique_ptr<HttpClient>> clients;

@@ -146,7 +146,7 @@ class ServedSamples : public ServeTest {
 
   static std::string cells_request(const TrainedModel& model, size_t first, size_t count) {
     std::string inputs;
-    for (size_t c = 0; c + 1 < model.columns.size(); ++c)  // all columns except the last, the label
+    for (size_t c = 0; c + 1 < model.columns.size(); ++c)  // the last column is the label
       inputs += cat(inputs.empty() ? "" : ",",
                     tensor(model.columns[c], "BYTES", cat("[", count, "]"), list_of(model.cells[c], first, count)));
     return cat("{\"parameters\":{\"binary_data_output\":true},\"inputs\":[", inputs, "]}");

@@ -108,7 +108,8 @@ TEST_F(ServedFromAStore, RowsOfAnotherRunAreAnError) {
   EXPECT_NE(message.find("load both from one run"), std::string::npos) << message;
 }
 
-/// Requests that need the lost level are refused with 503, others are served, and scores are right when it is back.
+/// Requests that need the lost level get status 503. Other requests are served. When the level is back, all scores are
+/// right.
 TEST_F(ServedFromAStore, ALevelThatStopsAnsweringCostsNothingButItsRequests) {
   if (const std::string why = why_no_redis(); !why.empty()) GTEST_SKIP() << why;
   const RedisServers redis;

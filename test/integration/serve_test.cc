@@ -315,7 +315,7 @@ TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   EXPECT_EQ(call("RepositoryModelLoad", "").status, 3);
 }
 
-/// With one instance, threads of the front end score small requests that others have queued.
+/// With one instance of the model, a front-end thread also scores small requests that other threads have queued.
 TEST_F(ServedScores, OfSingleRowsByManyGrpcClientsAreThoseOfPredict) {
   if (kSanitized) GTEST_SKIP() << "gRPC is not built with sanitizers";
   if (const std::string why = serve::why_no_grpc(); !why.empty()) GTEST_SKIP() << why;

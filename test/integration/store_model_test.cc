@@ -57,10 +57,11 @@ class StoreModelTest : public ScoresTest {
     return {.levels = {StoreLevelOptions{.most_rows = 100}, file}};
   }
 
-  /// Scores all samples while updates change every row of every table, and expects scores of one state.
+  /// Scores all samples while updates change every row of every table. Expects that the scores never mix rows from
+  /// before and after an update.
   template <class ModelOrServedModel>
   void expect_one_state(Store& store, ModelOrServedModel& model) const {
-    // Doubles every row, then restores the rows.
+    // The updates double every row, then restore the rows.
     std::vector<std::vector<int64_t>> keys(3);
     std::vector<std::vector<int32_t>> slots(3);
     std::vector<std::vector<float>> rows[2];
@@ -371,7 +372,7 @@ TEST_P(CachedModelTest, AKeyWithoutARowIsAnErrorThatNamesTheKeyWhereTheModelSays
     const auto model = served(store);
     SampleArrays changed = samples_;
     for (int64_t& key : changed.inputs[0].keys) key = 1'000'000'007;
-    for (int i = 0; i < 20; ++i)  // more calls than concurrent look-ups, because a failed call must free its memory
+    for (int i = 0; i < 20; ++i)  // more calls than look-ups may run at once: each failed call must free its memory
       EXPECT_NE(message_of(Kind::data, [&] { score(*model, changed, 0, 10); }).find("no row of key 1000000007"),
                 std::string::npos);
     // A failed batch does not affect the scores of the next batch. Some samples have keys without a row.

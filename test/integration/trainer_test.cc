@@ -352,7 +352,7 @@ TEST_F(TrainerTest, LoadedPartsAreThoseOfTheFilesAndOthersStay) {
     trainer.step(10);
     EXPECT_EQ(trainer.state().loss, one.losses.back());
     const auto at_20 = trainer.evaluate();
-    // Loads one table of iteration 10, then the table of iteration 20 again.
+    // Loads one table of iteration 10, and then the same table of iteration 20.
     trainer.save("later/m");
     trainer.load({.tables = {{"deep_emb", "saved/m1_sparse_10.model"}}});
     EXPECT_NE(trainer.evaluate(), at_20);

@@ -221,7 +221,7 @@ TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
     EXPECT_FALSE(std::isfinite(losses[2])) << to_string(device);
     EXPECT_TRUE(std::isfinite(losses[3])) << to_string(device);
     EXPECT_EQ(stopped->trainer.step_not_finite(), 2);
-    // a GPU has perhaps not yet checked the last steps
+    // on a GPU, the last steps may not have been checked yet
     EXPECT_GE(stopped->trainer.steps_not_finite(), device.is_cuda() ? 1 : 5);
     for (int64_t i = 0; i < 7; ++i) still->trainer.step(i, i < 2 ? 0.01 : 0.0);
     EXPECT_EQ(message_of(Kind::data, [&] { still->trainer.read_again(0); }),

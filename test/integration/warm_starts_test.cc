@@ -15,7 +15,7 @@ class WarmStarts : public RanksTest {
     const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
     return config.replace(begin, end - begin, "\"optimizer\": {" + section + "}, ");
   }
-  /// The weights of fc1 or of fc2; the weights of each layer are contiguous in the dense file.
+  /// The weights of `layer`, which is fc1 or fc2. In the dense file, the weights of a layer are contiguous.
   static std::vector<float> weights_of(const Result& of, const std::string& layer) {
     const auto first = of.dense.begin(), second = first + (15 + 4) * 16 + 16;
     return layer == "fc1" ? std::vector<float>(first, second) : std::vector<float>(second, of.dense.end());
@@ -45,7 +45,7 @@ class WarmStarts : public RanksTest {
 
 TEST_F(WarmStarts, FrozenLayersAndTablesStayAndTheOthersLearn) {
   const Result all = train(with_solver(config_, R"("frozen": ["fc1", "fc2", "wide_emb", "deep_emb"])"), {"[0]"}, "all");
-  for (const size_t rule : {1, 7, 9}) {  // momentum, Adam on all rows, AdamW
+  for (const size_t rule : {1, 7, 9}) {  // the rules momentum, Adam on all rows, and AdamW
     SCOPED_TRACE(kRules[rule].name);
     const std::string config = with_rule(config_, kRules[rule].section);
     for (const char* gpus : {"[0]", "[0, 1]"}) {

@@ -21,7 +21,8 @@ long number_from(const char* name, long otherwise) {
   return text ? std::atol(text) : otherwise;
 }
 
-/// Allocates nothing.
+/// Whether the file at `path` has at least `wanted` lines. Must not allocate memory, because the replaced malloc()
+/// calls it.
 bool has_lines(const char* path, long wanted) {
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;

@@ -58,7 +58,7 @@ def installed_packages(python, packages, name="python", limit=None):
 
 
 def other_pythons(used):
-    """Of the installed Pythons that are at least 3.9 and not version `used`: the oldest and the newest."""
+    """Returns the oldest and the newest installed Python, without versions below 3.9 and without version `used`."""
     folders = [Path(one) for one in os.environ["PATH"].split(":") if one]
     folders += sorted((Path.home() / ".pyenv/versions").glob("*/bin"))
     found = {}

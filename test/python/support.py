@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # otherwise background jobs of a shell ignore SIGINT
 BIN = Path(os.environ.get("HCTR_BIN_DIR", "build/cpu/bin"))
 
 
@@ -24,7 +24,7 @@ def need(module):
 
 
 def torch_device():
-    """The device of the PyTorch tests, which becomes PyTorch's default: HCTR_TORCH_DEVICE, or the CPU."""
+    """Returns the device of the PyTorch tests (HCTR_TORCH_DEVICE or the CPU), and makes it PyTorch's default device."""
     torch, name = need("torch"), os.environ.get("HCTR_TORCH_DEVICE", "cpu")
     if name == "cuda" and not torch.cuda.is_available():
         raise unittest.SkipTest("HCTR_TORCH_DEVICE is cuda, and PyTorch finds no GPU")

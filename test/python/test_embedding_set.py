@@ -41,7 +41,7 @@ def one_table(rule="sgd", allocator=None, **words):
 
 
 class Pool:
-    """An allocator with this much memory."""
+    """An allocator of at most `most` bytes in total."""
 
     def __init__(self, most):
         self.most, self.blocks = most, {}

@@ -49,7 +49,7 @@ class Tables(unittest.TestCase):
 
 
 class Shared(unittest.TestCase):
-    """Two stores of one name share rows, as in two processes: locks of shared memory belong to an open store."""
+    """Two stores with one name share rows, even in one process, because a lock in shared memory belongs to a store."""
 
     def setUp(self):
         config = {"shared_memory": f"test_store_{os.getpid()}"}

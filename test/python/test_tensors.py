@@ -215,13 +215,13 @@ class OfTorch(support.InFolder):
         self.stay_there(support.need("cupy").from_dlpack)
 
     def test_on_a_gpu_arrays_of_jax_stay_there(self):
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX takes most of the GPU's memory otherwise
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # otherwise JAX reserves most GPU memory
         jax = support.need("jax")
         jax.config.update("jax_enable_x64", True)
         self.stay_there(importlib.import_module("jax.dlpack").from_dlpack)
 
     def stay_there(self, converted):
-        """Training and scores are equal from tensors of the host and from arrays `converted` from tensors of the GPU."""
+        """Host tensors, and GPU arrays that `converted` makes from the same tensors, give equal losses and scores."""
         if not self.torch.cuda.is_available():
             self.skipTest("needs a GPU")
         config = self.one_key_each()

@@ -186,7 +186,7 @@ class Graphs(unittest.TestCase):
             with torch.no_grad():
                 write(model.anchor.grad)
         model.anchor.grad.fill_(2)
-        model(batches(1)[0]).sum().backward()  # added to an existing gradient
+        model(batches(1)[0]).sum().backward()  # PyTorch adds this gradient to the existing one
         self.assertEqual(model.anchor.grad.tolist(), [2.0])
 
     def test_training_without_an_optimizer_says_so(self):
@@ -277,7 +277,7 @@ class SecondMode(unittest.TestCase):
                 of = bags._engine.set()
                 with unittest.mock.patch.object(of, "forward", wraps=of.forward) as again:
                     if looks_up:
-                        bags.rows("items")  # after access to rows, row numbers of earlier look-ups are not used
+                        bags.rows("items")  # this access to rows invalidates the row numbers of look-ups
                     step.step()
                 self.assertEqual(again.call_count, looks_up)
                 step.zero_grad()

@@ -66,7 +66,8 @@ class Bags(unittest.TestCase):
             self.assertLess(float((bags.embedding_bags[name].weight - one.weight).abs().max()), 1e-6)
 
     def test_many_tables_are_each_of_them_alone(self):
-        """On a GPU the kernels of many tables are merged; results are those of one table, bit for bit."""
+        """On a GPU the kernels of many tables are merged. Each table must give the results that it gives alone, bit for
+        bit."""
 
         def table(i):
             return hct.EmbeddingBagConfig(name=f"t{i}", embedding_dim=1 + i % 9, feature_names=[f"f{i}"])
@@ -192,7 +193,7 @@ class Bags(unittest.TestCase):
                     kjt = hct.KeyedJaggedTensor(["x"], keys, lengths=torch.full((1000,), 2))
                     bags(kjt).values().square().sum().backward()
                 found.append((bags.export("t"), bags.figures("t")))
-            if DEVICE == "cpu":  # the smallest memory of a GPU has room for all rows
+            if DEVICE == "cpu":  # on a GPU, even the smallest budget holds all rows
                 self.assertGreater(found[1][1]["rows_on_disk"], 0)
             for ours, theirs in zip(found[0][0], found[1][0]):
                 self.assertTrue(torch.equal(ours, theirs))
@@ -236,10 +237,10 @@ class Bags(unittest.TestCase):
 
 
 class Varying(unittest.TestCase):
-    """Features with different numbers of samples, against batches with all samples."""
+    """Compares features that have different numbers of samples with batches in which all features have all samples."""
 
     def pair(self):
-        """Keys of distinct samples with their inverse, and the keys of all samples."""
+        """Returns two equal batches: distinct samples with inverse indices, and all samples written out."""
         draw = torch.Generator(DEVICE).manual_seed(9)
         names, strides = ["y", "unused", "x"], [2, 5, 3]
         lengths = [torch.randint(0, 4, (stride,), generator=draw) for stride in strides]

@@ -19,7 +19,7 @@ NAMES = [f"f{i}" for i in range(5)]
 
 
 def collection(device="cuda", **words):
-    """Growing and fixed tables of several dims, with sum and mean."""
+    """Tables that grow and tables of a fixed size, of several dims, with sum and mean pooling."""
     mean = hct.PoolingType.MEAN
     tables = [
         hct.EmbeddingBagConfig(name="a", embedding_dim=8, feature_names=NAMES[:2]),
@@ -66,7 +66,7 @@ class OnAGpu(unittest.TestCase):
 
 
 class OtherTests(OnAGpu):
-    """The tests of the other files, in a process whose default device is the GPU."""
+    """Runs the tests of the other files in a process whose default device is the GPU."""
 
     def run_file(self, name):
         done = subprocess.run(
@@ -128,7 +128,7 @@ class Numbers(OnAGpu):
             out = bags(keys).values()
             self.assertTrue(torch.equal(out, want(whole).values()))
             out.backward(gradient(1))
-            want(whole).values().backward(gradient(1).t().contiguous().t())  # gradients of another layout
+            want(whole).values().backward(gradient(1).t().contiguous().t())  # the gradient has another memory layout
         self.equal(rows_of(bags), rows_of(want))
 
 
@@ -142,7 +142,7 @@ class Streams(OnAGpu):
             stream = streams[seed % 3]
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
-                torch.cuda._sleep(2_000_000)  # the keys arrive late
+                torch.cuda._sleep(2_000_000)  # delays the keys on this stream
                 train(bags, [seed])
         torch.cuda.synchronize()
         self.equal(rows_of(bags), rows_of(want))
@@ -203,7 +203,7 @@ class Streams(OnAGpu):
 
 class Graphs(OnAGpu):
     def record(self, bags, keys, dy, warm=(0, 1, 2)):
-        """A CUDA graph of a step on these tensors."""
+        """Records a step on these tensors as a CUDA graph."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -332,7 +332,7 @@ class Memory(OnAGpu):
         del keys
         self.assertGreater(torch.cuda.memory_allocated() - before, 100_000 * 64 * 4)
         del bags
-        gc.collect()  # modules and their hooks refer to each other
+        gc.collect()  # frees modules, which form reference cycles with their hooks
         torch.cuda.synchronize()
         self.assertLess(torch.cuda.memory_allocated() - before, 1 << 20)
 

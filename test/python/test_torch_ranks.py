@@ -41,7 +41,7 @@ class Ranks(unittest.TestCase):
                 self.assertEqual(ours[name], one, name)
                 continue
             for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (ours[name], one))):
-                # of the vectors of a batch, only those of rank 0 are there
+                # of the vectors of a batch, `ours` has only those of rank 0
                 self.assertLess(float((a.double() - b[: len(a)].double()).abs().max()), 1e-6, name)
 
     def test_several_are_one_and_checkpoints_fit_any(self):

@@ -49,7 +49,7 @@ def part_of(step, rank, size):
 
 
 def mean_of_all(value, size):
-    """The mean over all ranks, by the process group of PyTorch: its communicator works between calls of ours."""
+    """The mean over all ranks, computed by PyTorch's process group, whose communicator must work between our calls."""
     if size > 1:
         torch.distributed.all_reduce(value)
     return value / size

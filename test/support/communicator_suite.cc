@@ -89,7 +89,7 @@ struct Suite {
     int64_t out = 0, in = 0;
     for (int r = 0; r < size; ++r) {
       send.add(out, sent(rank, r));
-      out += sent(rank, r) + 3;  // leaves gaps
+      out += sent(rank, r) + 3;  // the 3 leaves gaps between the parts
       receive.add(in, sent(r, rank));
       in += sent(r, rank);
     }

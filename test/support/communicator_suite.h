@@ -6,7 +6,7 @@
 namespace hctr::test {
 
 /// Every rank calls this with its own communicator and Runtime. Failures name the rank. `reaches_memory`: whether ranks
-/// can write to each other's memory; peer exchanges must then write directly.
+/// can write to each other's memory. If they can, peer exchanges must write directly.
 void check_communicator(Communicator&, Runtime&, bool reaches_memory);
 
 }  // namespace hctr::test

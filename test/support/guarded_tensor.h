@@ -14,7 +14,7 @@ namespace hctr::test {
 /// Memory layout of the rows of a tensor.
 struct RowLayout {
   const char* name;
-  int64_t multiple = 1, extra = 0;  ///< row stride: row elements rounded up to this multiple, plus `extra`
+  int64_t multiple = 1, extra = 0;  ///< row stride: the elements of a row, rounded up to this multiple, plus `extra`
   int64_t offset = 0;               ///< elements between a 256-byte boundary and the first element
 };
 
@@ -30,7 +30,7 @@ class GuardedTensor {
   void poison(StreamRef);
   /// Restores the state after the last set() or poison().
   void restore(StreamRef);
-  /// Copies the whole buffer to the host, as the functions below require.
+  /// Copies the whole buffer to the host. Call before the functions below.
   void fetch(StreamRef);
   std::vector<double> values() const;
   std::vector<std::byte> element_bytes() const;

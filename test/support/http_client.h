@@ -25,7 +25,7 @@ class HttpClient {
   HttpAnswer get(const std::string& path) { return ask("GET", path); }
   HttpAnswer post(const std::string& path, const std::string& body) { return ask("POST", path, body); }
 
-  // For requests in parts. send() returns false if the server no longer accepts bytes.
+  // For requests that are sent in parts. send() returns false if the server no longer accepts bytes.
   bool send(const std::string& bytes);
   HttpAnswer receive();
   /// Sends as many bytes as the socket accepts without waiting. Returns their number.

@@ -12,7 +12,7 @@ namespace hctr::test {
 /// A TCP port of this machine that is currently unused.
 int free_port();
 
-/// --peer-timeout in tests, in seconds. The timeout is longer than a busy machine delays a process.
+/// The value of --peer-timeout in tests, in seconds. Even a busy machine delays a process by less than this.
 extern const int kPeerTimeout;
 
 /// The program and environment of one process.

@@ -93,7 +93,7 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   Context ctx(runtime, stream);
 
   std::vector<std::unique_ptr<GuardedTensor>> kept;
-  // true: an output, which must be written; false: an input, which must not
+  // true for outputs, whose elements must all be written; false for inputs, which must not be written
   std::vector<std::pair<GuardedTensor*, bool>> checked;
   const auto tensor = [&](DType dtype, const Shape& shape, bool dense, bool written) {
     kept.push_back(

@@ -13,8 +13,8 @@ namespace hctr::test {
 /// Creates the layer of a config section. The section may omit "bottom" and "top". Errors in the section fail the test.
 std::unique_ptr<Layer> layer_of(const std::string& section);
 
-/// Returns the problems of a config section: errors of fields as "pointer: message", else the LayerError for inputs of
-/// these shapes as "field: message". Fails the test if there is no problem.
+/// Returns the problems of a config section: errors of fields as "pointer: message". Without such errors, returns the
+/// LayerError for inputs of these shapes as "field: message". Fails the test if there is no problem.
 std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs);
 
 /// Shapes of the outputs, and names and shapes of the weights: "[4,3] | weights [2,3] bias [3]".

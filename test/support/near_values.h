@@ -12,8 +12,8 @@
 namespace hctr::test {
 
 /// Expects that each element a of output `name` is near element b of output `other`: |a - b| <= unit * (|b| + least).
-/// `unit` is the spacing of two-byte values, or 1e-5 for f32, whose sums may have another order. `columns`: row length,
-/// for messages. Call after Rig::fetch().
+/// `unit` is the spacing of two-byte values, or 1e-5 for f32, because f32 sums may be computed in another order.
+/// `columns`: row length, for messages. Call after Rig::fetch().
 inline void expect_near(const Rig& t, const std::string& name, const std::string& other, int64_t columns,
                         double least = 1e-2) {
   const DType dtype = t.dtype();

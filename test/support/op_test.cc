@@ -115,7 +115,7 @@ void OpTest::add_to_gtest(const char* name) {
     for (const Device device : {kCpu, kGpu})
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         if (f32_only_ && dtype != DType::f32) continue;
-        if (kSanitized && dtype == DType::bf16) continue;  // f16 runs the same code
+        if (kSanitized && dtype == DType::bf16) continue;  // f16 covers this code
         if (in_short && dtype == DType::f16) continue;
         add(cat(device.is_cuda() ? "cuda" : "cpu", "_", name_of(dtype)), [this, &row, device, dtype] {
           if (device.is_cuda()) HCTR_SKIP_WITHOUT_GPU();
@@ -141,7 +141,7 @@ void OpTest::run(Rig& rig) const {
 }
 
 void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) const {
-  // f16 values are exact in TF32, which has as many mantissa bits and a larger range
+  // TF32 represents f16 values exactly, because it has as many mantissa bits and a larger range
   const DType values = tf32 ? DType::f16 : dtype;
   Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);

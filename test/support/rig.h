@@ -12,7 +12,7 @@
 
 namespace hctr::test {
 
-/// same: the dtype under test. wide: f32, or f64 in gradient checks. Other values: that dtype.
+/// `same` is the dtype under test. `wide` is f32, or f64 in gradient checks. The other values name a fixed dtype.
 enum class Type { same, wide, i32, i64, u32 };
 
 struct Input {

@@ -40,7 +40,7 @@ pid_t start(const std::string& program, const std::vector<std::string>& argument
   ::_exit(127);
 }
 
-/// Longer than any test program runs on a slow machine. A program that hangs fails only its own test.
+/// Exceeds the run time of any test program on a slow machine. A program that hangs fails only its own test.
 constexpr std::chrono::minutes kLongest{10};
 
 /// Waits until the child has ended, without reaping it. Returns false if the child still runs at `end`.

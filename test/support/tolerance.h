@@ -11,7 +11,7 @@ enum class Rounding {
   element,   ///< a short formula per element
   function,  ///< a short formula with exp, erf, ...
   sum,       ///< sums of many terms, with possible cancellation
-  chain,     ///< functions of such sums; also one-element results, whose cancellation `of_largest` misses
+  chain,     ///< functions of such sums; also results of one element, where `of_largest` cannot help
   stages,    ///< several operators, each of which rounds its sums to the dtype
 };
 

@@ -123,7 +123,8 @@ class Writer {
   std::string sum_of_columns(const std::string& bottom) {
     return layer("ReduceSum", "reducesum", {bottom}, {{"axis", 1}});
   }
-  /// Adds a Slice layer. Old versions require copies of a tensor with several readers.
+  /// Adds a Slice layer. In old versions, a tensor with several readers needs a Slice layer that copies it for each
+  /// reader.
   std::vector<std::string> slices(const std::string& bottom, const std::vector<std::pair<int64_t, int64_t>>& ranges) {
     std::vector<std::string> tops;
     Array list;

@@ -13,7 +13,7 @@
 
 namespace {
 
-using Answers = std::map<std::string, std::string>;  // by method, without the service
+using Answers = std::map<std::string, std::string>;  // by the name of the method, without that of the service
 
 class ConstantCall : public grpc::ServerGenericBidiReactor {
  public:

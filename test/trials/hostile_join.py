@@ -115,7 +115,8 @@ class Trials:
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def job(self, connections, chance, heard=None):
-        """Runs one job. Returns exit codes, model, seconds, messages to strangers, and output."""
+        """Runs one job. Returns the exit codes, the model, the seconds, the messages that strangers received, and the
+        output."""
         where = tempfile.mkdtemp(dir=self.folder)
         for name in os.listdir(self.folder):
             if name.startswith(("train", "eval", "config")):

@@ -28,7 +28,7 @@ import time
 # all keys have occurred after 30 of the 60 iterations; SECONDS: maximum time without progress
 ITERATIONS, DISPLAY, SECONDS = 60, 6, 30
 SAMPLES, VOCABULARY = 30000, 300000
-OF_GPU = 20  # factor for samples and keys on a GPU; iterations grow eightfold
+OF_GPU = 20  # on a GPU, samples and keys are multiplied by this factor, and iterations by 8
 
 
 def config(ranks, gpu=False):
@@ -68,7 +68,7 @@ def lines_in(path):
 
 
 def take_gpu_memory(bytes_left, metrics, lines):
-    """When a run has written `lines` lines, allocates GPU 0 except `bytes_left` bytes, until killed."""
+    """When a run has written `lines` lines, allocates all memory of GPU 0 except `bytes_left` bytes, until killed."""
     import ctypes
     cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -93,7 +93,7 @@ def take_gpu_memory(bytes_left, metrics, lines):
         pointer = ctypes.c_uint64()
         if spare < piece or cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(piece)) != 0:
             piece = 2 << 20
-            time.sleep(0.001)  # the run may free some memory
+            time.sleep(0.001)  # retry, because the run may free some memory
 
 
 def start_job(command, env, where):
@@ -200,7 +200,7 @@ class Trials:
                          "MASTER_PORT": port}) for r in range(ranks)]
 
     def peak(self, way, ranks):
-        """Two lists of (addresses, data) in kilobytes of a process: after its first display, and from its start."""
+        """Two lists of a process's (addresses, data) in kilobytes: since its first display, and since its start."""
         if (way, ranks) in self.peaks:
             return self.peaks[way, ranks]
         where = tempfile.mkdtemp(dir=self.folder)

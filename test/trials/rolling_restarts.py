@@ -28,7 +28,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-BATCH, DELTA, FULL = 32, 5, 20  # samples in a batch; iterations between deltas and between full models
+BATCH, DELTA, FULL = 32, 5, 20  # BATCH: samples; DELTA, FULL: iterations from one delta or full model to the next
 WAIT = 600  # longest wait for a process, in seconds: long, because the machine may be busy
 
 DIM, WIDTH = 8, 32
@@ -205,7 +205,7 @@ class Trial:
     def disturb(self):
         victims = [*self.servers, self.trainer, "broker"] + ([self.redis] if self.redis else [])
         while True:
-            self.chance.shuffle(victims)  # each process once in a round
+            self.chance.shuffle(victims)  # a round restarts each process once
             for victim in victims:
                 if self.done.wait(self.chance.uniform(0.2, 1.8) * self.options.quiet):
                     return
@@ -243,7 +243,7 @@ class Trial:
                 continue
             try:
                 rows, dense, scores = server.scores(self.request)
-            except urllib.error.HTTPError as error:  # an answer of a server that runs
+            except urllib.error.HTTPError as error:  # the server runs, and answers with an error
                 raise RuntimeError(f"{server.name} answered {error.code}: {error.read()[:500]}") from error
             except OSError as error:
                 if server.up and server.starts == start:
@@ -339,7 +339,7 @@ class Trial:
         def guarded():
             try:
                 work()
-            except Exception as error:  # the main thread reports it, and fails
+            except Exception as error:  # the main thread reports this error, and fails
                 self.problems.append(f"{work.__name__}: {error}")
         thread = threading.Thread(target=guarded, daemon=True)
         thread.start()

@@ -16,7 +16,7 @@ from serve_rig import raw
 
 
 def fields(value, path=""):
-    """The fields of a response by path, with their types; the elements of a list have one path."""
+    """The fields of a response by path, with their types. All elements of a list have the same path."""
     if isinstance(value, dict):
         found = {}
         for key, one in value.items():
@@ -50,7 +50,7 @@ def outcome(call):
 
 
 def response_fields(result, **more):
-    """The fields of an inference response, the shape and type of its output, and its values that must be equal."""
+    """The fields of an inference response, its output's shape and type, and the values that both servers must share."""
     response = result.get_response(**more)
     found = fields(response)
     found.update({key: response.get(key) for key in ("id", "model_name", "model_version")})

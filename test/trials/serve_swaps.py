@@ -19,12 +19,12 @@ import time
 
 from serve_rig import Load, load_average, raw, start_ours, train
 
-# Growth in the second half of the rounds that counts as flat.
+# Memory, descriptors and threads count as constant if they grow by no more than this in the second half of the rounds.
 MIB, DESCRIPTORS, THREADS = 8, 4, 2
 
 
 def swap(folder, port, number):
-    """Adds version `number`, loads it, and removes the version before."""
+    """Adds version `number`, loads it, and removes the previous version."""
     models = os.path.join(folder, "models/ctr")
     run = "run" if number % 2 == 1 else "run2"
     os.symlink(os.path.join(folder, run), os.path.join(models, str(number)))
@@ -62,7 +62,7 @@ def main():
         address = f"127.0.0.1:{ports[0]}"
         full = Load(bench, "ctr", address, folder, "full", "--clients", 4, "--seconds", 2).result()["requests"]
 
-        def load(seconds):  # the first sixth is the warm-up of bench
+        def load(seconds):  # bench uses the first sixth of the time as warm-up
             return Load(bench, "ctr", address, folder, "load", "--clients", options.clients, "--rate", full / 2,
                         "--seconds", seconds * 5 / 6)
 

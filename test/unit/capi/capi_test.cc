@@ -88,7 +88,7 @@ TEST(CInterface, HasTheNumbersOfTheClass) {
   EXPECT_EQ(exported.size(), 15u);
 }
 
-// Two ranks, run as threads, each with a part of the samples, give the results of one set with all samples.
+// Two ranks are threads, and each has a part of the samples. They give the results of one set with all samples.
 TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
   EmbeddingSet set(
       {.tables = {{.name = "items", .dim = 5}}, .features = {{"item", "items", Pooling::mean}}, .seed = 9});
@@ -158,7 +158,7 @@ TEST(CInterface, AnAllocatorOfTheCallerGetsAllBack) {
   EXPECT_EQ(hctr_embedding_create(&one.options, nullptr), HCTR_USAGE);
   {
     Handle half;
-    EXPECT_EQ(hctr_embedding_create(&one.options, &half.set), HCTR_USAGE);  // without free
+    EXPECT_EQ(hctr_embedding_create(&one.options, &half.set), HCTR_USAGE);  // the allocator lacks `free`
   }
   one.options.free = [](void* memory, size_t bytes, void*, void*) {
     taken -= static_cast<int64_t>(bytes);
@@ -200,7 +200,7 @@ TEST(CInterface, StructsOfOtherHeadersAreRead) {
   OneTable one;
   Handle older, newer;
   one.options.size = offsetof(hctr_embedding_options, most_keys);
-  one.options.most_keys = -5;  // beyond the end of the older struct
+  one.options.most_keys = -5;  // this field is beyond the end of the older struct
   EXPECT_EQ(hctr_embedding_create(&one.options, &older.set), HCTR_OK) << hctr_error_message();
   struct {
     hctr_embedding_options known;

@@ -52,8 +52,7 @@ TEST_F(ConfigFile, IncludedFilesComeFirst) {
   EXPECT_EQ(read("run.json"), R"({"solver":{"batchsize":64,"seed":2,"gpu":[3],"display":5},"layers":[{"top":"a"}]})");
   write("less.json", R"({"include": "solver.json", "solver": {"gpu": null, "seed": 3}})");
   EXPECT_EQ(read("less.json"), R"({"solver":{"batchsize":64,"seed":3}})");
-  // A field with the value null is removed even if no other file has the field, also in an object that no other file
-  // has.
+  // A field with the value null is removed. This also holds for a field, or within an object, that no other file has.
   write("none.json", R"({"include": "solver.json", "a": null, "b": {"c": null, "d": {"e": null}}, "f": [null],
                          "solver": {"gpu": {"g": null}, "h": null}})");
   EXPECT_EQ(read("none.json"), R"({"solver":{"batchsize":64,"seed":1,"gpu":{}},"b":{"d":{}},"f":[null]})");

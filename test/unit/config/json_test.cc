@@ -82,7 +82,7 @@ TEST(Json, IsReadToFourMillionValues) {
   std::string text = "[1";
   text.reserve(10'000'000);
   for (int i = 2; i < 1 << 22; ++i) text += ",1";  // the array counts as a value, too
-  // with sanitizers, only the text below with too many values is parsed: it runs the same code
+  // sanitizers skip this text, because the text below, which has too many values, runs the same code
   if (!kSanitized) {
     EXPECT_EQ(Json::parse(text + "]", "c.json").array()->size(), (size_t{1} << 22) - 1);
   }

@@ -57,7 +57,7 @@ TEST(Compatibility, PenaltyPerGpuGrowsWithTheGpus) {
 }
 
 TEST(Compatibility, DotProductOfAZeroLearnsNothingInTheOldWay) {
-  // One factor is 0 at the start. Only the product rule gives this factor a gradient.
+  // The factor "a" is 0 at the start. Only with the product rule, it gets a gradient.
   const std::string layers =
       R"({"type": "InnerProduct", "bottom": "dense", "top": "a", "fc_param": {"num_output": 1, "weight_init": "Zero", "bias_init": "Zero"}},
          {"type": "InnerProduct", "bottom": "dense", "top": "b", "fc_param": {"num_output": 1}},

@@ -41,7 +41,7 @@ TEST(EmbeddingSectionTest, Version21) {
                    R"(, "plan_file": ["a.json", "b.json"])", "DistributedSlotSparseEmbeddingHash");
   EXPECT_EQ(first_error(r), "");
   EXPECT_EQ(r.problems.warnings().size(), 0u);
-  EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
+  EXPECT_EQ(r.problems.notes().size(), 2u);  // on load_factor and plan_file
   EXPECT_EQ(r.section.dim, 16);
   EXPECT_EQ(r.section.placement_rule(), PlacementRule::distributed);
   EXPECT_EQ(r.section.stated_rows(0, {4}), 250);

@@ -36,7 +36,7 @@ std::string first_error(const Problems& problems) {
 }
 
 TEST(LongConfig, IsWiredInAnyOrderOfItsLayers) {
-  constexpr int kLongChain = kSanitized ? 20'000 : 100'000;  // frames of sanitized calls are larger
+  constexpr int kLongChain = kSanitized ? 20'000 : 100'000;  // sanitizers enlarge stack frames
   for (const bool reversed : {false, true}) {
     Problems problems;
     const Config config = read_config(chain(kLongChain, reversed), problems);

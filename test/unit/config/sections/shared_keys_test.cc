@@ -10,8 +10,8 @@
 namespace hctr::test {
 namespace {
 
-/// A config with the slots a, b and c. `inputs`: the number of slots of each sparse input, which one table reads.
-/// `hparam`: hyperparameters of all tables.
+/// A config with the slots a, b and c. `inputs`: the number of slots of each sparse input; each input has its own
+/// table. `hparam`: hyperparameters of all tables.
 Json config_text(const std::string& slots, const std::vector<int>& inputs, const std::string& type,
                  const std::string& hparam) {
   std::string sparse, tables;

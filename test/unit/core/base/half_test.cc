@@ -54,7 +54,7 @@ TEST(Half, EveryValueConvertsAsTheFormatDefinesAndBack) {
 
 TEST(Half, RoundsToNearestEven) {
   const auto check = [](float value) { ASSERT_EQ(Half(value).bits, nearest_half(value)) << value; };
-  // the midpoints to both neighbours, and values next to the midpoints
+  // tests the midpoints to both neighbours, and values next to the midpoints
   for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
     const double low = meaning(static_cast<uint16_t>(bits)),
                  high = bits + 1 == 0x7c00 ? 65536 : meaning(static_cast<uint16_t>(bits + 1));

@@ -24,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// State of a process that survives restarts, and the result of its last join.
+/// State that a process keeps across restarts, and the result of its last join.
 struct Kept {
   int process = 0;
   AgreedSecret secret = {};

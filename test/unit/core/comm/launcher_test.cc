@@ -31,7 +31,7 @@ TEST(Launcher, AloneIsAlone) {
   EXPECT_FALSE(launch_of({}));
   EXPECT_FALSE(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
   EXPECT_FALSE(launch_of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
-  // An sbatch script, or the shell of salloc, is no task that srun launched.
+  // These variables are also set in an sbatch script and in the shell of salloc, which srun has not launched.
   EXPECT_FALSE(launch_of({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 

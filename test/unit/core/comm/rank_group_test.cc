@@ -36,7 +36,7 @@ class RefusingProcesses : public Processes {
   void abort(int) noexcept override { std::terminate(); }
 
  private:
-  int calls_ = 0;  // the first call, by the constructor of RankGroup, succeeds
+  int calls_ = 0;  // calls so far; the first call, by the constructor of RankGroup, succeeds
 };
 
 TEST(RankGroup, MemoryRefusedInAnExchangeEndsEveryRankWithThatReason) {

@@ -60,7 +60,7 @@ std::vector<Process> with_secret(std::vector<Process> all) {
   return all;
 }
 
-/// Each process sends a text to every other process, and receives their texts.
+/// Expects that each process can send a text to every other process, and that the text arrives.
 void expect_connected(const std::vector<Process>& all) {
   const auto end = TcpClock::now() + seconds(5);
   for (size_t a = 0; a < all.size(); ++a)
@@ -166,7 +166,7 @@ TEST(TcpJoin, ConnectionsThatSayNothingDelayItByLessThanASecond) {
     join(others);
     host.join();
     for (const Process* process : {&first[0], &others[0], &others[1]}) EXPECT_EQ(process->error, "");
-    // less than the timeout of a connection, 5 s
+    // joining takes less time than the timeout of a connection, 5 s
     EXPECT_LT(TcpClock::now() - begin, seconds(silent == 3 || kSanitized ? 4 : 2));
   }
 }
@@ -308,7 +308,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
   stranger().send_text("GET / HTTP/1.0", end);
   const uint64_t huge = UINT64_MAX;
   (void)!::write(stranger().descriptor(), &huge, sizeof huge);
-  // Connections that pass the handshake. Any program can pass it if the job has no secret.
+  // Opens a connection that passes the handshake, as any program can if the job has no secret.
   const auto talker = [&](ConnectionKind kind) {
     TcpSocket socket = stranger();
     EXPECT_TRUE(prove_membership(socket, {}, kind, end));

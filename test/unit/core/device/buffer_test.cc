@@ -123,7 +123,7 @@ TEST(ReservedBuffer, GoesOnInHostMemoryAtTheSameAddresses) {
       stream.synchronize();
       EXPECT_EQ(all, std::vector<unsigned char>(2 * granule)) << "new memory is zero";
       for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<unsigned char>(i * 7 + 1);
-      const size_t first = granule / 2 + 3;  // a write across the granule boundary
+      const size_t first = granule / 2 + 3;  // starts a write that crosses the granule boundary
       range.write(stream, first, pattern.data(), pattern.size());
       range.grow_on_host(3 * granule);
       std::vector<unsigned char> back(granule);

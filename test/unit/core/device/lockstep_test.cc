@@ -50,7 +50,7 @@ TEST_F(LockstepTest, LaunchesOfOneKindAreMerged) {
 TEST_F(LockstepTest, QueuesThatDifferKeepTheirOrderAndMergeAgain) {
   Lockstep tables(ctx_, true);
   const Context first = tables.next(), second = tables.next();
-  tables.next();  // stays empty
+  tables.next();  // this queue stays empty
   first.queue()->add(mergeable<'a'>("1"));
   first.queue()->add(mergeable<'b'>("1"));
   first.queue()->add(mergeable<'c'>("1"));

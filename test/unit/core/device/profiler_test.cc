@@ -69,7 +69,7 @@ TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
   }
 }
 
-/// The profiled time of many short parts, relative to the time if the same work is one part.
+/// Returns the profiled time of many short parts, divided by the profiled time of the same work as one part.
 double time_of_parts(Device device) {
   Runtime& runtime = runtime_of(device);
   Context ctx(runtime, runtime.compute_stream());

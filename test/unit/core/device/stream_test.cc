@@ -108,7 +108,7 @@ struct OfPieces {
   Context ctx;
   Buffer memory;
   std::vector<Tensor> numbers;
-  float known = 2;  // may differ in each batch, so it must not be recorded
+  float known = 2;  // may differ in each batch, so a recording must not contain its value
   std::string log;
 };
 

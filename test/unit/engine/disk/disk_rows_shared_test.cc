@@ -117,7 +117,8 @@ TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   EXPECT_EQ(budget.host_room(), budget.limits().host);
 }
 
-/// The snapshot of one table binds disk space. Another table waits until the snapshot ends, instead of failing.
+/// Disk space that the snapshot of one table needs cannot be reused. Another table that needs space waits until the
+/// snapshot ends, instead of failing.
 TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   for (const bool has_ended : {false, true}) {
     SCOPED_TRACE(has_ended);
@@ -156,7 +157,7 @@ TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   }
 }
 
-/// The snapshot of one table binds host memory. Another table whose map grows waits until the snapshot ends.
+/// The snapshot of one table uses host memory. Another table, whose map grows, waits until the snapshot ends.
 TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   const TemporaryFolder folder;
   constexpr int64_t kMap = 1024 * static_cast<int64_t>(sizeof(DiskRows::Row));  // bytes of the first map of a table

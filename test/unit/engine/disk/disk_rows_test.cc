@@ -106,8 +106,8 @@ MovedRows rows_from(int64_t first, int64_t count) {
   return made;
 }
 
-/// The file fills the budget except for `room` records. Five sixths of its records are free, and scattered over the
-/// file.
+/// The file fills the budget except for `room` records. Five sixths of the file's records are free, at scattered
+/// places.
 TEST(DiskRows, MoveTogetherAsFarAsThereIsRoomAndAreReadAsTheyWereWritten) {
   const TemporaryFolder folder;
   for (const auto& [room, moves] : {std::pair(int64_t{10}, false), {64, true}, {200, true}}) {

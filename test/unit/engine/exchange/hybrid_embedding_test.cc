@@ -112,7 +112,7 @@ std::vector<NamedRule> rules() {
 
 class HybridKeys : public ::testing::Test {
  protected:
-  /// Frequent keys from a file. Some of the keys never occur.
+  /// Returns a Replication with frequent keys from a file. Some of these keys never occur in batches.
   Replication named(bool by_slot, int64_t step = 1) {
     std::string text;
     for (int64_t slot = 0; slot < (by_slot ? 4 : 1); ++slot)

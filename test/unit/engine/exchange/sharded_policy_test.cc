@@ -1,5 +1,5 @@
-// Direct keys, two-byte rows, admission and expiry on 2, 3 and 4 ranks. The reference is one rank, or one table per
-// rank if a limit applies to each rank.
+// Tests direct keys, two-byte rows, admission and expiry on 2, 3 and 4 ranks. The reference is one rank. If a limit
+// applies to each rank, the reference is one table per rank.
 #include "unit/engine/exchange/sharded_rig.h"
 
 #include <gtest/gtest.h>

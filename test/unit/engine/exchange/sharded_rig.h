@@ -160,7 +160,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     for (const auto& slot : bags)
       for (int64_t b = begin; b < begin + samples; ++b) {
         *offset++ = at;
-        if (b < end)  // else padding
+        if (b < end)  // later samples are padding
           for (const int64_t key : slot[static_cast<size_t>(b)]) host_keys[static_cast<size_t>(at++)] = key;
       }
     *offset = at;

@@ -149,8 +149,8 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
     for (const RowPolicy& policy : all) {
       ShardedRun run = power_law_run(kind, 0, 3, kind == PlacementRule::localized ? 300 : 2000);
       run.spec.policy = policy;
-      // The row limit of a rank. It is below the number of keys; with eviction, it is above the number of rows of a
-      // batch.
+      // The row limit of a rank must be below the number of keys, so that it takes effect. With eviction, it must also
+      // exceed the number of rows of a batch.
       if (policy.when_full != WhenFull::error) run.spec.row_limit = kind == PlacementRule::localized ? 420 : 260;
       const ShardedOutcome one_host = run_sharded(kManyRanks, run);
       EXPECT_TRUE(std::any_of(one_host.counts.begin(), one_host.counts.end(),

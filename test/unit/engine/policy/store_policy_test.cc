@@ -81,7 +81,7 @@ TEST(StorePolicy, ABatchIsInsertedBeforeRowsLeaveForIt) {
   EXPECT_EQ(policy_of(limited_spec(WhenFull::ignore)).most_rows(), kRowLimit + kKeysOfBatch + 1) << "the shared row";
   EXPECT_EQ(policy_of(limited_spec(WhenFull::error), true).most_rows(), kRowLimit + kKeysOfBatch)
       << "rows in memory and on the disk are counted behind a batch";
-  // Eviction has reduced the table to the limit after each earlier batch.
+  // After each earlier batch, eviction has reduced the table to the limit.
   EXPECT_EQ(policy_of(limited_spec(WhenFull::evict_lru)).most_after(1000, kKeysOfBatch), kRowLimit + kKeysOfBatch);
   EXPECT_EQ(policy_of(limited_spec(WhenFull::error)).most_after(1000, kKeysOfBatch), 1000);
 }

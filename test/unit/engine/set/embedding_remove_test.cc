@@ -64,8 +64,8 @@ TEST(EmbeddingRemove, RemovedRowsStartAnewAndOthersStay) {
     EXPECT_EQ(set.rows("items"), 996);
     for (int step = 0; step < 2; ++step) train(set, {17});
     EXPECT_EQ(rows_of(set).size(), 997u);
-    // the row of key 17 equals a row of a new set whose updates are counted from 3, because Adam's bias correction uses
-    // the count
+    // the row of key 17 must equal that of a new set whose update count starts at 3, because Adam's bias correction
+    // uses the count
     if (most_rows == 0) {
       EmbeddingSet later(one_table());
       later.set_updates(3);

@@ -436,7 +436,8 @@ TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
   }
 }
 
-// If the keys of a batch are passed in advance, its vectors still include all updates that run before its turn.
+// The keys of a batch may be passed before earlier batches are updated. The batch's vectors still include these
+// updates.
 TEST_P(EmbeddingSetTest, ABatchGivenEarlyHasTheVectorsOfItsTurn) {
   const EmbeddingOptions options = small_set();
   const auto run = [&](bool early) {
@@ -548,12 +549,12 @@ TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
     Twins first(options, GetParam(), 21);
     steps(first, 6);
     first.set().save(folder / "set");
-    first.set().save(folder / "set");  // overwrites itself
+    first.set().save(folder / "set");  // overwrites the files of the first save
     steps(first, 6);
     Twins second(options, GetParam(), 21);
     second.random().discard(0);
     {
-      Twins same(options, GetParam(), 21);  // advances the random number generator by six steps
+      Twins same(options, GetParam(), 21);  // its random numbers advance by six steps, like those of `first`
       steps(same, 6);
       second.random() = same.random();
     }
@@ -604,7 +605,7 @@ std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& o
     const auto dy = twins.random_gradients();
     const auto gradients = twins.memory_for(true, &dy);
     twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
-    if (i % 4 == 3) {  // some looked-up keys have evicted rows
+    if (i % 4 == 3) {  // some of the keys that are looked up here have evicted rows
       twins.make_batch(60, {}, 3000);
       const auto found = twins.memory_for(true);
       twins.set().lookup(60, twins.keys(), found.views);
