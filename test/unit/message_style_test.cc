@@ -23,7 +23,7 @@ struct Literal {
   size_t line = 0;
   std::string text;
   bool begins_error = false;  // whether the literal starts the message of an Error(Kind::...)
-  bool ends_error = false;    // last part
+  bool ends_error = false;    // whether the literal ends the message of an Error(Kind::...)
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

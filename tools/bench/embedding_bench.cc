@@ -240,8 +240,11 @@ void bench_embeddings(Device device, int threads, bool quick, const std::string&
   struct Rule {
     const char* name;
     EmbeddingOptimizer optimizer;
-    int64_t most_rows;                  // rows per table; Adam needs three floats per element
-    bool as_rows = true, other = true;  // whether cases of `bench rows`, and other cases, are measured with this rule
+    // maximum rows per table; smaller for Adam, which needs three floats per element
+    int64_t most_rows;
+    // `as_rows`: whether the rule is measured in the cases of `bench rows`. `other`: whether it is measured in the
+    // other cases.
+    bool as_rows = true, other = true;
   };
   using Kind = EmbeddingOptimizer::Rule;
   for (const Rule& rule : {Rule{"SGD", EmbeddingOptimizer::fbgemm(Kind::sgd), 10'000'000},

@@ -32,8 +32,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// Returns the seconds to pass the end of a chunk to the waiting thread. CPU time would not include waiting, so this is
-/// elapsed time, and the best of several runs.
+/// Returns the seconds to pass the end of a chunk to the thread that waits for it. This is elapsed time, because CPU
+/// time does not include waiting. It is the best of several runs.
 double seconds_of_link(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;

@@ -58,7 +58,7 @@ class Steps {
   const Replica& model() const { return model_; }
   const BatchShape& shape() const { return layout_.shape; }
 
-  /// Seconds of one step, or of its parts.
+  /// Returns the seconds of a step, of which only `parts` run.
   double seconds(int times, Replay parts) {
     Context ctx(runtime_, runtime_.compute_stream());
     return seconds_each(ctx, 2, std::max(1, times / kInARow),
@@ -77,12 +77,12 @@ class Steps {
   int64_t step_ = 0;
 };
 
-/// Seconds of each exchange of a step, measured alone.
+/// The seconds that each exchange of a step takes when it runs alone.
 struct ExchangeSeconds {
   double gradients = 0, vectors = 0, peer_exchange = 0, keys = 0;
 };
 
-/// Times the peer exchange of all tables' vectors of one dtype, in the layout of gradients.
+/// Times the peer exchange of vectors of one dtype, for all tables together, in the layout of gradients.
 double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
   const int64_t ranks = comm.size(), vectors = std::max<int64_t>(1, elements / ranks / kVector);
   Arena memory;

@@ -73,7 +73,8 @@ __device__ void report(Difference* difference, float error, float tolerance) {
   atomicMax(&difference->worst, __float_as_uint(worst == worst ? worst : 3e38f));
 }
 
-/// Compares with the plain result and its epilogue. `tolerance`: of the sums, in addition to the rounding to Result.
+/// Compares with the result of the plain GEMM after its epilogue. `tolerance`: the permitted error of the sums; the
+/// error of rounding to Result is permitted in addition.
 template <Operator kOp, class T, class Result>
 __global__ void compare(const Gemm gemm, const float* expected, float tolerance, Difference* difference) {
   constexpr float kRounding = std::is_same_v<Result, float> ? 1e-5f : std::is_same_v<Result, Half> ? 0x1p-10f : 0x1p-7f;

@@ -23,7 +23,8 @@ namespace {
 
 constexpr int32_t kSmall = 6, kWide = 70;
 
-/// A source of changing tables. The elements of a row depend on its key and on the current number of the key.
+/// A source of changing tables. Each key has a number, which updates change. The elements of a row depend on its key
+/// and the key's number.
 class ChangingRows {
  public:
   explicit ChangingRows(int64_t keys) : numbers_(3, std::vector<int>(static_cast<size_t>(keys), 1)) {}
@@ -54,7 +55,8 @@ class ChangingRows {
   /// Sets the number of all keys; keys selected by `goes` lose their rows.
   uint64_t set_all(int number, const std::function<bool(int64_t)>& goes = [](int64_t) { return false; }) {
     const std::lock_guard lock(mutex_);
-    ++updates_;  // an odd count says that a change is in progress; no cache has this count
+    // An odd count means that a change is in progress. No cache ever has an odd count.
+    ++updates_;
     for (auto& table : numbers_)
       for (size_t key = 0; key < table.size(); ++key) table[key] = goes(static_cast<int64_t>(key)) ? 0 : number;
     return ++updates_;
@@ -109,7 +111,7 @@ class DeviceCacheTest : public testing::TestWithParam<Device> {
 INSTANTIATE_TEST_SUITE_P(Device, DeviceCacheTest, testing::Values(kCpu, kGpu),
                          [](const auto& row) { return row.param.is_cuda() ? "cuda" : "cpu"; });
 
-/// Looks up random keys of all tables, and expects rows of a single number. Returns the number.
+/// Looks up random keys of all tables. Expects that all returned rows have the same number, and returns this number.
 int look_up(DeviceCache& cache, const Stream& stream, ChangingRows& source, std::mt19937_64& random, CacheMisses misses,
             CacheResult& result) {
   std::vector<std::vector<int64_t>> keys(4), offsets(4);
@@ -235,7 +237,7 @@ void check_all_rows(DeviceCache& cache, const Stream& stream, const ChangingRows
   }
 }
 
-// The free rows of the pool of two tables are enough for all rows of an update, or for some.
+// In the first case, the pool's free rows are too few for all rows of an update. In the second case they are enough.
 TEST_P(DeviceCacheTest, UpdatesOfCompleteTablesAreSeenAsAWhole) {
   constexpr int64_t kKeys = 1000, kSpare = 150;
   for (const int64_t rows : {2 * kKeys + 600, 5 * kKeys}) {
@@ -449,7 +451,7 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
   EXPECT_EQ(cache.statistics().bypassed, 1);
 }
 
-// Several threads read this number of misses, and several kernels write the rows.
+// So many keys are missing that several threads read their rows, and several kernels write the rows.
 TEST_P(DeviceCacheTest, ManyMissesOfSeveralPartsGetTheRowsOfTheSource) {
   constexpr int64_t kRows = 30'000, kKeys = 21'000, kBag = 7;
   ChangingRows rows(kRows);
@@ -478,14 +480,14 @@ TEST_P(DeviceCacheTest, ManyMissesOfSeveralPartsGetTheRowsOfTheSource) {
       {.space = 1, .keys = bags, .offsets = offsets, .vectors = vectors + kKeys * kSmall}};
   for (int round = 0; round < 3; ++round) {
     CacheResult result;
-    if (round == 1) {  // an error in one of the last parts of the work
+    if (round == 1) {  // the source fails for key 777, which is near the end of the request
       fails = true;
       EXPECT_NE(
           message_of(Kind::io, [&] { cache.lookup(requests, stream.ref(), CacheMisses::answered); }).find("no answer"),
           std::string::npos);
       fails = false;
       cache.settle();
-      cache.update(AllChanges(rows).updates, 0);  // waits for no session
+      cache.update(AllChanges(rows).updates, 0);  // must not wait for the failed look-up
     }
     cache.lookup(requests, stream.ref(), CacheMisses::answered, &result);
     EXPECT_GT(result.misses, 30'000);

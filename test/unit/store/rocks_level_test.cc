@@ -192,7 +192,7 @@ TEST_F(RocksLevels, ChildOfTheKillsWrites) {
 }
 
 TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
-  const char* const more = std::getenv("HCTR_TEST_KILLS");  // test/trials/kill_rocksdb.sh
+  const char* const more = std::getenv("HCTR_TEST_KILLS");  // set by test/trials/kill_rocksdb.sh
   const int kills = more ? std::atoi(more) : 8;
   const StoreRocksOptions options = rocks_in(folder_ / "db");
   std::mt19937 random(3);

@@ -77,7 +77,7 @@ TEST_F(LookAheadTest, AsksForEachKeyWithItsSlot) {
   EXPECT_EQ(asked[0], (Asked{{-10, 0}, {-11, 0}, {-12, 1}, {-13, 1}, {-14, 1}}));
   EXPECT_EQ(asked[1], (Asked{{20, 0}, {21, 0}, {22, 1}, {23, 1}}));
   ahead.stop();
-  ahead.add(batch_);  // does nothing
+  ahead.add(batch_);  // add() does nothing after stop()
   EXPECT_EQ(asked[0].size(), 5u);
 }
 

@@ -28,7 +28,7 @@ ScaleForecast forecast(const std::string& cluster, const std::vector<MeasuredSte
 }
 
 TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
-  // Half of the samples are on the other host. Each slot has its owner on one host, and all keys are distinct.
+  // Half of the samples are on the other host. Each slot is owned by one of the hosts, and all keys are distinct.
   const double half = kSamples / 2.0, keys = 2 * half * 8 / 2, vectors = half * kDim * 4, sums = kParameters * 4;
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5").bytes_between, keys + 2 * vectors + sums);
   // If slots are sharded by key, each host owns half of the rows of both slots, so the number of vectors is the same.
@@ -52,7 +52,7 @@ TEST(ScaleForecast, KeysThatOccurOftenLeaveAHostOnce) {
   ASSERT_LE(few, 100);
   ASSERT_GT(many, 256);
   ASSERT_LT(many, half);
-  // Each slot has its owner on one host. The forecast counts the host that sends more vectors.
+  // Each slot is owned by one of the hosts. The forecast counts the host that sends more vectors.
   const double keys = ((few + many) * 8 + half + 2 * half) / 2, vectors = many * kDim * 4;
   EXPECT_DOUBLE_EQ(forecast_scale(config, cluster_from("hosts=2,gpus=1,network=10:5"),
                                   expected_ceilings(*find_known_gpu("H100"), DType::f32, false), 80e9, {})

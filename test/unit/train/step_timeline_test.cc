@@ -90,7 +90,7 @@ class Gpu {
   double seconds() const {
     Gpu still(parts_, 0);
     const StepSample sample = still.run(&kNone);
-    // subtracts the events of the first part, for which no stream waits
+    // The first part always has events. No stream waits for them, so their time is subtracted.
     return sample.period - kCost.around - kCost.between;
   }
 

@@ -97,7 +97,7 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   }
 }
 
-/// The disk has no space for evicted rows besides the rows that the checkpoint needs.
+/// The rows that the checkpoint needs fill the disk, so a step must wait before it can evict rows.
 TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   const TableSpec spec = this->spec();
   constexpr int64_t kDiskPlaces = 1200;
@@ -110,7 +110,8 @@ TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   const auto waited = later.later().rows.at(0).waited;
   std::atomic<int> steps = 0;
   std::thread thread([&] {
-    for (int seen = -1; seen != steps;) {  // until no step has completed for 500 ms, so a step is waiting
+    // Waits until no step has completed for 500 ms: then a step waits for the disk.
+    for (int seen = -1; seen != steps;) {
       seen = steps;
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }

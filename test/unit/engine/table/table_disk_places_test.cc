@@ -71,8 +71,8 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// The table first searches for fetched rows. With delayed admission, it decides only afterwards which new keys get
-/// rows. It appends these rows, and then moves rows to close the gaps.
+/// With delayed admission, a table decides which new keys get rows only after it has fetched rows from disk. It appends
+/// the new rows, and then moves rows to close the gaps.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
   spec.policy.admit_probability = 0.7;
@@ -139,7 +139,8 @@ TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   };
   while (rig.table->disk_use().written == 0) step();
   const int64_t places = rig.table->index_places(), builds = rig.table->disk_use().index_builds;
-  keys = std::max(keys, 7 * places / 4);  // fewer keys than index entries, so that keys reuse tombstones
+  // Limits the number of different keys, but keeps it above the number of index entries.
+  keys = std::max(keys, 7 * places / 4);
   while (rig.table->disk_use().written < 6 * places) step();
   EXPECT_EQ(rig.table->index_places(), places);
   EXPECT_GT(rig.table->disk_use().index_builds, builds);

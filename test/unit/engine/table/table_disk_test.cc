@@ -197,8 +197,8 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
   }
 }
 
-/// The rows in the budget, together with those of batches in progress, fill the index to its maximum load. The index
-/// holds no more, because the rows that are evicted for fetched rows leave the index first.
+/// The rows in memory and the keys of batches in progress fill the index to its maximum load. The index need not grow,
+/// because evicted rows leave it before fetched rows enter it.
 TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   TableSpec spec = disk_spec();
   spec.dim = 512;
@@ -463,7 +463,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(message.find(cat("at byte ", 5 * 128 * 3 * 4, " of a file in '", folder_.path().string(), "'")),
             std::string::npos)
       << message;
-  // A lookup continues without the row, because other ranks wait for vectors. The error is raised at the next
+  // The lookup does not fail, but omits the row, because other ranks wait for vectors. The error is raised at the next
   // rendezvous of the ranks.
   rig.table->check_keys();
   for (int64_t key = 0; key < 4000;) {
@@ -475,14 +475,15 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(
       message_of(Kind::io, [&] { rig.table->check_keys(); }).find(" rows of table 'small' on rank 0 from the disk"),
       std::string::npos);
-  // waits for evictions, which would extend the file again
+  // Waits for running evictions. An eviction after the truncation would extend the file again.
   while (rig.table->disk_use().unwritten) std::this_thread::yield();
   fs::resize_file(files[0], 1000);
   EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file is too short"), std::string::npos);
 }
 
 TEST_F(TableDiskTest, AFullDiskEndsTheStepAndLosesNoRow) {
-  // Rows are evicted in one block, or in several blocks of which the first still fit on the disk.
+  // In the first case, the rows are evicted in one block. In the second, they are evicted in several blocks, and the
+  // first blocks still fit on the disk.
   for (const auto& [dim, disk] : {std::pair(int64_t{64}, int64_t{500'000}), {2048, 20'000'000}}) {
     SCOPED_TRACE(dim);
     TableSpec spec = disk_spec();

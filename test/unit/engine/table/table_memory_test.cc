@@ -192,7 +192,8 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     const Manifest last = read_manifest(folder / "iteration_000003");
     const StateArray* vectors = last.files.at(0).find("vectors");
     ASSERT_TRUE(vectors && vectors->from_base);
-    if (GetParam() == kCpu) {  // not on a GPU, whose granules hold so many rows that all rows may have moved
+    // Checked only on the CPU: a GPU granule holds so many rows that all rows may have moved.
+    if (GetParam() == kCpu) {
       EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
     }
   }
@@ -258,7 +259,7 @@ TEST_P(TableMemoryTest, TablesShareOneBudget) {
   EXPECT_EQ(runtime.row_memory().host_bytes(), 0);
 }
 
-/// Small rows: keys and index grow faster than the memory of the rows.
+/// Short rows: the memory of keys and index grows faster than the memory of the rows.
 TableSpec small_rows() {
   TableSpec spec = small_spec(8, 3, 128, 128 * 3 * 3);
   spec.optimizer.kind = MemoryRule::adam;
@@ -293,8 +294,8 @@ TEST_P(TableMemoryTest, RowsLeaveTheDeviceForKeysAndIndexThatGrow) {
   EXPECT_GT(split.table->host_rows().moved, 150);
 }
 
-/// A table reserves memory for more rows than the next batch has, if possible. Otherwise the table reserves less
-/// memory, and evicts no row.
+/// If memory permits, a table reserves space for more rows than the next batch needs. If not, it reserves less, but
+/// evicts no row to get more space.
 TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
   const TableSpec spec = small_rows();
   for (const int64_t granules : {8, 11, 15, 20, 29}) {
@@ -307,7 +308,8 @@ TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
       try {
         rig.step(random_bags(spec, spec.samples, 3, int64_t{1} << 40, random),
                  random_floats(spec.samples * spec.columns() * spec.dim, random));
-      } catch (const Error&) {  // keys and index alone exceed the budget
+      // The keys and the index alone have exceeded the budget.
+      } catch (const Error&) {
         break;
       }
       const int64_t numbers = rig.table->device_bytes().numbers;

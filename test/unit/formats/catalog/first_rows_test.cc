@@ -44,7 +44,7 @@ struct FirstRows : ::testing::Test {
     section.source = source.string();
     return learn_statistics(section, KeyWidth::detect, lines.log);
   }
-  /// The message of check_positives() about the file.
+  /// Returns what check_positives() logs about a file with this text.
   std::string said(const DataSection& section, const std::string& text) {
     write_text(folder / "labels", text);
     Lines own;

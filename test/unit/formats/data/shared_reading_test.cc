@@ -22,7 +22,7 @@ namespace {
 
 ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<ParquetOptions>(); }
 
-constexpr int64_t kRows = 20000;  // several chunks in every format
+constexpr int64_t kRows = 20000;  // enough rows for several chunks in every format
 
 /// A row of a batch: labels, dense values, and for each bag the key count and the keys.
 std::vector<double> row_of(const ReadBatch& seen, const BatchShape& shape, int64_t b) {
@@ -130,7 +130,7 @@ struct NormSets {
     }
     write_file_list(folder / "list", files, true);
   }
-  /// Invalidates a checksum in the middle of a file, and the checksum before the last record.
+  /// Changes a byte of the first record and a byte near the end of a file, so that two checksums fail.
   void damage() {
     auto bytes = bytes_of(files[1]);
     for (const size_t at : {size_t{69 + 4}, bytes.size() - 3}) bytes[at] ^= std::byte{1};

@@ -340,7 +340,7 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
 }
 
 TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
-  table.values[6][20001] = 70000;  // no id
+  table.values[6][20001] = 70000;  // 70000 is not an id of this slot
   table.values[1][5] = NAN;
   table.values[4][5] = -1;  // a second invalid value in the same row
   table.values[3][29999] = 3;

@@ -97,7 +97,7 @@ TEST_P(NormPatterns, AKeyThatNeeds64BitsWidensAll) {
   for (const int64_t key : {kBig, int64_t{-1}, int64_t{1} << 32, std::numeric_limits<int64_t>::min()}) {
     std::vector<Row> rows = some_rows(500, GetParam().bags);
     rows[251].slots[4] = {key};
-    // slots 4 and 5 together stay within the key limit
+    // keeps the number of keys in slots 4 and 5 within the limit
     rows[251].slots[5] = std::vector<int64_t>(GetParam().bags ? 0 : 1);
     const SampleBlock block = read(rows);
     EXPECT_FALSE(block.narrow);

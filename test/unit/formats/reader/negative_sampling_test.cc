@@ -174,7 +174,7 @@ TEST_P(SampledSet, AShareOfOneIsNoSampling) {
 }
 
 TEST_P(SampledSet, APassThatKeepsNothingIsAnError) {
-  std::vector<Row> none(rows_.begin(), rows_.begin() + 3);  // negatives
+  std::vector<Row> none(rows_.begin(), rows_.begin() + 3);  // these three rows are negatives
   const fs::path path = folder_ / "none.data", list = folder_ / "none.txt";
   if (GetParam() == kRawFormat)
     put_bytes(path, raw_bytes(none, true));

@@ -75,8 +75,8 @@ const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// The vectors and weights of four slots are slices of one tensor. Those of dense values come from WeightMultiply
-/// layers.
+/// The vectors and weights of four slots are slices of one tensor. WeightMultiply layers compute the vectors and
+/// weights of dense values.
 const char* const kMachine = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},

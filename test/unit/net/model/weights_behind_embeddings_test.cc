@@ -154,7 +154,7 @@ TEST(WeightsBehindEmbeddings, OfTheLastProductsWaitForEmbeddings) {
       size_t number = 0;  // index of the GEMM, counted from the end
       for (size_t node = reader + 1; node < trained.graph.nodes.size(); ++node) {
         if (!plan.facts.layers[node].matrix_gradient || plan.facts.layers[node].weights_in_backward) continue;
-        // only views between the embeddings and this GEMM
+        // In Wide & Deep, only views lie between the embeddings and GEMM 0.
         const bool views_alone = std::string_view(model.name) == "like Wide & Deep" && number == 0;
         EXPECT_EQ(order.calls(StepPart::weight_gradients, node).at(0) > sent, number < behind || views_alone)
             << "product " << number;

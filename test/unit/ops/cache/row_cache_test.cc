@@ -170,7 +170,8 @@ class CacheTwin {
       chosen.insert({1, static_cast<int64_t>(random() % vocabulary) * 7919 - 50});
     std::vector<int64_t> keys;
     std::vector<float> rows;
-    const bool removes = random() % 3 == 0;  // without `rows`, keys are known to have no row
+    // If `removes`, the owner answers that it has no rows for the keys.
+    const bool removes = random() % 3 == 0;
     for (const auto& [space, key] : chosen) {
       keys.push_back(key);
       const std::vector<float> row = random_row();

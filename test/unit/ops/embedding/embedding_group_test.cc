@@ -45,7 +45,8 @@ struct Grouped {
 /// A batch of a few keys per bag, followed by padding. Each key is given by its row.
 struct KeysOfRows {
   Numbers rows, offsets, bags;
-  bool listed = false;  // whether the batch lists each key's gradient number, from `bags`
+  // Whether the batch has a list with the number of each key's gradient. The numbers are in `bags`.
+  bool listed = false;
   int64_t capacity() const { return static_cast<int64_t>(rows.size()); }
 };
 
@@ -125,7 +126,7 @@ Grouped grouped(Device device, const KeysOfRows& batch, int row_bits, bool sever
   const Numbers count = downloaded(counts, 3);
   Grouped all{.rows = downloaded(rows, capacity), .bags = downloaded(bags, capacity)};
   for (size_t i = 0; i < all.rows.size(); ++i)
-    if (all.rows[i] == 0) all.bags[i] = 0;  // never read
+    if (all.rows[i] == 0) all.bags[i] = 0;  // the bag of a key without a row is never read
   all.run_begin = downloaded(run_begin, count[0]);
   const Numbers runs = downloaded(long_runs, 3 * count[1]), ends = downloaded(pieces, 2 * count[2]);
   std::vector<ops::LongRun> ordered;

@@ -249,7 +249,8 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
   EXPECT_EQ(owner.batch_keys, keys);
 
   const auto value = [](int64_t key, size_t column) { return key * 7 + static_cast<int64_t>(column); };
-  std::vector<int64_t> vectors, values;  // `vectors`: sent by the owner; `values`: one per key
+  // `vectors`: the vectors that the owner sends. `values`: the value of each key in the owner's batch.
+  std::vector<int64_t> vectors, values;
   const int64_t of_column = static_cast<int64_t>(offsets.size() - 1) / static_cast<int64_t>(columns);
   for (size_t bag = 0; bag + 1 < offsets.size(); ++bag)
     for (int32_t p = offsets[bag]; p < offsets[bag + 1]; ++p)
