@@ -110,7 +110,7 @@ class Scanner {
 
   const std::string& s_;
   size_t at_ = 0;
-  int depth_ = 0, error_depth_ = 0;  // error_depth_: depth of the arguments of an Error; 0 outside
+  int depth_ = 0, error_depth_ = 0;  // `error_depth_`: depth of the parentheses of an Error; 0 outside
   size_t error_text_ = 0;
   std::vector<Literal> found_;
 };

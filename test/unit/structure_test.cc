@@ -35,7 +35,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"formats/data", {"config"}},
     {"stream", {"config"}},
     {"formats/io", {"core/base", "stream"}},
-    {"formats/catalog", {"formats/data", "formats/io"}},  // may also include the room of every format
+    {"formats/catalog", {"formats/data", "formats/io"}},  // catalog may also include the room of each format
     {"formats/reader", {"formats/catalog"}},
     {"formats/checkpoint", {"core/device", "config"}},
     {"engine/placement", {"ops/embedding", "core/comm", "config"}},
@@ -64,7 +64,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"use", {"infer", "export"}},
     {"report", {"use", "train"}},
     {"capi", {"report"}},
-    {"program", {"config"}},  // for src/app and tools/; no library room includes it
+    {"program", {"config"}},  // only src/app and tools/ include it, but no room of the library
     {"app", {"report", "serve", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},
     {"plugins/mpi", {"core/comm"}},

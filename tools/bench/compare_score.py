@@ -34,7 +34,7 @@ def module(name):
 
 
 def score_ours(given, model, training, folder):
-    """Microseconds and processor microseconds per batch, by its size."""
+    """Returns microseconds and processor microseconds per batch, for each batch size."""
     config = training.write_ours(given, model, [max(given.batches)], folder)
     config["solver"].update(batchsize=min(4096, max(given.batches)), max_iter=3, display=0, final_snapshot=True)
     path = folder / f"{model}_score.json"
@@ -50,7 +50,7 @@ def score_ours(given, model, training, folder):
 
 
 def score_theirs(torch, given, model, batch, training):
-    """Microseconds and processor microseconds per batch, by variant."""
+    """Returns microseconds and processor microseconds per batch, for each variant."""
     peer = training.Peer(torch, given, model, batch)
     cuda = peer.device.type == "cuda"
     net = peer.network().eval()

@@ -106,7 +106,7 @@ def triton_config(inputs):
 
 
 def measure(bench, targets, folder, clients, options):
-    """Rates and percentiles by server: medians of the rounds, in each of which the servers take turns."""
+    """Returns rates and percentiles by server. Each round measures all servers; results are medians of the rounds."""
     rounds = {name: [] for name in targets}
     for _ in range(options.rounds):
         for name, address in targets.items():

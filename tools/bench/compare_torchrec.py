@@ -158,7 +158,7 @@ class Case:
     tbe: Optional[float] = None  # TBE's milliseconds on an H200
     kind: Callable = time_steps  # how to measure
     words: dict = field(default_factory=dict)  # keyword arguments of the EmbeddingBagCollection
-    peers: Optional[tuple] = None  # None: all
+    peers: Optional[tuple] = None  # None: all peers
     cached: Optional[float] = None  # the fraction of the rows that TBE caches in GPU memory
 
 

@@ -53,7 +53,7 @@ double seconds_of_link(int threads) {
   return best;
 }
 
-/// A copy of a set whose parsing takes no time: each chunk yields `rows` prepared rows.
+/// A copy of a set that needs no parsing: each chunk yields `rows` prepared rows.
 class FreeSet : public SampleSet {
  public:
   FreeSet(SampleSet& of, const DataSection& section, int64_t rows) : of_(of), section_(section), rows_(rows) {}

@@ -19,8 +19,7 @@ struct ScoreCase {
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 1;
   double seconds = 1;     ///< measuring time per batch size
-  /// Batches up to this size use the GEMM for few samples. -1: the limit in `rules`.
-  int64_t few_rows = -1;
+  int64_t few_rows = -1;  ///< batches up to this size use the GEMM for few samples; -1: as in `rules`
   SessionRules rules{};
 };
 

@@ -32,8 +32,7 @@ using Moment = std::chrono::steady_clock::time_point;
 
 constexpr int64_t kMinute = 60'000'000;   // in microseconds
 constexpr int64_t kBodies = 16;           // requests with different values
-// If `requests` is 0, limits the total bytes of all requests. There are at least two requests, even if they are larger.
-constexpr int64_t kMostBytes = 48 << 20;
+constexpr int64_t kMostBytes = 48 << 20;  // maximum bytes of all requests, except that at least two are made
 constexpr const char* kService = "/inference.GRPCInferenceService/";
 
 /// One connection, by gRPC or HTTP.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kRate = 1e-4;
 constexpr int kInARow = 10;
-constexpr int64_t kVector = 64;  // elements
+constexpr int64_t kVector = 64;  // elements of a vector
 
 Config config_of(const StepCase& wanted, const Log& log) {
   Config config = load_config(wanted.config, false, log, {.environment = system_environment()});
@@ -168,7 +168,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
   const Log log = log_to_stderr();
   Config config = config_of(wanted.step, log);
   const int64_t batch = config.solver.batchsize;
-  double first_speed = 0;  // samples per second and rank, for the first number of ranks
+  double first_speed = 0;  // samples per second and rank when the first number of ranks was measured
   for (const int ranks : wanted.ranks) {
     if (static_cast<size_t>(ranks) > devices.size())
       throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, but this machine has ", devices.size(),

@@ -189,7 +189,8 @@ TEST_P(DeviceCacheTest, VectorsAreOfOneUpdateWhileKeysComeAndGo) {
   std::atomic<int> look_ups{0};
   std::thread other([&] {
     for (int number = 2; number < 12; ++number) {
-      while (look_ups < 12 * number) std::this_thread::yield();  // until lookups have inserted keys
+      // Waits until lookups have inserted keys.
+      while (look_ups < 12 * number) std::this_thread::yield();
       const uint64_t update = source.set_all(number);
       cache.update(AllChanges(source).updates, update);
     }
@@ -314,7 +315,7 @@ TEST_P(DeviceCacheTest, ALookUpThatBypassesTheCacheAddsNoKeysToAWholePool) {
   DeviceCache cache({.device = GetParam(), .rows_of_change = kSpare, .admit_after = 1, .wait_ms = 0}, source.source());
   add_tables(cache, 64, kRows);
   cache.update(AllChanges(source).updates, 0);
-  const uint64_t update = source.set_all(2);  // the cache is behind the source until update()
+  const uint64_t update = source.set_all(2);  // until update(), the cache has older rows than the source
   std::vector<int64_t> unknown(kSpare);
   std::iota(unknown.begin(), unknown.end(), kRows);
   const std::vector<int64_t> missed = {1};
@@ -336,11 +337,11 @@ TEST_P(DeviceCacheTest, ALookUpThatBypassesTheCacheIsOfOneUpdate) {
   int calls = 0;
   source.rows = [&, answers = source.rows](int32_t space, std::span<const int64_t> keys, float* to, uint8_t* found) {
     answers(space, keys, to, found);
-    if (++calls == 1) rows.set_all(3);  // an update between the answers for two parts
+    if (++calls == 1) rows.set_all(3);  // the source changes between its answers for two parts
   };
   DeviceCache cache({.device = GetParam(), .wait_ms = 0}, source);
   add_tables(cache, 64, 10);
-  rows.set_all(2);  // the cache is behind the source
+  rows.set_all(2);  // the cache has older rows than the source
   const std::vector<int64_t> keys = {1};
   const Stream stream(GetParam());
   const Buffer there(GetParam(), (kSmall + kWide) * sizeof(float));

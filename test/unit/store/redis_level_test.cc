@@ -263,7 +263,7 @@ TEST_F(RedisLevels, AChangeThatFailsHalfwayLeavesTheRowsBefore) {
   servers.cli(0, "acl setuser default -hdel");
   EXPECT_NE(message_of(Kind::io, [&] { level.commit(""); }).find("NOPERM"), std::string::npos);
   level.roll_back();
-  EXPECT_EQ(count_right(*table, 70, plain), 50);  // the old rows, although the failed commit has changed Redis
+  EXPECT_EQ(count_right(*table, 70, plain), 50);  // the old rows remain, although the failed commit has changed Redis
   servers.cli(0, "acl setuser default +hdel");
   EXPECT_EQ(table->size(), 50);
   EXPECT_EQ(level_rows(*table), plain);

@@ -98,8 +98,8 @@ TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   EXPECT_EQ(calls, 4);
 }
 
-/// Requests stay within the look-ahead depth, no matter how many batches the reader has filled. Requests follow the
-/// order of the steps.
+/// However many batches the reader has filled, requests stay within the look-ahead depth, and follow the order of the
+/// steps.
 TEST_F(LookAheadTest, ABatchIsAskedForOnceItsTurnIsNear) {
   Numbers asked;
   LookAhead ahead(asked.ask(), 2, group_);

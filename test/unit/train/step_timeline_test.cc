@@ -31,8 +31,8 @@ std::vector<True> step_of_short_parts() {
     if (i == 3) parts.push_back({Span::On::exchange, "lookup", 18 * us, parts.size() - 2});
     if (i == 20) parts.push_back({Span::On::exchange, "update", 30 * us, parts.size() - 1});
     True part{Span::On::compute, "layer" + std::to_string(i), (2 + 0.4 * (i * 7 % 11)) * us};
-    if (i == 5) part.waits_for = 5;    // waits for the lookup
-    if (i == 22) part.waits_for = 23;  // waits for the update
+    if (i == 5) part.waits_for = 5;    // layer 5 waits for the lookup
+    if (i == 22) part.waits_for = 23;  // layer 22 waits for the update
     parts.push_back(part);
   }
   return parts;

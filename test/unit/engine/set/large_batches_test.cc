@@ -96,7 +96,7 @@ TEST(LargeBatches, HaveTheNumbersOfTheCpu) {
     SCOPED_TRACE(std::to_string(one.keys) + " keys in " + std::to_string(one.samples) + " bags");
     const std::vector<float> cpu = values_of_steps(kCpu, one), gpu = values_of_steps(kGpu, one);
     ASSERT_EQ(cpu.size(), gpu.size());
-    // sums of up to 90,000 gradients, rounded differently by fused multiply-add
+    // The sums have up to 90,000 gradients. Fused multiply-adds of a GPU round them differently.
     const auto near = [](float a, float b) { return std::abs(a - b) <= 1e-4f * std::max(1.0f, std::abs(a)); };
     const auto differ = std::mismatch(cpu.begin(), cpu.end(), gpu.begin(), near);
     EXPECT_EQ(differ.first - cpu.begin(), static_cast<ptrdiff_t>(cpu.size())) << "place of the first difference";

@@ -63,7 +63,7 @@ class Steps {
       dy.emplace_back(device_, values);
     }
     set_.update(batch, views<const float>(dy), {.learning_rate = 0.1f});
-    gradients_.push_back(std::move(dy));  // kept until queued work has read them
+    gradients_.push_back(std::move(dy));  // queued work still reads the gradients
   }
   /// Draws new keys and bags. All `Steps` objects draw the same sequence.
   void draw() {

@@ -48,7 +48,7 @@ HCTR_ON_EACH_DEVICE(TableDiskPlacesTest);
 
 TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   for (const bool marks : {false, true}) {
-    if (kSanitized && !marks) continue;  // sanitizers need one case per code path
+    if (kSanitized && !marks) continue;  // with sanitizers, one case per code path is enough
     TableSpec spec = this->spec();
     spec.marks_changes = spec.identity_by_slot = marks;
     TablesInStep tables(GetParam(), spec, roomy(spec));
@@ -83,7 +83,7 @@ TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   EXPECT_TRUE(tables.split.bytes() == tables.plain.bytes());
 }
 
-/// Files, statistics and checkpoints are correct between steps that leave free slots.
+/// Files, statistics and checkpoints are also correct when they are made between steps, while some slots are free.
 TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   const TemporaryFolder folder;
   TableSpec spec = this->spec();

@@ -17,7 +17,7 @@ namespace {
 
 class TableDiskTest : public testing::Test {
  protected:
-  /// Memory for little more than the rows and metadata of `batches` batches, and a disk of `disk` bytes.
+  /// Limits the memory to little more than the rows and metadata of `batches` batches, and the disk to `disk` bytes.
   RowMemoryLimits limits(const TableSpec& spec, double batches = 1, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{
         .device = 0, .move_every = 0, .host_setting = "\"host\"", .disk_folder = folder_.path().string(), .disk = disk};
@@ -63,7 +63,7 @@ void for_each_update(const Test& test) {
       const DiskRule rule = type.kind;
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
-      // sanitizers need one case per code path
+      // with sanitizers, one case per code path is enough
       if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;
       test(rule, update);
       if (testing::Test::HasFailure()) return;
@@ -94,7 +94,7 @@ std::vector<ops::RowOwner> owners_of(const Bags& bags) {
 /// again. Prefetched data must never be older than the row.
 TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
   for (const bool by_slot : {false, true}) {
-    if (kSanitized && !by_slot) continue;  // sanitizers need one case per code path
+    if (kSanitized && !by_slot) continue;  // with sanitizers, one case per code path is enough
     TableSpec spec = disk_spec();
     spec.identity_by_slot = by_slot;
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
@@ -246,7 +246,7 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
 TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
   for (const int which : {0, 1, 2, 3, 4, 5}) {
     for (const bool by_slot : {false, true}) {
-      // sanitizers need one case per code path
+      // with sanitizers, one case per code path is enough
       if (kSanitized && (which == 0 || by_slot == (which % 2 == 0))) continue;
       SCOPED_TRACE(cat("policy ", which, by_slot ? ", by slot" : ""));
       TableSpec spec = disk_spec();
@@ -340,7 +340,7 @@ StateArray array_of(const Manifest& manifest, const std::string& name) {
 
 TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
   for (const auto& [marks, limited] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
-    if (kSanitized && marks != limited) continue;  // sanitizers need one case per code path
+    if (kSanitized && marks != limited) continue;  // with sanitizers, one case per code path is enough
     SCOPED_TRACE(cat(marks ? "increments" : "whole", limited ? ", limited" : ""));
     const TemporaryFolder folder;
     TableSpec spec = disk_spec();

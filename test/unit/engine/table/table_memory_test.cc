@@ -79,11 +79,11 @@ TEST_P(TableMemoryTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
     for (const MemoryRule rule : {MemoryRule::sgd, MemoryRule::adagrad, MemoryRule::adam}) {
       if (update == UpdateType::lazy_global && rule != MemoryRule::adam) continue;
       if (kSanitized && rule != MemoryRule::adam && (rule != MemoryRule::sgd || update != UpdateType::local))
-        continue;  // sanitizers need one case per code path
+        continue;  // with sanitizers, one case per code path is enough
       const int64_t columns = rule == MemoryRule::sgd ? 1 : rule == MemoryRule::adagrad ? 2 : 3;
       for (const int64_t granules : {int64_t{0}, columns}) {
         if (kSanitized && granules == 0 && update == UpdateType::lazy_global)
-          continue;  // sanitizers need one case per code path
+          continue;  // with sanitizers, one case per code path is enough
         SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update), ", ", granules));
         TableSpec spec = large_rows();
         spec.optimizer.kind = rule;
@@ -115,7 +115,7 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
 
 TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
   for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore}) {
-    if (kSanitized && when == WhenFull::evict_lfu) continue;  // sanitizers need one case per code path
+    if (kSanitized && when == WhenFull::evict_lfu) continue;  // with sanitizers, one case per code path is enough
     SCOPED_TRACE(static_cast<int>(when));
     TableSpec spec = large_rows();
     spec.row_limit = 1800;
@@ -134,7 +134,7 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
 TEST_P(TableMemoryTest, DirectKeysGiveTheSameBytes) {
   // Stochastic rounding depends on the key of the row.
   for (const DType storage : {DType::f32, DType::bf16}) {
-    if (kSanitized && storage == DType::f32) continue;  // sanitizers need one case per code path
+    if (kSanitized && storage == DType::f32) continue;  // with sanitizers, one case per code path is enough
     TableSpec spec = large_rows();
     spec.storage = storage;
     spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
@@ -308,8 +308,7 @@ TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
       try {
         rig.step(random_bags(spec, spec.samples, 3, int64_t{1} << 40, random),
                  random_floats(spec.samples * spec.columns() * spec.dim, random));
-      // The keys and the index alone have exceeded the budget.
-      } catch (const Error&) {
+      } catch (const Error&) {  // here, keys and index alone exceed the budget
         break;
       }
       const int64_t numbers = rig.table->device_bytes().numbers;

@@ -58,8 +58,8 @@ struct DeviceArray {
   TensorSpec spec;
 };
 
-/// Returns the values in another type. Without optimization a loop over vectors is slow, so values of the same type are
-/// copied as bytes.
+/// Converts the values to another type. Tests are built without optimization, in which a loop over vectors is slow, so
+/// values of the same type are copied as bytes.
 template <class To, class From>
 std::vector<To> converted(const std::vector<From>& values) {
   if constexpr (std::is_same_v<To, From>) {
@@ -179,8 +179,8 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
-  int32_t skip = 0;          ///< whether steps that are prepared from now on skip their updates
-  int64_t first_sample = 0;  ///< index of the first sample in steps that are prepared from now on
+  int32_t skip = 0;          ///< whether steps prepared after this assignment skip their updates
+  int64_t first_sample = 0;  ///< index of the first sample of steps prepared after this assignment
 
  private:
   struct Slot {

@@ -115,7 +115,8 @@ inline void expect_equal(const ReadBatch& a, const ReadBatch& b) {
   EXPECT_EQ(a.keys, b.keys);
 }
 
-/// Expects that a reader of `source` delivers exactly `rows`, in order, with several numbers of workers.
+/// Expects that a reader of `source` delivers exactly `rows`, in this order. Repeats the test with several numbers of
+/// workers.
 inline void expect_reads(const DataSection& section, const fs::path& source, const std::vector<Row>& rows,
                          int64_t batch = 100) {
   for (const int workers : {1, 3}) {

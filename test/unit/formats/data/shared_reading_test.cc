@@ -101,7 +101,7 @@ void expect_shares(const DataSection& section, const fs::path& source, ReaderOpt
 
 void expect_shared(const DataSection& section, const fs::path& source, bool shared = true, int64_t shuffle = 0) {
   for (const int64_t batch : {97, 1000, 16000}) {
-    if (kSanitized && batch != 1000) continue;  // sanitizers need one case per code path
+    if (kSanitized && batch != 1000) continue;  // with sanitizers, one case per code path is enough
     ReaderOptions options{.batch = batch, .workers = 2, .repeat = false, .shuffle = shuffle};
     const Delivered whole = deliver(section, source, options);
     ASSERT_EQ(whole.parsed, whole.count);
@@ -291,7 +291,7 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
     csv_of(section).quote = quotes ? "\"" : "";
     write_text(folder / "rows.csv", text);
     expect_shared(section, folder / "rows.csv");
-    if (kSanitized && quotes) continue;  // sanitizers need one case per code path
+    if (kSanitized && quotes) continue;  // with sanitizers, one case per code path is enough
     expect_shared(section, folder / "rows.csv", false, 4000);
     for (const int64_t window : {700, 100000}) expect_shared_after_a_pass(section, folder / "rows.csv", window);
     if (quotes) continue;
@@ -402,7 +402,7 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
                                        numbers("a", ParquetType::i64, a), texts("b", b),
                                        lists("c", ParquetType::i64, c)};
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
-    if (kSanitized && group == 17000) continue;  // sanitizers need one case per code path
+    if (kSanitized && group == 17000) continue;  // with sanitizers, one case per code path is enough
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(section, folder / "rows.parquet");
     for (const int64_t window : {3000, 100000}) expect_shared(section, folder / "rows.parquet", true, window);

@@ -35,7 +35,7 @@ struct ParquetTypes : ParquetRig {
     parquet_of(section).slots[0].keys = keys;
     return section;
   }
-  /// A column without values.
+  /// A column of nulls.
   static Column nothing() { return numbers<uint8_t>("s0", ParquetType::null, {0, 0, 0}, {0, 1, 2}); }
 
   const Column integers = numbers<int64_t>("s0", ParquetType::i64, {41, 42, 43});

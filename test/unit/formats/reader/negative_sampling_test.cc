@@ -150,7 +150,7 @@ TEST_P(SampledSet, GoesOnFromAnyPositionWithTheSameBatches) {
     Rig rig(section_, list_, plain);
     std::vector<ReadBatch> whole;
     std::vector<ReaderPosition> after;
-    for (int i = 0; i < 40; ++i) {  // nearly three passes
+    for (int i = 0; i < 40; ++i) {  // the batches of nearly three passes
       whole.push_back(*rig.next());
       after.push_back(rig.reader->position());
     }

@@ -116,7 +116,7 @@ struct TrainedLayers {
   Network network;
   StepStreams streams;
   std::vector<size_t> done;  // nodes whose wgrads are queued
-  // for each reading node, its gradients and those of later nodes
+  // for each node with a reader, the gradients of this node and of later nodes
   std::vector<std::pair<size_t, std::vector<float>>> seen;
 };
 

@@ -374,8 +374,8 @@ TEST(HostKeys, TakeNoMoreThanTheirBytes) {
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {static_cast<int64_t>(64 * r + b)};
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 128}, 128));
-    // For long bags of few keys, the message has one vector per key. If only the owner may sum bags, it has one vector
-    // per bag.
+    // For long bags of few distinct keys, the message has one vector per key. If only the owner may sum bags, the
+    // message has one vector per bag.
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {1, 2, 3, 1, 2};
     EXPECT_EQ(sent(bags, {5}), std::pair(size_t{1 + 3 + (128 + 5 * 128) / 8}, 3));
@@ -409,7 +409,8 @@ TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   }
 }
 
-/// A message with one changed word: the owner drops its keys, or the message appears to belong to another batch.
+/// Changes one word of a message. Then either the owner drops the keys of the message, or the message seems to belong
+/// to another batch.
 TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
   for (const Device device : devices())
     for (const int most : {1, 3, 300}) {

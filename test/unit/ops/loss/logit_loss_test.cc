@@ -198,7 +198,8 @@ Rig ran_both_ways(Device device, DType dtype, const LogitSizes& sizes) {
   return t;
 }
 
-/// Equal bits on a CPU. On a GPU the GEMM sums in another order, so a logit may be rounded differently.
+/// On a CPU the results have equal bits. On a GPU the GEMM sums in another order, so a logit may be rounded
+/// differently.
 TEST(LogitLossOp, IsItsOperatorsOneByOne) {
   for (const Device device : devices())
     for (const auto& [dtype, tolerance] :

@@ -165,7 +165,7 @@ TEST(OptimizerOp, EveryRuleFollowsItsPaperOverManySteps) {
       std::vector<PlainWeight> plain;
       for (const float w : start) plain.emplace_back(optimizer, static_cast<double>(w));
       for (int64_t t = 1; t <= 30; ++t) {
-        // the learning rate varies, to test that in FTRL a change of the rate alone moves no weight
+        // The learning rate varies. In FTRL, a change of the rate alone must not change a weight.
         const float rate = 0.02f * static_cast<float>(1 + t % 3);
         const std::vector<float> g = numbers(static_cast<uint64_t>(10 + t));
         run.step(g, rate);
