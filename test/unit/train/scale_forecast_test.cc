@@ -34,7 +34,8 @@ TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
   // If slots are sharded by key, each host owns half of the rows of both slots, so the number of vectors is the same.
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5", {}, "distributed").bytes_between, keys + 2 * vectors + sums);
   EXPECT_EQ(forecast("hosts=1,gpus=2").bytes_between, 0);
-  // At 1 MB/s these bytes dominate. The exchange takes their transfer time in one direction plus its latency.
+  // At 1 MB/s the vectors dominate. Their exchange takes the latency plus the time to transfer the vectors in one
+  // direction.
   const ScaleForecast slow = forecast("hosts=2,gpus=1,network=0.001:5");
   EXPECT_NEAR(slow.vectors_between, vectors / 1e6 + 6e-6, 1e-9);
   EXPECT_EQ(slow.bound, "vectors between hosts");

@@ -94,7 +94,8 @@ TEST_F(TableDiskDirectTest, RowsThatFitHaveNoIndex) {
   EXPECT_EQ(rig.table->disk_use().written, 0);
 }
 
-/// Saves full checkpoints and increments from both tables, and loads each into both kinds of table.
+/// Saves full checkpoints and increments of a table in memory and of a table with a disk. Loads each into a table in
+/// memory and into a table with a disk.
 TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
   for (const bool by_slot : {false, true}) {
     if (kSanitized && !by_slot) continue;  // with sanitizers, one case per code path is enough

@@ -146,8 +146,8 @@ TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   EXPECT_GT(rig.table->disk_use().index_builds, builds);
 }
 
-/// Evicted rows are copied and their slots reused while queued steps may still run. Rows of queued steps are not
-/// evicted, even if other rows were accessed more often.
+/// Evicted rows may be copied, and their slots reused, while queued steps still run. Therefore rows of queued steps are
+/// not evicted, even if other rows were accessed more often.
 TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
   constexpr int kRing = 3;
   const TableSpec spec = this->spec();

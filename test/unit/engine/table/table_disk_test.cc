@@ -525,7 +525,7 @@ TEST_F(TableDiskTest, ABudgetThatIsTooSmallSaysTheLeast) {
   expect_equal_with_disk(plain, enough);
 }
 
-/// The shared row is never evicted, so a batch of distinct keys needs memory for one more row.
+/// The shared row is never evicted, so a batch of distinct keys needs memory for one row more than it has keys.
 TEST_F(TableDiskTest, TheLeastBudgetHasRoomForABatchAndTheSharedRow) {
   TableSpec spec = disk_spec();
   spec.policy.when_full = WhenFull::ignore;

@@ -188,8 +188,9 @@ TEST(SharedReading, ShuffledNormWhoseCheckSumsMayFailIsParsedByAllRanksInTheFirs
   expect_shared(sets.section, sets.folder / "list", false, 3000);
 }
 
-/// Reads two passes. The second one starts within the first shuffle window. In the first pass, a rank may have to parse
-/// rows of other ranks. In later passes it must not, because the number of rows per pass is known.
+/// Reads two passes. The second reading starts within the first shuffle window. In the first pass, a rank may have to
+/// parse rows of other ranks. In later passes no rank may parse rows of other ranks, because the number of rows per
+/// pass is known.
 void expect_shared_after_a_pass(const DataSection& section, const fs::path& source, int64_t shuffle) {
   ReaderOptions options{.batch = 900, .workers = 3, .repeat = false, .ranks = 3, .shuffle = shuffle};
   for (options.rank = 0; options.rank < options.ranks; ++options.rank) {

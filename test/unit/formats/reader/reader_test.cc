@@ -95,7 +95,7 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   }
 }
 
-/// The look-ahead callback gets each batch after it is complete, and before the training thread gets it.
+/// The look-ahead callback receives each complete batch before the training thread receives it.
 TEST_P(EachReader, BatchesAreShownOnceTheyAreFilled) {
   const DataSection section = two_inputs();
   const DataSet set(section);

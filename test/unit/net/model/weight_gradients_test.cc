@@ -127,8 +127,8 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
-/// Removes some gradients and their padding from the range of all gradients. The parts that remain contain every other
-/// element exactly once.
+/// Removes some gradients and their padding from the range of all gradients. The remaining parts must contain each of
+/// the other elements exactly once.
 TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
   const Trained model(config_of(kStackedLayers), Device{});
   std::vector<Tensor> gradients;

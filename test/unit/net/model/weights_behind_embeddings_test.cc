@@ -1,5 +1,5 @@
-// Several ranks: wgrads are complete before they are read. Wgrads of the last layers before the embeddings run after
-// the embedding gradients.
+// With several ranks, wgrads are complete before they are read. In the backward pass, the wgrads of the last layers
+// before the embeddings are computed after the embedding gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,8 +80,8 @@ struct TrainedLayers {
     return all;
   }
 
-  /// The plan for two ranks if `read` is set; otherwise for one rank with a penalty, which reads all gradients. `read`:
-  /// selects the nodes after which a reader uses all gradients that are complete.
+  /// `read`: selects the nodes after which all complete gradients are read. If it is set, the plan is for two ranks. If
+  /// not, the plan is for one rank with a penalty, which reads all gradients.
   StepPlan plan(const Network::Binding& binding, const std::function<bool(size_t)>& read, bool all_products_behind) {
     StepFacts facts = facts_of_layers(graph, binding, runtime);
     facts.ranks = read ? 2 : 1;

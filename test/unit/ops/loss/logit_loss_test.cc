@@ -106,8 +106,8 @@ LogitLossByHand logit_loss_by_hand(const OpTest::ByHand& t, bool two, bool sum) 
   return r;
 }
 
-/// `valid`: number of rows that are not padding. `all`: number of samples of the global batch. Only f32, because other
-/// dtypes round the logit before the loss, which is f32.
+/// `valid`: number of rows that are not padding. `all`: number of samples of the global batch. Tests only f32, because
+/// other dtypes would round the logit before the loss, which is computed in f32.
 void logit_loss_case(auto& test, bool two, bool sum, int32_t valid = 1 << 20, int32_t all = 700) {
   test.f32_only();
   test.rounding(Rounding::stages);
