@@ -203,7 +203,7 @@ void time_memory(int64_t rows, int64_t keys_each, Report& report) {
              "us");
 }
 
-/// Whether the name contains one of the words, which '|' separates.
+/// Whether `name` contains one of the words. '|' separates the words.
 bool is_chosen(const std::string& name, const std::string& words) {
   for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = words.find('|', begin);

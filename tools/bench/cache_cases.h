@@ -18,7 +18,7 @@ struct CacheCase {
   double alpha;             // exponent of the keys' power law
   double share;             // fraction of rows that fit into the cache; 1: the cache has the whole table
   int64_t keys_of_bag = 1;  // keys per bag; 1: one vector per key
-  bool keys_there = false;  // keys are in device memory
+  bool keys_there = false;  // the keys of requests are in device memory
   StoreCacheOptions::Rows type = StoreCacheOptions::Rows::f32;
 };
 
@@ -29,7 +29,7 @@ int64_t drawn_rank(const CacheCase&, uint64_t number);
 
 /// Loads the table of a case.
 void load(Store&, const CacheCase&);
-/// The cache of a case.
+/// Returns the options of a case's cache.
 StoreCacheOptions options_of(const CacheCase&);
 std::string shape_of(const CacheCase&);
 

@@ -18,7 +18,7 @@ captured   on a GPU: the compiled step in one CUDA graph
 ...+triton     like +index by the two kernels of table_kernels.py, if triton is installed
 ...+32         DLRM's products of 27 vectors, padded with zeros to 32 vectors for the tensor cores
 
-Python needs torch; on a CPU pip's ordinary wheel suffices.
+Python needs torch. For a CPU, the wheel that pip installs by default suffices.
 """
 import argparse
 import importlib.util

@@ -123,7 +123,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="folder for data and runs, which are kept; default: a temporary folder")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures to this file")
     given = parser.parse_args()
-    given.steps = given.samples // max(given.batches) + 1  # write_ours() generates the same number of samples
+    given.steps = given.samples // max(given.batches) + 1  # so that write_ours() generates given.samples samples
     training = module("compare_pytorch")
     torch = None
     if given.variants:

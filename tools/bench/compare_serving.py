@@ -49,7 +49,7 @@ class TritonPythonModel:
 
 
 def small_dlrm(programs, folder):
-    """Trains the model in the run folder run, and exports it to onnx/model.onnx."""
+    """Trains the model in the run folder `run`, and exports it to onnx/model.onnx."""
     config = model_configs.dlrm("dlrm", [10000] * 26, bottom=(64,), top=(64, 64), dim=16, batch=1024, iterations=100)
     for field in ("mixed_precision", "scaler"):
         config["solver"].pop(field, None)

@@ -16,7 +16,7 @@ namespace {
 // Enough batches that the rows of a batch have left the caches when the batch is used again.
 constexpr int kBatches = 4;
 
-/// A table, and batches of uniform keys, one per slot, with known rows.
+/// A table, and batches with one uniformly drawn key per slot. All keys have rows.
 class StoredTable {
  public:
   StoredTable(Context& ctx, const RowsCase& wanted)

@@ -92,7 +92,7 @@ CallTime time_of_a_call(ServedModel& model, const LockedArrays& arrays, int64_t 
   return {median(times), median(processor_times)};
 }
 
-/// Resident memory of this process, without unused heap memory.
+/// Returns the resident memory of this process, without unused heap memory.
 double resident_bytes() {
   ::malloc_trim(0);
   std::ifstream statm("/proc/self/statm");

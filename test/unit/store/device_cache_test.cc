@@ -217,7 +217,7 @@ TEST_P(DeviceCacheTest, VectorsAreOfOneUpdateWhileKeysComeAndGo) {
   EXPECT_LT(statistics.misses, statistics.asked);
 }
 
-/// Expects that all rows equal the source's.
+/// Expects that all rows equal the rows of the source.
 void check_all_rows(DeviceCache& cache, const Stream& stream, const ChangingRows& source) {
   std::vector<int64_t> keys(static_cast<size_t>(source.keys()) + 5);
   std::iota(keys.begin(), keys.end(), -2);
@@ -443,7 +443,7 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
     stream.ref().synchronize();
     return std::pair(have[0], have[kSmall]);
   };
-  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // all rows of the previous update, because no key was missing
+  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // both rows are those of the previous update; no key was missing
   EXPECT_EQ(ask(0), std::pair(200004.0f, 0.5f));
   EXPECT_EQ(cache.statistics().bypassed, 1);
   cache.update(AllChanges(source).updates, update);

@@ -154,8 +154,8 @@ TEST(StepTimeline, GivesShortPartsTheTimeThatTheyTakeWithoutEvents) {
   }
 }
 
-/// If the assumed cost of an event is wrong, the parts do not add up to the step. The timeline corrects the cost, so
-/// the times of parts are still right.
+/// If the assumed cost of an event is wrong, the sum of the parts differs from the step. The timeline then corrects the
+/// cost, so the times of the parts are right.
 TEST(StepTimeline, WhatEventsCostFollowsFromTheStep) {
   const std::vector<True> parts = step_of_short_parts();
   Gpu gpu(parts);

@@ -221,7 +221,7 @@ inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int
   std::mt19937_64 random(11);
   for (int t = 1; t <= steps; ++t) {
     Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
-    for (auto& slot : bags) slot.back().clear();  // padding: the last sample has empty bags
+    for (auto& slot : bags) slot.back().clear();  // the last sample is padding, so its bags are empty
     const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     const float rate = 0.01f * static_cast<float>(1 + t % 3);
     plain.insert(bags);

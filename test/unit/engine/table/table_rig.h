@@ -235,7 +235,7 @@ inline std::vector<float> random_floats(int64_t count, std::mt19937_64& random, 
   return out;
 }
 
-/// Checks that preparing batches one step ahead gives the same bytes.
+/// Checks that the rows are the same if each batch is prepared one step ahead.
 inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpec& spec, size_t steps,
                                                    int64_t vocabulary) {
   TableRig ahead(device, spec), plain(device, spec);

@@ -52,7 +52,7 @@ using GraphNode = const void*;
 /// The CUDA graph of one step: the nodes of each call in the plan, and the direct and indirect dependencies of each
 /// node.
 struct RecordedStep {
-  std::vector<std::vector<GraphNode>> nodes;  // [call]
+  std::vector<std::vector<GraphNode>> nodes;  // [call of the plan]
   std::map<GraphNode, std::set<GraphNode>> in_front;
 };
 

@@ -151,7 +151,7 @@ TEST(WeightsBehindEmbeddings, OfTheLastProductsWaitForEmbeddings) {
       const StepPlan plan = trained.plan(binding, behind == 0 ? std::function<bool(size_t)>() : read, behind > 1);
       const CallOrder order(plan);
       const size_t sent = order.calls(StepPart::send_gradients).at(0), reader = plan.facts.first_reader();
-      size_t number = 0;  // index of the GEMM, counted from the end
+      size_t number = 0;  // index of the GEMM, counted from the end of the backward pass
       for (size_t node = reader + 1; node < trained.graph.nodes.size(); ++node) {
         if (!plan.facts.layers[node].matrix_gradient || plan.facts.layers[node].weights_in_backward) continue;
         // In Wide & Deep, only views lie between the embeddings and GEMM 0.

@@ -247,7 +247,8 @@ TEST(StepPlan, TheNextBatchIsPreparedBehindTheEmbeddingsWhereWgradsComeLast) {
   const size_t point = order.calls(StepPart::prefetch_point).at(0);
   EXPECT_TRUE(order.before(order.calls(StepPart::backward, 2).at(0), point));
   EXPECT_FALSE(order.before(order.calls(StepPart::backward, 1).at(0), point));
-  for (LayerFacts& layer : facts.layers) layer.wgrad = Run::in_order;  // as on a CPU, or with large batches
+  // Wgrads run in order on a CPU, and with large batches.
+  for (LayerFacts& layer : facts.layers) layer.wgrad = Run::in_order;
   EXPECT_FALSE(plan_step(facts).has_prefetch_point);
   EXPECT_FALSE(plan_step(dcn_facts()).has_prefetch_point);
 }

@@ -153,7 +153,7 @@ OP_TEST(InteractionThroughRelu) {
   });
 }
 
-/// Only f32, because sums of rounded values would differ from the reference.
+/// Tests only f32: in other types, the sums of rounded values would differ from the reference.
 OP_TEST(InteractionThroughReluWithSums) {
   row("dlrm", behind_relu_inputs(9, 26, 32));
   row("odd sizes", behind_relu_inputs(70, 6, 11));

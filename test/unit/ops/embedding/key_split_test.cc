@@ -39,7 +39,7 @@ std::vector<float> floats_of(const Tensor& tensor) {
   return out;
 }
 
-/// Cases: the combiner of partial bags, and the dtype of the exchange.
+/// A case: the combiner of partial bags, and the dtype of the exchange.
 constexpr std::pair<ops::Combiner, DType> kJoins[] = {
     {ops::Combiner::sum, DType::f32}, {ops::Combiner::mean, DType::f32},  {ops::Combiner::mean, DType::f16},
     {ops::Combiner::sum, DType::f16}, {ops::Combiner::mean, DType::bf16}, {ops::Combiner::sum, DType::bf16}};

@@ -29,7 +29,7 @@ void rows(OpTest& test, const Optimizer& optimizer) {
   test.rounding(optimizer.kind == Rule::ftrl ? Rounding::sum : Rounding::function);
   const auto inputs = [&](Shape shape) {
     std::vector<Input> all = {{"w", shape}, {"g", shape, -4, 4}};
-    // states: FTRL has n >= 0 and z; other rules have m and v >= 0, or one state
+    // FTRL has the states n >= 0 and z. The other rules have m and v >= 0, or one state.
     const bool is_ftrl = optimizer.kind == Rule::ftrl;
     if (optimizer.states() > 0) all.push_back({"first", shape, optimizer.states() == 2 && !is_ftrl ? -1.0 : 0.0, 1});
     if (optimizer.states() > 1) all.push_back({"second", shape, is_ftrl ? -0.5 : 0.0, is_ftrl ? 0.5 : 1.0});
