@@ -19,7 +19,7 @@ option(HCTR_UNITY "Compile the sources of a folder together: a whole build takes
 option(HCTR_WARNINGS "Compile with warnings, and treat them as errors" ON)
 set(HCTR_SANITIZE "" CACHE STRING "Sanitizers for all our code: \"address;undefined\" or \"thread\"")
 
-# ccache caches objects compiled with a precompiled header only with this setting.
+# Without CCACHE_SLOPPINESS, ccache does not cache compilations that use a precompiled header.
 find_program(HCTR_CCACHE ccache)
 if(HCTR_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${HCTR_CCACHE})

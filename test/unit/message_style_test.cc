@@ -23,7 +23,7 @@ struct Literal {
   size_t line = 0;
   std::string text;
   bool begins_error = false;  // whether the literal starts the message of an Error(Kind::...)
-  bool ends_error = false;    // last part
+  bool ends_error = false;    // whether the literal ends the message of an Error(Kind::...)
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -110,7 +110,7 @@ class Scanner {
 
   const std::string& s_;
   size_t at_ = 0;
-  int depth_ = 0, error_depth_ = 0;  // error_depth_: depth of the arguments of an Error; 0 outside
+  int depth_ = 0, error_depth_ = 0;  // `error_depth_`: depth of the parentheses of an Error; 0 outside
   size_t error_text_ = 0;
   std::vector<Literal> found_;
 };

@@ -35,7 +35,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"formats/data", {"config"}},
     {"stream", {"config"}},
     {"formats/io", {"core/base", "stream"}},
-    {"formats/catalog", {"formats/data", "formats/io"}},  // may also include the room of every format
+    {"formats/catalog", {"formats/data", "formats/io"}},  // catalog may also include the room of each format
     {"formats/reader", {"formats/catalog"}},
     {"formats/checkpoint", {"core/device", "config"}},
     {"engine/placement", {"ops/embedding", "core/comm", "config"}},
@@ -64,7 +64,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"use", {"infer", "export"}},
     {"report", {"use", "train"}},
     {"capi", {"report"}},
-    {"program", {"config"}},  // for src/app and tools/; no library room includes it
+    {"program", {"config"}},  // only src/app and tools/ include it, but no room of the library
     {"app", {"report", "serve", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},
     {"plugins/mpi", {"core/comm"}},
@@ -178,8 +178,8 @@ TEST(Structure, NoClassIsAFriend) {
       }
 }
 
-/// Variables that outlive the call of a function and are not constant, as "file name", with the reason why there is one
-/// per process, or one per thread. docs/architecture.md explains why they are safe.
+/// The variables that are not constant and exist for the whole process or thread. Maps "file name" to the reason why
+/// one variable for all objects is right. docs/architecture.md explains why they are safe.
 const std::map<std::string, std::string> kProcessWide = {
     {"capi/call.cc last_message", "as errno: the message of the thread's last error in the C interface"},
     {"core/base/lasting_threads.cc threads_left", "the end of the process depends on it"},
@@ -202,8 +202,9 @@ const std::map<std::string, std::string> kProcessWide = {
     {"plugins/mpi/plugin.cc requests", "MPI is initialized once per process"},
     {"plugins/parquet/block_pool.cc pool", "Arrow's buffers may outlive every reader"}};
 
-/// The name of the mutable variable with static or thread storage duration that a line declares; empty if there is
-/// none. Thread-local variables of functions are exempt: they are memory that the next call reuses.
+/// Returns the name of the variable that a line declares, if the variable is mutable and has static or thread storage
+/// duration; otherwise an empty string. Exempts thread-local variables of functions: they are only memory that the next
+/// call reuses.
 std::string lasting_variable_in(const std::string& line) {
   static const std::regex of_class(R"(^\s*(?:inline )?static (?:inline )?([^(=;{]*[\s*&>])(\w+)\s*(?:[=;{].*)?$)"),
       of_namespace(R"(^(?:(?:inline|extern|thread_local) )*([A-Za-z_][^(=;{]*[\s*&>])(\w+)\s*[=;{].*$)"),

@@ -46,7 +46,7 @@ int warm_up(StreamRef stream, StoreCache& cache, const Requests& requests, int a
 
 void time_case(StreamRef stream, StoreCache& cache, const CacheCase& of, bool quick, Report& report) {
   const int times = quick ? 5 : of.keys > 100'000 ? 50 : 3000;
-  // Each timed request to a partial cache has new keys: otherwise the cache would soon contain all keys of the
+  // If the cache is partial, each timed request has new keys. Otherwise the cache would soon contain the keys of all
   // requests.
   const int before_timing = quick ? 3 : of.share < 1 ? std::max(times, static_cast<int>(of.rows / 250'000)) : 12;
   const Requests requests(stream, of, of.share < 1 ? before_timing + times : std::min(4, times));
@@ -54,7 +54,7 @@ void time_case(StreamRef stream, StoreCache& cache, const CacheCase& of, bool qu
   const std::string where = shape_of(of);
   const auto begin = Clock::now();
   if (of.share < 1 && !quick) {
-    const Requests others(stream, of, before_timing, 1 << 24);  // other keys than those of the timed requests
+    const Requests others(stream, of, before_timing, 1 << 24);  // the timed requests have other keys
     report.add("requests before timing", where, warm_up(stream, cache, others, before_timing), "");
     report.add("  in", where, std::chrono::duration<double>(Clock::now() - begin).count(), "s");
   }
@@ -137,7 +137,7 @@ void time_update_alone(Store& store, const CacheCase& of, int64_t count, Report&
              std::chrono::duration<double>(Clock::now() - begin).count(), "s");
 }
 
-/// Measures steps of a look-up of few keys, all of which are in the cache.
+/// Times the parts of a look-up of few keys, all of which are in the cache.
 void time_call(StreamRef stream, bool quick, Report& report) {
   const CacheCase of{"call", quick ? 5000 : 630'000, 16, 2000, 1.2, 1};
   DeviceCache cache({.device = stream.device}, {.rows = [](auto...) {}});
@@ -203,7 +203,7 @@ void time_memory(int64_t rows, int64_t keys_each, Report& report) {
              "us");
 }
 
-/// Whether the name contains one of the words, which '|' separates.
+/// Whether `name` contains one of the words. '|' separates the words.
 bool is_chosen(const std::string& name, const std::string& words) {
   for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = words.find('|', begin);

@@ -27,7 +27,7 @@ int64_t key_by_rank(int64_t rank, int64_t rows) {
   return static_cast<int64_t>(mix64(static_cast<uint64_t>(rank % rows)) >> 1);
 }
 
-/// Through the inverse of the continuous distribution.
+/// Draws from a continuous power law by the inverse of its distribution function, and rounds down.
 int64_t drawn_rank(const CacheCase& of, uint64_t number) {
   const double u = static_cast<double>(mix64(number) >> 11) * 0x1p-53, most = static_cast<double>(of.rows);
   const double a = 1 - of.alpha;

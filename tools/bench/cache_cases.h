@@ -18,18 +18,18 @@ struct CacheCase {
   double alpha;             // exponent of the keys' power law
   double share;             // fraction of rows that fit into the cache; 1: the cache has the whole table
   int64_t keys_of_bag = 1;  // keys per bag; 1: one vector per key
-  bool keys_there = false;  // keys are in device memory
+  bool keys_there = false;  // the keys of requests are in device memory
   StoreCacheOptions::Rows type = StoreCacheOptions::Rows::f32;
 };
 
-/// The key of the row with this rank in the power law; 0 is the most frequent.
+/// Returns the key with this frequency rank. Rank 0 is the most frequent key.
 int64_t key_by_rank(int64_t rank, int64_t rows);
-/// Draws a rank from the power law.
+/// Draws a frequency rank from the power law of the case.
 int64_t drawn_rank(const CacheCase&, uint64_t number);
 
 /// Loads the table of a case.
 void load(Store&, const CacheCase&);
-/// The cache of a case.
+/// Returns the options of a case's cache.
 StoreCacheOptions options_of(const CacheCase&);
 std::string shape_of(const CacheCase&);
 
@@ -44,12 +44,12 @@ class Requests {
   const CacheCase& of_;
   std::vector<std::vector<int64_t>> keys_;
   std::vector<int64_t> offsets_;
-  std::vector<Buffer> there_;  // offsets, then the keys of each set
+  std::vector<Buffer> there_;  // one buffer for the offsets, then one for the keys of each set
   Buffer vectors_;
 };
 
-/// Runs a request and waits for its vectors. Returns the time in seconds. `returned`: receives the time of the call
-/// alone. All vectors are complete when a call without misses returns.
+/// Runs a request and waits for its vectors. Returns the time in seconds. `returned`: receives the time until the call
+/// returned. If no key is missing in the cache, all vectors are complete at that time.
 double ask(StoreCache&, const Requests&, int i, StreamRef, double* returned = nullptr);
 
 }  // namespace hctr::bench

@@ -73,7 +73,7 @@ class Watch(threading.Thread):
 
 
 def steps_of(lines):
-    """Milliseconds per step at each display, and the time of the display."""
+    """Returns (first step, last step, milliseconds per step) for the steps between each two displays."""
     trained = [line for line in lines if line.get("kind") == "train"]
     found = []
     for before, after in zip(trained, trained[1:]):

@@ -18,7 +18,7 @@ captured   on a GPU: the compiled step in one CUDA graph
 ...+triton     like +index by the two kernels of table_kernels.py, if triton is installed
 ...+32         DLRM's products of 27 vectors, padded with zeros to 32 vectors for the tensor cores
 
-Python needs torch; on a CPU pip's ordinary wheel suffices.
+Python needs torch. For a CPU, the wheel that pip installs by default suffices.
 """
 import argparse
 import importlib.util
@@ -38,7 +38,7 @@ SGD_RATE = 0.3
 
 
 def module(name):
-    """Imports another script from this folder."""
+    """Imports a script of this folder as a module."""
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -59,7 +59,7 @@ def run(command, folder):
 
 
 def write_ours(given, model, batches, folder):
-    """Writes the config and data of a model, for any of these batches; returns the config."""
+    """Writes the config and data of a model. The data suffice for each of these batch sizes. Returns the config."""
     config = configs().step_model(model, {"fp32": "f32"}.get(given.precision, given.precision))
     shrink(config, given.rows)
     config["solver"].update(batchsize=max(batches), max_iter=given.steps, display=max(1, given.steps // 10), final_snapshot=False, eval_interval=0)

@@ -34,7 +34,7 @@ def module(name):
 
 
 def score_ours(given, model, training, folder):
-    """Microseconds and processor microseconds per batch, by its size."""
+    """Returns microseconds and processor microseconds per batch, for each batch size."""
     config = training.write_ours(given, model, [max(given.batches)], folder)
     config["solver"].update(batchsize=min(4096, max(given.batches)), max_iter=3, display=0, final_snapshot=True)
     path = folder / f"{model}_score.json"
@@ -50,7 +50,7 @@ def score_ours(given, model, training, folder):
 
 
 def score_theirs(torch, given, model, batch, training):
-    """Microseconds and processor microseconds per batch, by variant."""
+    """Returns microseconds and processor microseconds per batch, for each variant."""
     peer = training.Peer(torch, given, model, batch)
     cuda = peer.device.type == "cuda"
     net = peer.network().eval()
@@ -123,7 +123,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="folder for data and runs, which are kept; default: a temporary folder")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures to this file")
     given = parser.parse_args()
-    given.steps = given.samples // max(given.batches) + 1  # write_ours() generates the same number of samples
+    given.steps = given.samples // max(given.batches) + 1  # so that write_ours() generates given.samples samples
     training = module("compare_pytorch")
     torch = None
     if given.variants:

@@ -49,7 +49,7 @@ class TritonPythonModel:
 
 
 def small_dlrm(programs, folder):
-    """Trains the model in the run folder run, and exports it to onnx/model.onnx."""
+    """Trains the model in the run folder `run`, and exports it to onnx/model.onnx."""
     config = model_configs.dlrm("dlrm", [10000] * 26, bottom=(64,), top=(64, 64), dim=16, batch=1024, iterations=100)
     for field in ("mixed_precision", "scaler"):
         config["solver"].pop(field, None)
@@ -106,7 +106,7 @@ def triton_config(inputs):
 
 
 def measure(bench, targets, folder, clients, options):
-    """Rates and percentiles by server: medians of the rounds, in each of which the servers take turns."""
+    """Returns rates and percentiles by server. Each round measures all servers; results are medians of the rounds."""
     rounds = {name: [] for name in targets}
     for _ in range(options.rounds):
         for name, address in targets.items():

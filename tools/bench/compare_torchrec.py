@@ -149,16 +149,16 @@ def time_model(peer, shape, device, clock, early=False):
 
 @dataclass
 class Case:
-    """A line of the table."""
+    """A line of the printed table."""
 
     group: str
     shape: Shape
     optimizer: str
-    aim: Optional[float] = None  # milliseconds
+    aim: Optional[float] = None  # target for `hashed`, in milliseconds
     tbe: Optional[float] = None  # TBE's milliseconds on an H200
-    kind: Callable = time_steps  # how to measure
+    kind: Callable = time_steps  # callable that measures the case
     words: dict = field(default_factory=dict)  # keyword arguments of the EmbeddingBagCollection
-    peers: Optional[tuple] = None  # None: all
+    peers: Optional[tuple] = None  # None: all peers
     cached: Optional[float] = None  # the fraction of the rows that TBE caches in GPU memory
 
 
@@ -248,7 +248,7 @@ def free(device):
 
 
 def run_case(case, names, peers, clock, why):
-    """The times of a line, by peer."""
+    """Returns the times of a line of the printed table, by peer."""
     found, device = {}, peers.device
     for name in ("none",) if case.peers == ("none",) else names:
         if case.peers and name not in case.peers:

@@ -73,7 +73,7 @@ def peer_of(name, shape, device):
 
 
 def slowest(milliseconds, device):
-    """The largest value of all ranks."""
+    """Returns the largest value over all ranks."""
     value = torch.tensor([milliseconds], dtype=torch.float64, device=device)
     dist.all_reduce(value, dist.ReduceOp.MAX)
     return float(value)

@@ -44,7 +44,8 @@ int64_t key_of(const SetCase& of, int64_t row) {
 int64_t drawn_row(const SetCase& of, int64_t rows, double u) {
   const auto most = static_cast<double>(rows);
   if (of.uniform) return std::min(rows - 1, static_cast<int64_t>(u * most));
-  // Inverts the continuous power law. The multiplication spreads hot rows over the table.
+  // Inverts the distribution function of a continuous power law. The multiplication spreads frequent rows over the
+  // table.
   const double a = 1 - kAlpha;
   const double rank = std::pow((std::pow(most + 1, a) - 1) * u + 1, 1 / a) - 1;
   return std::clamp<int64_t>(static_cast<int64_t>(rank), 0, rows - 1) * 2654435761 % rows;
@@ -105,7 +106,7 @@ EmbeddingSet make_set(const SetCase& of, const EmbeddingOptimizer& optimizer, De
   return EmbeddingSet(options);
 }
 
-/// Inserts every key into its table, as in tables after long training.
+/// Inserts every key into its table, so that the tables have all rows, as after long training.
 void fill(EmbeddingSet& set, const SetCase& of, StreamRef stream) {
   if (!of.hashed) return;
   constexpr int64_t kChunk = 1 << 18;  // limits the memory that a batch needs for gradient sums
@@ -188,7 +189,7 @@ void time_set(Context& ctx, const SetCase& of, const KeyLists& keys, EmbeddingSe
   report.add("  the same", where, static_cast<double>(keys.per_table() * tables) / seconds / 1e9, "G keys/s");
 }
 
-/// The cases to measure; tables with more than `most` rows are reduced to `most`.
+/// Returns the cases to measure. Tables have at most `most` rows.
 std::vector<SetCase> cases_of(bool large, int64_t most) {
   std::vector<SetCase> cases;
   const auto at_most = [&](std::vector<int64_t> rows) {
@@ -240,8 +241,11 @@ void bench_embeddings(Device device, int threads, bool quick, const std::string&
   struct Rule {
     const char* name;
     EmbeddingOptimizer optimizer;
-    int64_t most_rows;                  // rows per table; Adam needs three floats per element
-    bool as_rows = true, other = true;  // whether cases of `bench rows`, and other cases, are measured with this rule
+    // maximum rows per table; smaller for Adam, which needs three floats per element
+    int64_t most_rows;
+    // `as_rows`: whether the rule is measured in the cases of `bench rows`. `other`: whether it is measured in the
+    // other cases.
+    bool as_rows = true, other = true;
   };
   using Kind = EmbeddingOptimizer::Rule;
   for (const Rule& rule : {Rule{"SGD", EmbeddingOptimizer::fbgemm(Kind::sgd), 10'000'000},

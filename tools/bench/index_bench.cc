@@ -60,12 +60,12 @@ class IndexedTable {
     set_state(empty);
   }
 
-  /// Fills batch b with key_of(number(i)).
+  /// Fills batch b with the keys key_of(number(0)), key_of(number(1)) and so on.
   template <class Number>
   void fill(int b, const Number& number) {
     fill_with(b, [&](int64_t i) { return key_of(number(i)); });
   }
-  /// Fills batch b with key(i).
+  /// Fills batch b with the keys key(0), key(1) and so on.
   template <class Key>
   void fill_with(int b, const Key& key) {
     std::vector<int64_t> keys(static_cast<size_t>(batch_));

@@ -1,4 +1,4 @@
-// The memory of the hash index per key, just before and just after it grows.
+// Measures the memory of the hash index per key, just before and just after the index grows.
 #pragma once
 
 #include "bench_report.h"

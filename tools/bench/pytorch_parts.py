@@ -76,7 +76,7 @@ class DlrmAbove(nn.Module):
 
 
 class Dlrm(nn.Module):
-    """The GEMMs take `vectors` vectors; those beyond slots + 1 are zeros."""
+    """`vectors`: number of vectors in the GEMMs. Vectors after the first slots + 1 are zeros."""
 
     def __init__(self, slots, vectors=None):
         super().__init__()
@@ -95,7 +95,7 @@ class Dlrm(nn.Module):
         return torch.bmm(vectors, vectors.transpose(1, 2)).flatten(1).index_select(1, self.places)
 
     def products_backward(self, vectors, gradient):
-        """A custom backward: autograd would add each gradient with an atomic."""
+        """A backward pass of our own, because autograd would add each gradient with an atomic."""
         whole = torch.cat([gradient, gradient.new_zeros(len(gradient), 1)], 1).index_select(1, self.pairs)
         return torch.bmm(whole.view(-1, self.count, self.count), vectors)
 
@@ -118,7 +118,7 @@ class PairProducts(torch.autograd.Function):
 
 def network(model, slots, vectors=None):
     """The dense part. forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) returns logits [batch]
-    in the dtype of its inputs; weights are f32. `vectors`: of Dlrm.
+    in the dtype of its inputs; weights are f32. `vectors`: as for Dlrm.
     """
     if model == "dlrm":
         return Dlrm(slots, vectors)

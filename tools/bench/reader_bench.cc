@@ -78,7 +78,8 @@ std::string text_of(int64_t rows) {
   return text;
 }
 
-/// `floats`: label and dense values are float32; otherwise int32, and the reader takes their logarithms.
+/// Returns rows as Raw bytes. `floats`: label and dense values are float32; otherwise they are int32, and the reader
+/// takes their logarithms.
 std::string raw_of(int64_t rows, bool floats) {
   std::string bytes;
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -92,7 +93,7 @@ std::string raw_of(int64_t rows, bool floats) {
   return bytes;
 }
 
-/// Label and integers as float32, categories as int64, in one file.
+/// Writes one file, with label and integers as float32, and categories as int64.
 void write_parquet(const fs::path& folder, int64_t rows) {
   ParquetStyle style{{.label_dim = 1, .dense_dim = 13, .slots = 26, .check = Check::none, .key_bytes = 8},
                      {"label"},

@@ -13,7 +13,7 @@ struct ReaderCase {
   int threads = 1;      ///< parser threads
   int ranks = 1;        ///< number of ranks; only the first rank's reader is measured
   int64_t shuffle = 0;  ///< rows of a shuffle window; 0: no shuffling
-  int passes = 5;       ///< the median is reported
+  int passes = 5;       ///< number of passes; the median is reported
   std::string only;     ///< measures only formats whose name contains this word
   bool serial = false;  ///< also measures the serial parts (reader_serial.h)
   std::string config;   ///< reads the training data of this config instead of generated rows; empty: generated rows

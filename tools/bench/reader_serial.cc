@@ -32,8 +32,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// Returns the seconds to pass the end of a chunk to the waiting thread. CPU time would not include waiting, so this is
-/// elapsed time, and the best of several runs.
+/// Returns the seconds to pass the end of a chunk to the thread that waits for it. This is elapsed time, because CPU
+/// time does not include waiting. It is the best of several runs.
 double seconds_of_link(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;
@@ -53,7 +53,7 @@ double seconds_of_link(int threads) {
   return best;
 }
 
-/// A copy of a set whose parsing takes no time: each chunk yields `rows` prepared rows.
+/// A copy of a set that needs no parsing: each chunk yields `rows` prepared rows.
 class FreeSet : public SampleSet {
  public:
   FreeSet(SampleSet& of, const DataSection& section, int64_t rows) : of_(of), section_(section), rows_(rows) {}

@@ -13,9 +13,10 @@
 namespace hctr::bench {
 namespace {
 
-constexpr int kBatches = 4;  // enough that the rows of a batch have left the caches before it is used again
+// Enough batches that the rows of a batch have left the caches when the batch is used again.
+constexpr int kBatches = 4;
 
-/// A table, and batches of uniform keys, one per slot, with known rows.
+/// A table, and batches with one uniformly drawn key per slot. All keys have rows.
 class StoredTable {
  public:
   StoredTable(Context& ctx, const RowsCase& wanted)
@@ -107,7 +108,8 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
   StoredTable table(ctx, wanted);
   const std::string where = cat("2^", wanted.log_rows, " rows, dim ", wanted.dim);
   const auto keys = static_cast<double>(table.keys());
-  // The rate of random rows depends on their bytes, and an f16 row has the bytes of an f32 row of half the dim.
+  // The rate of random rows depends on the row size in bytes. A two-byte row of dim n has the size of an f32 row of dim
+  // n / 2.
   const double gather = ceilings.gather_rows.at(wanted.dim);
   const double gather_stored = ceilings.gather_rows.at(wanted.storage == DType::f32 ? wanted.dim : wanted.dim / 2);
   for (const DType dtype : {DType::f32, DType::f16}) {

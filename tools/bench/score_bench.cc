@@ -54,7 +54,7 @@ class LockedArrays {
   std::vector<HostBuffer> keys_;
 };
 
-/// Processor time of this process so far, of all threads.
+/// Returns the processor time that all threads of this process have used so far.
 double processor_seconds() {
   struct timespec time {};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -65,7 +65,7 @@ struct CallTime {
   double seconds, processor_seconds;
 };
 
-/// The median time of a call, and the median processor time.
+/// Returns the median time of a call, and the median processor time.
 CallTime time_of_a_call(ServedModel& model, const LockedArrays& arrays, int64_t batch, double limit) {
   const std::vector<ModelTensor>& tensors = model.outputs();
   std::vector<std::vector<float>> scores;
@@ -92,7 +92,7 @@ CallTime time_of_a_call(ServedModel& model, const LockedArrays& arrays, int64_t 
   return {median(times), median(processor_times)};
 }
 
-/// Resident memory of this process, without unused heap memory.
+/// Returns the resident memory of this process, without unused heap memory.
 double resident_bytes() {
   ::malloc_trim(0);
   std::ifstream statm("/proc/self/statm");

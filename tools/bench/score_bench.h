@@ -19,7 +19,7 @@ struct ScoreCase {
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 1;
   double seconds = 1;     ///< measuring time per batch size
-  int64_t few_rows = -1;  ///< the largest batch for the GEMM for few samples; -1: as in `rules`
+  int64_t few_rows = -1;  ///< batches up to this size use the GEMM for few samples; -1: as in `rules`
   SessionRules rules{};
 };
 

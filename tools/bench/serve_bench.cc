@@ -30,9 +30,9 @@ using serve::Datatype;
 using serve::NamedTensor;
 using Moment = std::chrono::steady_clock::time_point;
 
-constexpr int64_t kMinute = 60'000'000;   // us
+constexpr int64_t kMinute = 60'000'000;   // in microseconds
 constexpr int64_t kBodies = 16;           // requests with different values
-constexpr int64_t kMostBytes = 48 << 20;  // maximum bytes of all requests together, but there are at least two requests
+constexpr int64_t kMostBytes = 48 << 20;  // maximum bytes of all requests, except that at least two are made
 constexpr const char* kService = "/inference.GRPCInferenceService/";
 
 /// One connection, by gRPC or HTTP.
@@ -44,7 +44,7 @@ class Target {
     else
       http_ = std::make_unique<serve::HttpConnection>(given.address);
   }
-  /// The model's inputs; -1: any size.
+  /// The model's inputs. A dimension of -1 may have any size.
   std::vector<NamedTensor> inputs();
   /// The first output in the metadata. HTTP only.
   NamedTensor output();
@@ -194,7 +194,7 @@ std::string request_body(const std::vector<NamedTensor>& inputs, const ServeCase
 struct LoadRun {
   Moment begin, counts_from, end;
   std::mutex mutex{};
-  std::vector<double> times{};  // ms
+  std::vector<double> times{};  // in milliseconds
   std::exception_ptr failure{};
   std::atomic<bool> stop = false;
 };

@@ -24,9 +24,9 @@ struct ServeCase {
 };
 
 /// Reports the time from a request's due time to its answer (percentiles 50, 90, 99, 99.9), and requests and samples
-/// per second. In an open loop a late answer does not delay later requests, and their waiting time counts. Inputs are
-/// random, with the shapes of the model's metadata. Errors: Error(io) if the service does not answer, Error(data) if it
-/// refuses a request.
+/// per second. In an open loop, due times do not depend on answers. If a request is sent later than it is due, the
+/// delay counts as part of its time. Inputs are random, with the shapes of the model's metadata. Errors: Error(io) if
+/// the service does not answer, Error(data) if it refuses a request.
 void bench_serve(const ServeCase&, Report&);
 
 }  // namespace hctr::bench

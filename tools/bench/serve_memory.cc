@@ -37,7 +37,7 @@ RequestMemory::~RequestMemory() {
   try {
     (void)control_.ask("POST", cat("/v2/systemsharedmemory/region/", name_, "/unregister"));
   } catch (const Error&) {
-    // The service has ended, and with it the registration.
+    // If the service has ended, the region is no longer registered.
   }
   ::close(file_);
   (void)::shm_unlink(cat("/", name_).c_str());

@@ -21,7 +21,7 @@ class RequestMemory {
 
   /// Copies `data` into the region, and returns the tensor parameters for these bytes: a JSON object.
   std::string add(std::string_view data);
-  /// The tensor parameters for the next `bytes` of the region, for an output.
+  /// Reserves the next `bytes` of the region for an output, and returns the tensor parameters for them.
   std::string reserve(int64_t bytes);
 
  private:

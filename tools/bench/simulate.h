@@ -11,7 +11,7 @@ namespace hctr::bench {
 
 struct SimulateCase {
   std::string config, cluster;        ///< cluster: as accepted by cluster_from()
-  int64_t batch = 0;                  ///< samples per GPU, or of all GPUs if `strong`; 0: the config's batchsize
+  int64_t batch = 0;                  ///< samples per GPU; if `strong`, samples of all GPUs; 0: the config's batchsize
   bool strong = false;                ///< `batch` is the batch of all GPUs together
   std::string gpu;                    ///< a known GPU model; empty: this machine's GPU, or an H100
   std::vector<std::string> measured;  ///< measured steps of one GPU, as accepted by measured_step_from()

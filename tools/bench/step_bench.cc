@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kRate = 1e-4;
 constexpr int kInARow = 10;
-constexpr int64_t kVector = 64;  // elements
+constexpr int64_t kVector = 64;  // elements of a vector
 
 Config config_of(const StepCase& wanted, const Log& log) {
   Config config = load_config(wanted.config, false, log, {.environment = system_environment()});
@@ -58,7 +58,7 @@ class Steps {
   const Replica& model() const { return model_; }
   const BatchShape& shape() const { return layout_.shape; }
 
-  /// Seconds of one step, or of its parts.
+  /// Returns the seconds of a step, of which only `parts` run.
   double seconds(int times, Replay parts) {
     Context ctx(runtime_, runtime_.compute_stream());
     return seconds_each(ctx, 2, std::max(1, times / kInARow),
@@ -77,12 +77,12 @@ class Steps {
   int64_t step_ = 0;
 };
 
-/// Seconds of each exchange of a step, measured alone.
+/// The seconds that each exchange of a step takes when it runs alone.
 struct ExchangeSeconds {
   double gradients = 0, vectors = 0, peer_exchange = 0, keys = 0;
 };
 
-/// Times the peer exchange of all tables' vectors of one dtype, in the layout of gradients.
+/// Times the peer exchange of vectors of one dtype, for all tables together, in the layout of gradients.
 double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
   const int64_t ranks = comm.size(), vectors = std::max<int64_t>(1, elements / ranks / kVector);
   Arena memory;
@@ -168,7 +168,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
   const Log log = log_to_stderr();
   Config config = config_of(wanted.step, log);
   const int64_t batch = config.solver.batchsize;
-  double first_speed = 0;  // samples per second and rank, for the first number of ranks
+  double first_speed = 0;  // samples per second and rank when the first number of ranks was measured
   for (const int ranks : wanted.ranks) {
     if (static_cast<size_t>(ranks) > devices.size())
       throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, but this machine has ", devices.size(),

@@ -10,7 +10,7 @@
 namespace hctr::bench {
 
 struct StepCase {
-  std::string config;  ///< a config, whose data are read once; the batches are reused
+  std::string config;  ///< path of a config, whose data are read once; the steps reuse the batches
   int64_t batch = 0;   ///< samples of all ranks; 0: the config's batchsize
   int times = 50;
   int warm_up = 3;  ///< warm-up steps, after which tables have their rows, and frequent keys are found
@@ -24,7 +24,7 @@ void bench_step(Device, const StepCase&, Report&);
 
 struct ScaleCase {
   StepCase step;
-  std::vector<int> ranks = {1, 2, 4};  ///< numbers of ranks to measure: GPUs, or ranks on the CPU
+  std::vector<int> ranks = {1, 2, 4};  ///< numbers of GPUs, or of ranks on the CPU, to measure
   bool strong = false;                 ///< strong scaling: `batch` is the batch of all ranks; otherwise of each rank
 };
 

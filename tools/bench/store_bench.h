@@ -17,9 +17,9 @@ struct StoreCase {
   double seconds = 5;
 };
 
-/// Reports the rows found per second, and for files the rate of loads and that of direct writes. For comparison runs
-/// redis-benchmark's pipelined GET and db_bench's multireadrandom with values of the same size, if these programs are
-/// installed. Checks every row.
+/// Reports the rows found per second. For files, also reports the rate of loading and the rate of direct writes. If
+/// redis-benchmark or db_bench are installed, compares with their pipelined GET and multireadrandom, with values of the
+/// same size. Checks every row.
 void bench_store(const StoreCase&, Report&);
 
 }  // namespace hctr::bench

@@ -35,7 +35,7 @@ class Shape:
 
 class Ours:
     def __init__(self, shape, optimizer, device, hashed, config_words=None, **words):
-        """`config_words`: arguments of each table's config; `words`: of the collection."""
+        """`config_words`: arguments of each table's config. `words`: arguments of the collection."""
         self.hashed = hashed
         self.names = [f"f{i}" for i in range(len(shape.tables))]
         tables = [
@@ -53,7 +53,7 @@ class Ours:
         self.use(shape)
 
     def use(self, shape):
-        """Takes batches of `shape` from now on. `shape` must have the same tables as the shape of the constructor."""
+        """Prepares for batches of `shape`. It must have the same tables as the shape of the constructor."""
         self.shape = shape
         lists = len(shape.tables) * shape.samples
         self.lengths = torch.full((lists,), shape.hotness, dtype=torch.int64, device=self.device)
@@ -72,7 +72,7 @@ class Ours:
         return out
 
     def check(self, device):
-        """Compares the vectors of the smallest table with torch.nn.functional, if its rows are copied fast."""
+        """Compares the vectors of the smallest table with torch.nn.functional, unless copying its rows takes long."""
         shape = self.shape
         i = min(range(len(shape.tables)), key=lambda one: shape.tables[one][0])
         if shape.tables[i][0] * shape.tables[i][1] > 1 << 25:

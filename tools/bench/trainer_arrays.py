@@ -25,7 +25,7 @@ from pytorch_parts import Batches
 
 
 def converter(library):
-    """A function that makes an array of the library from a tensor of PyTorch, in the same memory."""
+    """Returns a function that converts a tensor of PyTorch to an array of the library, in the same memory."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX takes most of the GPU's memory otherwise
     module = importlib.import_module(library)
     if library == "jax":
@@ -35,7 +35,7 @@ def converter(library):
 
 
 def draw(samples, config, alpha):
-    """The tensors of one set of samples, by input name of the four step models."""
+    """Draws samples. Returns their tensors by the names that the inputs have in the configs of the step table."""
     data = config["layers"][0]
     pool = Batches(1, samples, data["slot_size_array"], False, alpha, "cuda")
     keys, = pool.indices()
@@ -55,7 +55,7 @@ def step_ms(trainer, arrays, batches, rounds):
 
 
 def copied_bytes(trainer, arrays, calls):
-    """Bytes per call that are copied in each direction."""
+    """Returns the bytes that each call copies, by direction."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with tempfile.TemporaryDirectory() as folder:
         with torch.profiler.profile(activities=activities) as profile:
@@ -84,7 +84,7 @@ def measure(given, config, batch, library, files):
         inputs = sum(value.numel() * value.element_size() for value in first.values())
         torch.cuda.synchronize()
         many, one = ({key: convert(value) for key, value in some.items()} for some in (tensors, first))
-        step_ms(trainer, many, given.batches_per_call, 3)  # all rows exist, and steps are recorded
+        step_ms(trainer, many, given.batches_per_call, 3)  # after these calls all rows exist, and steps are recorded
         arrays = step_ms(trainer, many, given.batches_per_call, given.rounds)
         single = step_ms(trainer, one, 1, 50)
         sums, kernels = copied_bytes(trainer, one, 10)

@@ -27,7 +27,8 @@ struct Gemm {
 /// Rounded up to 16 bytes of a two-byte type.
 constexpr int row_stride(int columns) { return (columns + 7) / 8 * 8; }
 
-/// The partial column sums of a dgrad: one row per `rows` rows of the result, `stride` floats apart.
+/// The layout of the partial column sums of a dgrad. Each `rows` rows of the result have one row of sums. Rows of sums
+/// are `stride` floats apart.
 struct SumLayout {
   int rows = 0, stride = 0;
 };
@@ -38,8 +39,8 @@ struct FreeDevice {
 };
 using DeviceMemory = std::unique_ptr<void, FreeDevice>;
 
-/// A candidate is prepared for several sets of operands, which a measurement uses in turn. Functions return an empty
-/// string, or what went wrong; they do not throw.
+/// A candidate is prepared for several sets of operands. Successive launches of a measurement use different sets.
+/// Functions return an empty string, or what went wrong; they do not throw.
 class Candidate {
  public:
   virtual ~Candidate() = default;

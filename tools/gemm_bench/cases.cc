@@ -10,7 +10,8 @@ struct Layer {
 };
 struct Model {
   const char* name;
-  std::vector<Layer> layers;  ///< layers with ReLU; a layer with one output is not a GEMM, so it is omitted
+  /// The layers with ReLU. Layers with one output are omitted, because they use no GEMM.
+  std::vector<Layer> layers;
 };
 
 /// Wide & Deep and the deep part of DCN have the same layers.
@@ -23,10 +24,10 @@ const std::vector<Model>& models() {
   return all;
 }
 
-/// The forward GEMMs.
+/// The layers whose forward GEMM is a case of its own.
 constexpr Layer kForward[] = {{13, 512},   {256, 128}, {390, 400},  {400, 400},  {429, 1024},
                               {479, 1024}, {512, 256}, {1024, 512}, {1024, 1024}};
-/// The layers whose input is the output of a ReLU.
+/// The layers whose dgrad is a case of its own: their input is the output of a ReLU.
 constexpr Layer kDgrad[] = {{256, 128}, {400, 400}, {512, 256}, {1024, 512}, {1024, 1024}};
 
 std::string name_of(const Layer& layer) { return cat(layer.in, " x ", layer.out); }

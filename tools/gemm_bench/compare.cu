@@ -39,7 +39,7 @@ class Comparer {
     prepare(ours);
     spoil_and_run(ours);
     found_.wrong = operands_.check();
-    // a replay takes about a millisecond
+    // chooses the number of launches so that a replay takes about a millisecond
     const double first = timed(ours, 4 * sets(), 2);
     launches_ = std::clamp(static_cast<int>(1000 / std::max(first, 1.0)), 8, 120) / sets() * sets();
     finish(ours, best_of(cutlass, thorough), best_of(library, false));

@@ -32,7 +32,7 @@ struct Dgrad {
   using Masked = fusion::Sm90EVT<fusion::Sm90Compute<KeepPositive, T, float, kNearest>, fusion::Sm90SrcFetch<T>,
                                  fusion::Sm90EVT<fusion::Sm90Compute<cutlass::multiplies, float, float, kNearest>,
                                                  fusion::Sm90ScalarBroadcast<float>, fusion::Sm90AccFetch>>;
-  // The row reduction takes only f32; the masked values were rounded to T before.
+  // The row reduction accepts only f32. The masked values are converted back to f32 after they were rounded to T.
   template <class Config>
   using Fusion = fusion::Sm90EVT<
       fusion::Sm90RowReduction<cutlass::plus, cutlass::plus, cutlass::plus, 0, typename Config::Tile, float, float,

@@ -93,7 +93,8 @@ struct KernelTypes {
   using Device = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
 };
 
-/// Row strides of a matrix whose rows are contiguous in mode `kContiguous` of the stride.
+/// Returns the row stride of a matrix as a CUTLASS stride. One mode of a CUTLASS stride is a compile-time constant,
+/// because elements are contiguous in it; the other mode gets `row_stride`.
 template <class Stride>
 Stride stride_of(int64_t row_stride) {
   Stride stride{};

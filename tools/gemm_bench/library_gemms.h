@@ -1,4 +1,4 @@
-// GEMMs of cuBLASLt as candidates, which training steps use where our kernels are slower.
+// GEMMs of cuBLASLt as candidates. Training steps use cuBLASLt where our kernels are slower.
 #pragma once
 
 #include "candidate.h"

@@ -29,9 +29,10 @@ struct Arguments {
   int seconds = 40;
 };
 
-/// The ratios of an operator and batch size: time of CUTLASS / time of our kernel.
+/// The ratios of the cases with one operator and batch size. A ratio is the time of CUTLASS divided by the time of our
+/// kernel.
 struct Summary {
-  int cases = 0, within = 0;  ///< within: CUTLASS takes at most 2 % longer
+  int cases = 0, within = 0;  ///< `within`: number of cases in which CUTLASS takes at most 2 % longer
   double logarithms = 0, least = 1e9, most = 0;
 
   void add(double ratio) {

@@ -12,7 +12,7 @@ namespace hctr::gemm_bench {
 /// The findings of a check. `worst`: the largest error as a multiple of the tolerance.
 struct Difference {
   unsigned long long wrong;
-  unsigned int worst;  // the largest error, as the bits of a nonnegative float
+  unsigned int worst;  // the bits of the largest error, a nonnegative float
 };
 
 namespace {
@@ -73,7 +73,8 @@ __device__ void report(Difference* difference, float error, float tolerance) {
   atomicMax(&difference->worst, __float_as_uint(worst == worst ? worst : 3e38f));
 }
 
-/// Compares with the plain result and its epilogue. `tolerance`: of the sums, in addition to the rounding to Result.
+/// Compares with the result of the plain GEMM after its epilogue. `tolerance`: the permitted error of the sums; the
+/// error of rounding to Result is permitted in addition.
 template <Operator kOp, class T, class Result>
 __global__ void compare(const Gemm gemm, const float* expected, float tolerance, Difference* difference) {
   constexpr float kRounding = std::is_same_v<Result, float> ? 1e-5f : std::is_same_v<Result, Half> ? 0x1p-10f : 0x1p-7f;
@@ -147,7 +148,7 @@ Operands::Operands(const Case& one) : case_(one) {
   size_t bytes = 0;
   for (const Extents& gemm : one.gemms)
     bytes += matrix_bytes(gemm.m, gemm.k, 2) + matrix_bytes(gemm.k, gemm.n, 2) + result_bytes(one.op, gemm);
-  // Small sets stay in the L2 cache, as in a training step. Two large sets exceed it.
+  // Small sets stay in the L2 cache, as in a training step. Two large sets together exceed the L2 cache.
   sets_.resize(bytes < (size_t{32} << 20) ? 4 : 2);
   difference_ = static_cast<Difference*>(allocate(sizeof(Difference)));
   uint64_t seed = 0;

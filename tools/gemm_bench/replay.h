@@ -12,8 +12,8 @@ namespace hctr::gemm_bench {
 /// Starts the kernels of a set of operands. Returns an empty string, or what went wrong.
 using Launch = std::function<std::string(int set)>;
 
-/// A CUDA graph of several launches, which use the sets of operands in turn. Errors: Error(device) or Error(bug), if a
-/// launch or the graph fails.
+/// A CUDA graph of several launches. Successive launches use different sets of operands. Errors: Error(device) or
+/// Error(bug), if a launch or the graph fails.
 class Replay {
  public:
   Replay(cudaStream_t, int launches, int sets, const Launch&);

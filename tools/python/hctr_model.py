@@ -67,7 +67,7 @@ class Model:
     state: dict = field(default_factory=dict)  # "<top>/<name>" -> float32 array: running statistics of layers
     metrics: dict = field(default_factory=dict)  # metrics of this model's evaluation, if known
     summary: dict = field(default_factory=dict)  # summary.json of a run folder
-    config: dict = None  # if saved
+    config: dict = None  # None if the model has no saved config
 
 
 def load(model, config=None):

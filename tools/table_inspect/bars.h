@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// Returns the bar of a count, `rows`. The bar of the largest count, `most`, is 40 characters long.
+/// Returns the histogram bar for the count `rows`. `most`: the largest count, whose bar is 40 characters long.
 inline std::string bar(int64_t rows, int64_t most) {
   return std::string(static_cast<size_t>(
                          std::ceil(40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(most, 1)))),

@@ -141,7 +141,7 @@ TEST_P(OnnxLayers, ComputeWhatForwardComputesForAnyBatch) {
   };
   const bool lengths = GetParam().section.find("SequenceMask") != std::string::npos;
   for (size_t i = 0; i < computed_with.size(); ++i) {
-    // Input values are on both sides of the thresholds of lengths and mask flags.
+    // The range of the input values includes values below and above the thresholds of lengths and masks.
     io.in.push_back(tensors.add(cat("in", i), computed_with[i].shape, DType::f32, lengths ? 0 : -2, lengths ? 6 : 2));
     const std::string name = cat("in", i);
     if (is_loss && i > 0) continue;

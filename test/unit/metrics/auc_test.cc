@@ -17,7 +17,7 @@ TEST(AreaUnderRoc, AgreesWithCountingAllPairs) {
     std::vector<double> scores;
     const auto positive = std::make_unique<bool[]>(n);
     for (uint64_t i = 0; i < n; ++i) {
-      scores.push_back(static_cast<double>(mix64(seed * 100 + i) % 12));  // many ties
+      scores.push_back(static_cast<double>(mix64(seed * 100 + i) % 12));  // only 12 different scores, so many are equal
       positive[i] = mix64(i ^ seed << 20) % 3 == 0;
     }
     double wins = 0, pairs = 0;

@@ -70,8 +70,10 @@ TEST(GroupedAuc, LeavesOutGroupsOfOneKindAndSamplesOfNone) {
 
 TEST(GroupedAuc, OfMoreSamplesThanItKeepsIsThatOfAShareOfThem) {
   const ScoredSamples many = scored_samples(400000, 3, -1, 0, 40000), few = scored_samples(400000, 4, -1, 0, 3);
-  EXPECT_NEAR(grouped_area(many, 100000), plain_grouped_area(many), 0.01);  // keeps about 10000 groups
-  EXPECT_NEAR(grouped_area(few, 100000), plain_grouped_area(few), 0.01);    // keeps at least 50000 of the 400000
+  // Keeps about 10,000 groups.
+  EXPECT_NEAR(grouped_area(many, 100000), plain_grouped_area(many), 0.01);
+  // Keeps at least 50,000 of the 400,000 samples.
+  EXPECT_NEAR(grouped_area(few, 100000), plain_grouped_area(few), 0.01);
 }
 
 TEST(GroupedAuc, IsNotDefinedWithScoresThatAreNoNumbers) {

@@ -29,7 +29,8 @@ TEST_F(ProcessEnd, RunsExitHandlers) {
 
 TEST_F(ProcessEnd, SkipsExitHandlersIfThreadsStillRun) {
   const auto end = [] {
-    dup2(STDERR_FILENO, STDOUT_FILENO);  // the test reads stdout through stderr; stdout is buffered until flushed
+    // The test sees only stderr, so stdout is redirected there. stdout is buffered, so it must be flushed at the end.
+    dup2(STDERR_FILENO, STDOUT_FILENO);
     say_at_exit();
     threads_outlive_main();
     std::fputs("printed ", stdout);

@@ -40,7 +40,7 @@ TEST(RocCurve, ItsAreaIsTheMetricAlsoWithTies) {
     const auto metric = find_metric_type("AUC")->measure();
     metric->add({rows.scores, rows.labels, {}});
     EXPECT_NEAR(curve.area, metric->value(), 1e-12) << levels;
-    // The reduced points have nearly the same area.
+    // The area under the reduced points is nearly the area under all points.
     double area = 0;
     for (size_t i = 1; i < curve.points.size(); ++i)
       area += (curve.points[i].x - curve.points[i - 1].x) * (curve.points[i].y + curve.points[i - 1].y) / 2;

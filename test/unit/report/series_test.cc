@@ -26,8 +26,8 @@ TEST(Downsample, KeepsEndsAndTheExtremesOfEveryPiece) {
   const auto by_x = [](const Point& a, const Point& b) { return a.x < b.x; };
   EXPECT_TRUE(std::is_sorted(few.begin(), few.end(), by_x));
   for (const Point& point : few) EXPECT_EQ(point, all[static_cast<size_t>(point.x)]) << "a point that was not there";
-  // In any range of many points, the extremes are nearly those of all points, because each segment keeps its minimum
-  // and maximum.
+  // The reduced points include the minimum and maximum of each segment. So in any long range they have nearly the
+  // extremes of all points.
   for (size_t begin = 0; begin + 1000 <= all.size(); begin += 1000) {
     const auto high_in = [&](const Series& series) {
       double high = -INFINITY;

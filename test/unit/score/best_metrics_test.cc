@@ -36,7 +36,7 @@ void expect_metrics(const std::string& layers, int label_dim, const std::map<std
 }
 
 TEST(BestMetrics, EachLossIsMeasuredOnTheColumnsItReads) {
-  // The losses read the columns in another order than the file. One loss reads a column through two slices.
+  // The file has the columns in another order than the losses. One loss reads a column through two slices.
   const std::string mean_of_two =
       R"({"type": "MultiCrossEntropyLoss", "bottom": ["b", "first_two"], "top": "both", "target_weight": [1, 1]})";
   expect_metrics(slice("label", R"(["third", "first_two"])", "[[2, 3], [0, 2]]") +

@@ -1,4 +1,4 @@
-// A loss counts as trained after a sample with a label and a positive weight.
+// A loss counts as trained once it has had a sample with a label and a positive weight.
 #include "score/counted_samples.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST_F(Counted, NeedsALabelAndAWeightInOneSample) {
   add({-1, 0, 0}, {-1, 1, 0});
   EXPECT_EQ(why(), "every sample with a label has weight 0 (\"sample_weight\" is column 'w')");
   EXPECT_FALSE(loss().counted);
-  add({-1, -1, 0}, {-1, 0, 0.5f}, 5);  // `one` is row 5, which is padding here
+  add({-1, -1, 0}, {-1, 0, 0.5f}, 5);  // row 5 has the values `one`; it is padding, because only 5 samples are valid
   EXPECT_FALSE(loss().counted);
   add({-1, -1, 0}, {-1, 0, 0.5f});
   EXPECT_TRUE(loss().counted);

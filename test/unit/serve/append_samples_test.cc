@@ -1,4 +1,4 @@
-// Joining the samples of requests, which may refer to the requests' memory.
+// Joins the samples of several requests. The arrays of the samples may be views of the requests' memory.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kSlots = 3, kDense = 2;
 
-/// Samples with one key in each slot, as arrays of their own or in memory of a request.
+/// Makes samples with one key in each slot. `given`: the arrays are views of a request's memory; otherwise the object
+/// owns them.
 SampleArrays samples(int64_t count, int first, bool given) {
   SampleArrays all{.samples = count, .dense_dim = kDense, .dense_name = "dense"};
   const auto dense = std::make_shared<std::vector<float>>(static_cast<size_t>(count * kDense));

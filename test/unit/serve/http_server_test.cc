@@ -19,9 +19,9 @@ using std::chrono::milliseconds;
 using Clients = std::vector<std::unique_ptr<HttpClient>>;
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kLargeAnswer = 12 * kMiB;  // more than the sockets of both sides hold
+constexpr int64_t kLargeAnswer = 12 * kMiB;  // more bytes than the socket buffers of both sides hold
 
-/// Answers the size of the body; /large: 12 MiB.
+/// Answers a request for /large with 12 MiB, and any other request with the size of its body.
 void answer(const serve::HttpRequest& request, const serve::Respond& respond) {
   serve::HttpResponse response;
   response.body = request.target == "/large" ? std::string(kLargeAnswer, 'x') : std::to_string(request.body.size());
@@ -53,9 +53,9 @@ TEST(HttpServer, AClientAboveTheMaximumReadsTheRefusalWhateverItSends) {
   EXPECT_EQ(first.get("/").status, 200);
   for (int i = 0; i < 100; ++i) {
     HttpClient client(server->port());
-    // The refusal may arrive before, during and after the request.
+    // The refusal may arrive before, while or after the client sends its request.
     if (i % 2 == 0) std::this_thread::sleep_for(milliseconds(5));
-    // After a reset, the client could not send the rest of its request.
+    // The client must be able to send its whole request. A reset connection would prevent this.
     const int64_t bytes = i * 5000;
     ASSERT_TRUE(client.send(post_head(bytes))) << "reset: " << i;
     if (i % 5 == 0) std::this_thread::sleep_for(milliseconds(5));
@@ -89,11 +89,11 @@ TEST(HttpServer, ARefusedUploadReadsTheRefusal) {
 
 TEST(HttpServer, StalledUploadsFreeTheirMemoryAfterTheTimeLimit) {
   serve::HttpLimits limits;
-  limits.body_bytes = kMiB;  // 16 MiB in total
+  limits.body_bytes = kMiB;  // all requests together: 16 times this size, 16 MiB
   limits.request_time = milliseconds(1500);
   const auto server = start(limits);
   Clients stalled;
-  for (int i = 0; i < 20; ++i) {  // the last ones get 503
+  for (int i = 0; i < 20; ++i) {  // the last five exceed 16 MiB and get 503
     stalled.push_back(std::make_unique<HttpClient>(server->port()));
     (void)stalled.back()->send(post_head(kMiB) + std::string(kMiB - 1, 'x'));
   }
@@ -101,7 +101,8 @@ TEST(HttpServer, StalledUploadsFreeTheirMemoryAfterTheTimeLimit) {
   const auto status_of_large = [&] { return HttpClient(server->port()).post("/", large).status; };
   EXPECT_TRUE(comes_true([&] { return status_of_large() == 503; }));
   EXPECT_EQ(HttpClient(server->port()).post("/", "small").status, 200);
-  // A minute would have passed if the time limit grew with the size of the request.
+  // comes_true() waits 20 s. If the time limit grew with the size of a request, the stalled requests would last a
+  // minute.
   EXPECT_TRUE(comes_true([&] { return status_of_large() == 200; }));
   std::map<int, int> by_status;
   for (const auto& client : stalled) ++by_status[client->receive().status];
@@ -125,7 +126,9 @@ TEST(HttpServer, ASlowUploadThatGoesOnIsNotCut) {
 
 TEST(HttpServer, AnswersThatClientsDoNotReadCountAndTimeOut) {
   serve::HttpLimits limits;
-  limits.body_bytes = kMiB;  // 16 MiB in total: the first two large answers are accepted
+  // All answers together may have 16 times this size, 16 MiB. The second answer is still accepted, because the first
+  // has 12 MiB.
+  limits.body_bytes = kMiB;
   limits.write_time = milliseconds(1500);
   const auto server = start(limits);
   Clients deaf;

@@ -35,7 +35,7 @@ class ClientMemory {
   int file_;
 };
 
-/// Several threads copy an input of this size.
+/// The input is so large that several threads copy it.
 TEST(SharedRegions, LargeInputsAreCopiedWholeOrRefused) {
   std::string content((size_t{3} << 20) + 5, ' ');
   for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * i >> 7);

@@ -38,7 +38,7 @@ TEST(ConcurrentRows, EveryKeyIsAKey) {
 
 TEST(ConcurrentRows, SeveralThreadsMayAddRowsWhileOthersRead) {
   constexpr int64_t kKeys = 60'000, kThreads = 3;
-  ConcurrentRows map(4, 0);  // partitions grow meanwhile
+  ConcurrentRows map(4, 0);  // 0 expected rows, so partitions must grow during the test
   std::atomic<bool> done{false};
   std::thread reader([&] {
     std::vector<int64_t> keys;
@@ -137,7 +137,7 @@ TEST(ConcurrentRows, ReadersSeeWholeRowsWhileAWriterAddsChangesAndRemoves) {
   ConcurrentRows map(kWords, 0);
   std::atomic<bool> done{false};
   std::atomic<int64_t> torn{0}, lost{0}, backwards{0};
-  for (int64_t key = 0; key < kKeys; key += 2) map.put(key, row_of(kWords, 1).data());  // the even keys stay
+  for (int64_t key = 0; key < kKeys; key += 2) map.put(key, row_of(kWords, 1).data());  // these rows remain
   const auto read = [&](uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<uint32_t> last(kKeys), rows(100 * kWords);

@@ -23,7 +23,8 @@ namespace {
 
 constexpr int32_t kSmall = 6, kWide = 70;
 
-/// A source of changing tables. The elements of a row depend on its key and on the current number of the key.
+/// A source of changing tables. Each key has a number, which updates change. The elements of a row depend on its key
+/// and the key's number.
 class ChangingRows {
  public:
   explicit ChangingRows(int64_t keys) : numbers_(3, std::vector<int>(static_cast<size_t>(keys), 1)) {}
@@ -54,7 +55,8 @@ class ChangingRows {
   /// Sets the number of all keys; keys selected by `goes` lose their rows.
   uint64_t set_all(int number, const std::function<bool(int64_t)>& goes = [](int64_t) { return false; }) {
     const std::lock_guard lock(mutex_);
-    ++updates_;  // an odd count says that a change is in progress; no cache has this count
+    // An odd count means that a change is in progress. No cache ever has an odd count.
+    ++updates_;
     for (auto& table : numbers_)
       for (size_t key = 0; key < table.size(); ++key) table[key] = goes(static_cast<int64_t>(key)) ? 0 : number;
     return ++updates_;
@@ -109,7 +111,7 @@ class DeviceCacheTest : public testing::TestWithParam<Device> {
 INSTANTIATE_TEST_SUITE_P(Device, DeviceCacheTest, testing::Values(kCpu, kGpu),
                          [](const auto& row) { return row.param.is_cuda() ? "cuda" : "cpu"; });
 
-/// Looks up random keys of all tables, and expects rows of a single number. Returns the number.
+/// Looks up random keys of all tables. Expects that all returned rows have the same number, and returns this number.
 int look_up(DeviceCache& cache, const Stream& stream, ChangingRows& source, std::mt19937_64& random, CacheMisses misses,
             CacheResult& result) {
   std::vector<std::vector<int64_t>> keys(4), offsets(4);
@@ -187,7 +189,8 @@ TEST_P(DeviceCacheTest, VectorsAreOfOneUpdateWhileKeysComeAndGo) {
   std::atomic<int> look_ups{0};
   std::thread other([&] {
     for (int number = 2; number < 12; ++number) {
-      while (look_ups < 12 * number) std::this_thread::yield();  // until lookups have inserted keys
+      // Waits until lookups have inserted keys.
+      while (look_ups < 12 * number) std::this_thread::yield();
       const uint64_t update = source.set_all(number);
       cache.update(AllChanges(source).updates, update);
     }
@@ -214,7 +217,7 @@ TEST_P(DeviceCacheTest, VectorsAreOfOneUpdateWhileKeysComeAndGo) {
   EXPECT_LT(statistics.misses, statistics.asked);
 }
 
-/// Expects that all rows equal the source's.
+/// Expects that all rows equal the rows of the source.
 void check_all_rows(DeviceCache& cache, const Stream& stream, const ChangingRows& source) {
   std::vector<int64_t> keys(static_cast<size_t>(source.keys()) + 5);
   std::iota(keys.begin(), keys.end(), -2);
@@ -235,7 +238,7 @@ void check_all_rows(DeviceCache& cache, const Stream& stream, const ChangingRows
   }
 }
 
-// The free rows of the pool of two tables are enough for all rows of an update, or for some.
+// In the first case, the pool's free rows are too few for all rows of an update. In the second case they are enough.
 TEST_P(DeviceCacheTest, UpdatesOfCompleteTablesAreSeenAsAWhole) {
   constexpr int64_t kKeys = 1000, kSpare = 150;
   for (const int64_t rows : {2 * kKeys + 600, 5 * kKeys}) {
@@ -312,7 +315,7 @@ TEST_P(DeviceCacheTest, ALookUpThatBypassesTheCacheAddsNoKeysToAWholePool) {
   DeviceCache cache({.device = GetParam(), .rows_of_change = kSpare, .admit_after = 1, .wait_ms = 0}, source.source());
   add_tables(cache, 64, kRows);
   cache.update(AllChanges(source).updates, 0);
-  const uint64_t update = source.set_all(2);  // the cache is behind the source until update()
+  const uint64_t update = source.set_all(2);  // until update(), the cache has older rows than the source
   std::vector<int64_t> unknown(kSpare);
   std::iota(unknown.begin(), unknown.end(), kRows);
   const std::vector<int64_t> missed = {1};
@@ -334,11 +337,11 @@ TEST_P(DeviceCacheTest, ALookUpThatBypassesTheCacheIsOfOneUpdate) {
   int calls = 0;
   source.rows = [&, answers = source.rows](int32_t space, std::span<const int64_t> keys, float* to, uint8_t* found) {
     answers(space, keys, to, found);
-    if (++calls == 1) rows.set_all(3);  // an update between the answers for two parts
+    if (++calls == 1) rows.set_all(3);  // the source changes between its answers for two parts
   };
   DeviceCache cache({.device = GetParam(), .wait_ms = 0}, source);
   add_tables(cache, 64, 10);
-  rows.set_all(2);  // the cache is behind the source
+  rows.set_all(2);  // the cache has older rows than the source
   const std::vector<int64_t> keys = {1};
   const Stream stream(GetParam());
   const Buffer there(GetParam(), (kSmall + kWide) * sizeof(float));
@@ -440,7 +443,7 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
     stream.ref().synchronize();
     return std::pair(have[0], have[kSmall]);
   };
-  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // all rows of the previous update, because no key was missing
+  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // both rows are those of the previous update; no key was missing
   EXPECT_EQ(ask(0), std::pair(200004.0f, 0.5f));
   EXPECT_EQ(cache.statistics().bypassed, 1);
   cache.update(AllChanges(source).updates, update);
@@ -449,7 +452,7 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
   EXPECT_EQ(cache.statistics().bypassed, 1);
 }
 
-// Several threads read this number of misses, and several kernels write the rows.
+// So many keys are missing that several threads read their rows, and several kernels write the rows.
 TEST_P(DeviceCacheTest, ManyMissesOfSeveralPartsGetTheRowsOfTheSource) {
   constexpr int64_t kRows = 30'000, kKeys = 21'000, kBag = 7;
   ChangingRows rows(kRows);
@@ -478,14 +481,14 @@ TEST_P(DeviceCacheTest, ManyMissesOfSeveralPartsGetTheRowsOfTheSource) {
       {.space = 1, .keys = bags, .offsets = offsets, .vectors = vectors + kKeys * kSmall}};
   for (int round = 0; round < 3; ++round) {
     CacheResult result;
-    if (round == 1) {  // an error in one of the last parts of the work
+    if (round == 1) {  // the source fails for key 777, which is near the end of the request
       fails = true;
       EXPECT_NE(
           message_of(Kind::io, [&] { cache.lookup(requests, stream.ref(), CacheMisses::answered); }).find("no answer"),
           std::string::npos);
       fails = false;
       cache.settle();
-      cache.update(AllChanges(rows).updates, 0);  // waits for no session
+      cache.update(AllChanges(rows).updates, 0);  // must not wait for the failed look-up
     }
     cache.lookup(requests, stream.ref(), CacheMisses::answered, &result);
     EXPECT_GT(result.misses, 30'000);

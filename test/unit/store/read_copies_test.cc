@@ -36,7 +36,8 @@ TEST(ReadCopies, SetDoesNotWaitForReadersOfTheValueBefore) {
   EXPECT_EQ(***early, 1);
   std::atomic<bool> set{false};
   std::thread writer([&] {
-    // overwrites the copy with the first value, so waits until `early` is destroyed
+    // ReadCopies has two copies. This call overwrites the copy with the first value, so it waits until `early` is
+    // destroyed.
     copies.set(std::make_shared<int>(3));
     set = true;
   });

@@ -212,7 +212,7 @@ TEST_F(RedisLevels, AReplicaAnswersForItsMasterAndTakesItsPlace) {
   EXPECT_EQ(count_right(*copied, 300, plain), 300);
   servers.cli(0, "wait 1 60000");
   servers.kill(0);
-  EXPECT_EQ(count_right(*copied, 300, plain), 300);  // served by the replica before it becomes master
+  EXPECT_EQ(count_right(*copied, 300, plain), 300);  // the replica serves these look-ups before it becomes master
   servers.cli(3, "cluster failover takeover");
   EXPECT_EQ(count_right(*table, 300, plain), 300);
   const LevelRows second = put_keys(*table, 300, 2);
@@ -263,7 +263,7 @@ TEST_F(RedisLevels, AChangeThatFailsHalfwayLeavesTheRowsBefore) {
   servers.cli(0, "acl setuser default -hdel");
   EXPECT_NE(message_of(Kind::io, [&] { level.commit(""); }).find("NOPERM"), std::string::npos);
   level.roll_back();
-  EXPECT_EQ(count_right(*table, 70, plain), 50);  // the old rows, although the failed commit has changed Redis
+  EXPECT_EQ(count_right(*table, 70, plain), 50);  // the old rows remain, although the failed commit has changed Redis
   servers.cli(0, "acl setuser default +hdel");
   EXPECT_EQ(table->size(), 50);
   EXPECT_EQ(level_rows(*table), plain);
@@ -330,7 +330,7 @@ TEST_F(RedisLevels, ReadsAndWritesTheHashesOfTheOriginal) {
                               hash),
               "1");
   }
-  EXPECT_EQ(servers.cli(0, "dbsize"), "8");  // the rows stay
+  EXPECT_EQ(servers.cli(0, "dbsize"), "8");  // the Redis servers keep their rows
   RedisLevel level(options, true);
   const auto table = level.adopt("wdl/deep/7", 3);
   EXPECT_EQ(table->size(), 100);

@@ -192,7 +192,7 @@ TEST_F(RocksLevels, ChildOfTheKillsWrites) {
 }
 
 TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
-  const char* const more = std::getenv("HCTR_TEST_KILLS");  // test/trials/kill_rocksdb.sh
+  const char* const more = std::getenv("HCTR_TEST_KILLS");  // set by test/trials/kill_rocksdb.sh
   const int kills = more ? std::atoi(more) : 8;
   const StoreRocksOptions options = rocks_in(folder_ / "db");
   std::mt19937 random(3);
@@ -255,7 +255,7 @@ TEST_F(RocksLevels, ReadersBesideAnUpdaterSeeItsCommits) {
   EXPECT_EQ(level_rows(*follower.table("m/t/0", 1, 0)), (LevelRows{{7, {2}}}));
   EXPECT_FALSE(follower.refresh());
   const float three = 3;
-  updater.table("m/u/1", 1, 0)->put({&key, 1}, &three);  // a column family that the follower has not opened yet
+  updater.table("m/u/1", 1, 0)->put({&key, 1}, &three);  // the follower has not opened this column family yet
   commit(4);
   EXPECT_TRUE(follower.refresh());
   EXPECT_EQ(level_rows(*follower.table("m/u/1", 1, 0)), (LevelRows{{7, {3}}}));

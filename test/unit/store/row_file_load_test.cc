@@ -100,7 +100,7 @@ TEST(FileLoads, AProcessKilledWhileItLoadsLeavesWholeTables) {
           for (int64_t key = first; key < first + kBatch; ++key) batch.add(key, static_cast<float>(number), kDim);
           table->put_all(batch.keys, batch.rows.data(), threads);
         }
-        if (number > 3) level.drop(name_of(number - 3));  // the disk need not keep all
+        if (number > 3) level.drop(name_of(number - 3));  // limits the disk space of the test
         level.commit(std::to_string(number));
       }
     }

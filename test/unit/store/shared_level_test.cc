@@ -31,7 +31,7 @@ StoreOptions shared_options(const std::string& name) { return {.levels = {{.shar
 
 bool segment_exists(const std::string& name) { return fs::exists(SharedSegment::path_of(name)); }
 
-// --- a table whose update n changes entries chosen by a hash of key and n: each process can compute its content
+// --- A table. Update n changes the entries selected by a hash of key and n, so each process can compute the table.
 
 constexpr int64_t kSharedKeys = 4000, kWideDim = 70, kNarrowDim = 3;
 
@@ -123,8 +123,8 @@ StoreModel empty_model() {
                      {.name = "narrow", .dim = kNarrowDim, .rows = nothing}}};
 }
 
-/// Writes one byte to `descriptor` when this process becomes the writer, and then, for each byte that it reads, applies
-/// an update and writes one byte.
+/// Writes one byte to `descriptor` when this process has become the writer. Then applies an update for each byte that
+/// it reads, and writes one byte after each update.
 [[noreturn]] void update_for_ever(const std::string& name, int descriptor) {
   Store store(shared_options(name));
   while (!store.writable()) store.refresh();
@@ -277,7 +277,7 @@ TEST(SharedMemory, ALevelAndItsReadersEqualPlainMapsInRandomOperations) {
     } else if (what < 30) {
       writer.drop(space);
       now.erase(space);
-      committed.erase(space);  // a dropped table does not come back by roll_back()
+      committed.erase(space);  // roll_back() does not restore a dropped table
     } else if (what < 32) {
       writer.roll_back();
       now = committed;

@@ -16,7 +16,7 @@ TEST(SortedRows, HaveTheLastRowOfEachKeyInTheOrderOfBytesWithAndWithoutMemory) {
     int threads;
     size_t ranges;
   };
-  // in memory; in a few runs of a file; in many small runs
+  // The first case sorts in memory. The second writes a few runs to a file, the last two many small runs.
   for (const Case& one : {Case{3000, int64_t{1} << 20, 1, 1}, Case{500'000, int64_t{64} << 20, 3, 4},
                           Case{500'000, int64_t{6} << 20, 3, 4}, Case{3000, 2000, 2, 1}}) {
     const TemporaryFolder folder;

@@ -1,5 +1,6 @@
-// Two GPUs have a cache each: above one store, and above two stores that share their rows in memory, as two processes
-// have them. Both caches show whole updates, and both have an update once it is applied and fetched.
+// Two GPUs, each with a cache. Both caches read one store, or two stores that share their rows in memory, like the
+// stores of two processes. A cache never shows a part of an update, and has the update after it was applied and
+// fetched.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -79,7 +80,8 @@ class CopyOnDevice {
   StoreCache cache_;
 };
 
-/// Asks both caches during `updates` updates, which `update` applies, and after each of them.
+/// Looks up in both caches from two threads while `update` applies updates 1 to `updates`, and checks the caches after
+/// each update.
 void expect_whole_updates(std::array<CopyOnDevice, 2>& copies, int64_t updates,
                           const std::function<void(int64_t)>& update) {
   std::atomic<bool> ends{false};

@@ -145,7 +145,7 @@ TEST_P(StoreCacheTest, AnUpdateWithSeveralRowsOfAKeyKeepsTheLastOne) {
   store.load(cached_model(1));
   StoreCache cache = cache_of(store);
   const Stream stream(GetParam());
-  // Many duplicates: kernels write the rows of an update in any order.
+  // The update sets each key many times, and kernels write the rows in any order. The last row must win.
   std::vector<int64_t> keys, removed = {10};
   std::vector<float> rows;
   for (int number = 0; number < 50; ++number)

@@ -40,7 +40,8 @@ LoadedRows all_of(const ConcurrentRows& map) {
 TEST(StoreLoading, RowsPutByThreadsAreInTheSamePlacesAsRowsPutOneAfterAnother) {
   std::mt19937_64 random(1);
   LoadedRows given{{std::numeric_limits<int64_t>::min(), 0, -1}, {}};
-  for (int i = 0; i < 60000; ++i) given.keys.push_back(static_cast<int64_t>(random() % 50000) - 25000);  // many twice
+  // Many keys occur twice.
+  for (int i = 0; i < 60000; ++i) given.keys.push_back(static_cast<int64_t>(random() % 50000) - 25000);
   for (size_t i = 0; i < given.keys.size() * 3; ++i) given.values.push_back(static_cast<uint32_t>(random()));
   for (const int64_t expected : {0, 1000, 50000}) {  // with 0, partitions grow often; with 50000, they never grow
     ConcurrentRows plain(3, expected);
@@ -78,7 +79,7 @@ TEST(StoreLoading, RowsFoundOrPutByThreadsAreTheFirstOfEachKey) {
   }
 }
 
-/// The rows take 100 MB, which are in huge pages.
+/// The rows take about 90 MB, which the map stores in huge pages.
 TEST(StoreLoading, ALargeMapKeepsItsRowsWhilePartitionsMoveOutOfItsFirstMemory) {
   constexpr int64_t kWords = 32, kExpected = 600'000, kRows = 700'000;
   ThreadPool threads(3);
@@ -143,7 +144,7 @@ std::map<std::pair<int32_t, int64_t>, float> write_rows(const fs::path& path, si
 TEST(StoreLoading, AFileReadByThreadsHasTheSameRowsInTheSameOrder) {
   const TemporaryFolder folder;
   const fs::path path = folder / "rows.model";
-  write_rows(path, 90'000, 30);  // more than a block
+  write_rows(path, 90'000, 30);  // more rows than a block holds
   const auto read = [&](ThreadPool* threads, bool with_vectors) {
     SparseRows all;
     const SparseFileShape shape{.with_slot = true, .dim = 30, .slots = 5, .with_vectors = with_vectors};

@@ -110,7 +110,7 @@ TEST(StoreStream, HasTheTrainersRowsHoweverOftenItIsClosedAndOpened) {
     StoreStream stream(store, "m", {.stream = kafka.stream("t")});
     const int64_t before = store.models()[0].iteration;
     if (random() % 2 == 0)
-      stream.apply(0.01);  // the store is closed before it has applied all deltas
+      stream.apply(0.01);  // closes the store before all deltas are applied
     else
       stream.catch_up(kLongest);
     EXPECT_LE(stream.statistics().applied, trainer.iteration - before);
@@ -221,7 +221,7 @@ TEST(StoreStream, AThreadAppliesWhatComesWhileVersionsChange) {
     EXPECT_EQ(rows_in(store), trainer.rows);
   };
   wait();
-  store.activate("m", "2");  // version 2 starts from the first delta
+  store.activate("m", "2");  // version 2 has applied no delta, so it starts from the first one
   wait();
   trainer.publish(producer);
   wait();

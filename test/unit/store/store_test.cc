@@ -314,8 +314,8 @@ TEST_P(StoreLevels, AnUpdateThatWaitsForItsRateLetsOthersLoadAndActivate) {
   EXPECT_EQ(store.verify(), 3002);
 }
 
-/// A crash while another change is committed during an update leaves the state before the update, including its
-/// position in the stream.
+/// While an update is in progress, another change of the store is committed. After a crash the store must have the rows
+/// and the stream position from before the update.
 TEST_P(StoreLevels, ACommitDuringAnUpdateContainsNothingOfIt) {
   if (!lasts()) GTEST_SKIP() << "rows do not outlive the store";
   StoreOptions slow = options();
@@ -404,7 +404,7 @@ TEST_P(StoreLevels, SlowLookUpsDelayAnUpdateOnceAndNoOtherChange) {
   std::optional<StoreReading> during(store.view("m"));
   EXPECT_EQ(row_of_1(*during), 1);
   early.reset();
-  updater.join();  // does not wait for `during`
+  updater.join();  // the update does not wait for `during`
   EXPECT_EQ(row_of_1(*during), 1);
   ended = false;
   std::thread next([&] {

@@ -79,7 +79,7 @@ TEST(DeltaAssembler, GivesEachDeltaOnceAndInOrderHoweverMessagesCome) {
         all.emplace_back(static_cast<int32_t>(random() % 3), message);
         if (random() % 3 == 0) all.emplace_back(static_cast<int32_t>(random() % 3), message);
       }
-    // Simulates partitions that are read at different speeds, and reordered messages.
+    // Simulates partitions that are read at different speeds. In even rounds, also simulates messages in random order.
     std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return a.first < b.first; });
     if (round % 2 == 0) std::shuffle(all.begin(), all.end(), random);
     DeltaAssembler assembler("run", 0, 1 << 20);
@@ -147,7 +147,7 @@ TEST(DeltaAssembler, WaitsForALostDeltaUntilAWholeModelReplacesIt) {
   Messages messages;
   Receiver receiver(0);
   receiver.take(messages.delta(1, 0));
-  (void)messages.delta(2, 1);  // lost
+  (void)messages.delta(2, 1);  // this delta is lost
   receiver.take(messages.delta(3, 2));
   EXPECT_EQ(receiver.apply(), Iterations{1});
   EXPECT_EQ(receiver.assembler.statistics().missing, 4);

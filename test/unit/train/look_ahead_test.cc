@@ -77,7 +77,7 @@ TEST_F(LookAheadTest, AsksForEachKeyWithItsSlot) {
   EXPECT_EQ(asked[0], (Asked{{-10, 0}, {-11, 0}, {-12, 1}, {-13, 1}, {-14, 1}}));
   EXPECT_EQ(asked[1], (Asked{{20, 0}, {21, 0}, {22, 1}, {23, 1}}));
   ahead.stop();
-  ahead.add(batch_);  // does nothing
+  ahead.add(batch_);  // add() does nothing after stop()
   EXPECT_EQ(asked[0].size(), 5u);
 }
 
@@ -98,8 +98,8 @@ TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   EXPECT_EQ(calls, 4);
 }
 
-/// Requests stay within the look-ahead depth, no matter how many batches the reader has filled. Requests follow the
-/// order of the steps.
+/// However many batches the reader has filled, requests stay within the look-ahead depth, and follow the order of the
+/// steps.
 TEST_F(LookAheadTest, ABatchIsAskedForOnceItsTurnIsNear) {
   Numbers asked;
   LookAhead ahead(asked.ask(), 2, group_);

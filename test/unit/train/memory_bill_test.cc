@@ -153,7 +153,7 @@ TEST(MemoryBill, ActivationsAreThoseOfTheModelAndWeightsNearly) {
   // The model has (3 + 1) * 24 + 27 + 1 weights. In memory, weights begin at multiples of 256 bytes.
   EXPECT_EQ(part_of(bill.gpus[0], "dense weights"), 4 * 124);
   EXPECT_GE(in_model.at("dense weights"), 4 * 124);
-  EXPECT_EQ(part_of(bill.gpus[0], "optimizer states of weights"), 0);  // SGD
+  EXPECT_EQ(part_of(bill.gpus[0], "optimizer states of weights"), 0);  // SGD has no states
 }
 
 TEST(MemoryBill, CountsCopiesOfWeights) {
@@ -235,8 +235,8 @@ TEST(StepWork, CountsWhatAProfileCounts) {
     EXPECT_DOUBLE_EQ(part.work.bytes, counted[name].bytes) << name;
     compared += part.work.flops > 0;
   }
-  // Compared parts: the forward pass of both layers, the wgrad of fc1, which has no dgrad, and the backward pass of
-  // fc2, which includes its wgrad because fc2 has one output.
+  // Four parts are compared: the forward pass of both layers, the wgrad of fc1, and the backward pass of fc2. fc1 has
+  // no dgrad. The backward pass of fc2 includes its wgrad, because fc2 has one output.
   EXPECT_EQ(compared, 4);
 }
 

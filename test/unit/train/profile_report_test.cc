@@ -59,7 +59,7 @@ TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
       1, 10, true);
   const auto share = [&](size_t part) { return times.parts[part].share; };
   EXPECT_DOUBLE_EQ(share(0), 4);
-  EXPECT_DOUBLE_EQ(share(1), 0);  // hidden
+  EXPECT_DOUBLE_EQ(share(1), 0);  // part 1 is hidden behind other parts
   EXPECT_DOUBLE_EQ(share(2), 1);  // from 4 to 5 the compute stream waits for this part
   EXPECT_DOUBLE_EQ(share(3), 3);
   EXPECT_DOUBLE_EQ(share(4), 1);  // from 8 to 9 the GPU is idle while the host waits
@@ -67,7 +67,7 @@ TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
   EXPECT_DOUBLE_EQ(times.in_parts() + times.idle, times.seconds);
   EXPECT_DOUBLE_EQ(times.parts[1].seconds, 5);
   ASSERT_EQ(times.parts[2].beside.size(), 3u);
-  EXPECT_EQ(times.parts[2].beside[0].part, 1u);  // longest first
+  EXPECT_EQ(times.parts[2].beside[0].part, 1u);  // `beside` is sorted, longest first
   EXPECT_DOUBLE_EQ(times.parts[2].beside[0].seconds, 2);
   ASSERT_EQ(times.streams.size(), 2u);
   EXPECT_EQ(times.streams[0].on, Span::On::prepare);

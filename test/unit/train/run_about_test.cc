@@ -5,7 +5,8 @@
 namespace hctr::test {
 namespace {
 
-/// Both kernel modules print the processor architecture, one before and one after the version.
+/// The proprietary kernel module prints "x86_64" before "Kernel Module", the open module after it. The version follows
+/// in both lines.
 TEST(RunAbout, TheDriversVersionIsFoundInItsLine) {
   EXPECT_EQ(
       driver_version_in("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024"),

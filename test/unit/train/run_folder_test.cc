@@ -130,7 +130,7 @@ TEST(RunFolder, LosesPartsOfDeadProcessesAndNotOfLivingOnes) {
   const TemporaryFolder folder;
   TestLog log;
   const std::string run = write_run(folder / "run", log.log());
-  constexpr int kNoProcess = 0x7ffffffe, kFirst = 1;  // process 1 always runs
+  constexpr int kNoProcess = 0x7ffffffe, kFirst = 1;  // a process with number 1 always exists
   for (const int process : {kNoProcess, kFirst}) write_text(folder / cat("run/run.json.", process, ".part"), "x");
   const RunFolder again = RunFolder::go_on(folder / "run", run, 0, log.log());
   EXPECT_FALSE(fs::exists(folder / cat("run/run.json.", kNoProcess, ".part")));

@@ -28,13 +28,14 @@ ScaleForecast forecast(const std::string& cluster, const std::vector<MeasuredSte
 }
 
 TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
-  // Half of the samples are on the other host. Each slot has its owner on one host, and all keys are distinct.
+  // Half of the samples are on the other host. Each slot is owned by one of the hosts, and all keys are distinct.
   const double half = kSamples / 2.0, keys = 2 * half * 8 / 2, vectors = half * kDim * 4, sums = kParameters * 4;
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5").bytes_between, keys + 2 * vectors + sums);
   // If slots are sharded by key, each host owns half of the rows of both slots, so the number of vectors is the same.
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5", {}, "distributed").bytes_between, keys + 2 * vectors + sums);
   EXPECT_EQ(forecast("hosts=1,gpus=2").bytes_between, 0);
-  // At 1 MB/s these bytes dominate. The exchange takes their transfer time in one direction plus its latency.
+  // At 1 MB/s the vectors dominate. Their exchange takes the latency plus the time to transfer the vectors in one
+  // direction.
   const ScaleForecast slow = forecast("hosts=2,gpus=1,network=0.001:5");
   EXPECT_NEAR(slow.vectors_between, vectors / 1e6 + 6e-6, 1e-9);
   EXPECT_EQ(slow.bound, "vectors between hosts");
@@ -52,7 +53,7 @@ TEST(ScaleForecast, KeysThatOccurOftenLeaveAHostOnce) {
   ASSERT_LE(few, 100);
   ASSERT_GT(many, 256);
   ASSERT_LT(many, half);
-  // Each slot has its owner on one host. The forecast counts the host that sends more vectors.
+  // Each slot is owned by one of the hosts. The forecast counts the host that sends more vectors.
   const double keys = ((few + many) * 8 + half + 2 * half) / 2, vectors = many * kDim * 4;
   EXPECT_DOUBLE_EQ(forecast_scale(config, cluster_from("hosts=2,gpus=1,network=10:5"),
                                   expected_ceilings(*find_known_gpu("H100"), DType::f32, false), 80e9, {})

@@ -31,8 +31,8 @@ std::vector<True> step_of_short_parts() {
     if (i == 3) parts.push_back({Span::On::exchange, "lookup", 18 * us, parts.size() - 2});
     if (i == 20) parts.push_back({Span::On::exchange, "update", 30 * us, parts.size() - 1});
     True part{Span::On::compute, "layer" + std::to_string(i), (2 + 0.4 * (i * 7 % 11)) * us};
-    if (i == 5) part.waits_for = 5;    // waits for the lookup
-    if (i == 22) part.waits_for = 23;  // waits for the update
+    if (i == 5) part.waits_for = 5;    // layer 5 waits for the lookup
+    if (i == 22) part.waits_for = 23;  // layer 22 waits for the update
     parts.push_back(part);
   }
   return parts;
@@ -90,7 +90,7 @@ class Gpu {
   double seconds() const {
     Gpu still(parts_, 0);
     const StepSample sample = still.run(&kNone);
-    // subtracts the events of the first part, for which no stream waits
+    // The first part always has events. No stream waits for them, so their time is subtracted.
     return sample.period - kCost.around - kCost.between;
   }
 
@@ -154,8 +154,8 @@ TEST(StepTimeline, GivesShortPartsTheTimeThatTheyTakeWithoutEvents) {
   }
 }
 
-/// If the assumed cost of an event is wrong, the parts do not add up to the step. The timeline corrects the cost, so
-/// the times of parts are still right.
+/// If the assumed cost of an event is wrong, the sum of the parts differs from the step. The timeline then corrects the
+/// cost, so the times of the parts are right.
 TEST(StepTimeline, WhatEventsCostFollowsFromTheStep) {
   const std::vector<True> parts = step_of_short_parts();
   Gpu gpu(parts);

@@ -39,8 +39,8 @@ TEST(TimeShares, WhatIsHiddenBehindALowerRankHasNoShare) {
   const std::vector<PartInterval> all = {{0, 0, 0, 4}, {1, 1, 1, 7}, {2, 2, 6, 9}};
   const TimeShares shares = share_time(all, 3, 0, 10);
   EXPECT_DOUBLE_EQ(shares.share[0], 4);
-  EXPECT_DOUBLE_EQ(shares.share[1], 3);  // [4, 7)
-  EXPECT_DOUBLE_EQ(shares.share[2], 2);  // [7, 9)
+  EXPECT_DOUBLE_EQ(shares.share[1], 3);  // the time from 4 to 7
+  EXPECT_DOUBLE_EQ(shares.share[2], 2);  // the time from 7 to 9
   EXPECT_DOUBLE_EQ(shares.idle, 1);
   EXPECT_DOUBLE_EQ(shares.together[0].at(1), 3);
   EXPECT_DOUBLE_EQ(shares.together[1].at(0), 3);

@@ -1,4 +1,4 @@
-// Batches of many keys, which use other kernels on a GPU than small batches, give the numbers of the CPU.
+// On a GPU, batches of many keys use other kernels than small batches. Compares their results with those of the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,14 +17,16 @@ namespace hctr::test {
 namespace {
 
 struct Batches {
-  int64_t samples, keys;  // keys: of each feature and batch; bags have different lengths unless there is one for each
-  std::vector<int64_t> dims;  // one table each
+  // `keys`: number of keys per feature and batch. If it equals `samples`, each bag has one key; otherwise bag lengths
+  // differ.
+  int64_t samples, keys;
+  std::vector<int64_t> dims;  // one element per table
   int64_t distinct;
   Pooling pooling = Pooling::sum;
   bool row_wise = false;
 };
 
-/// The vectors of every batch, and then all rows.
+/// Runs three steps. Returns the vectors of all steps, followed by all rows.
 std::vector<float> values_of_steps(Device device, const Batches& of) {
   EmbeddingOptions options{.gpu = device.is_cuda() ? device.index : -1, .seed = 3};
   options.most_keys = of.keys;
@@ -83,9 +85,9 @@ TEST(LargeBatches, HaveTheNumbersOfTheCpu) {
   HCTR_SKIP_WITHOUT_GPU();
   const Batches all[] = {
       {3000, 40000, {64, 16, 128}, 100000},                   // several tables, more than 2^16 rows
-      {5000, 90000, {32, 20}, 300, Pooling::mean},            // long runs, weights
+      {5000, 90000, {32, 20}, 300, Pooling::mean},            // few distinct keys, so runs are long; mean pooling
       {40000, 40000, {128, 4}, 200000},                       // one key per bag
-      {40000, 40000, {33}, 90000},                            // no wide accesses
+      {40000, 40000, {33}, 90000},                            // dim 33 permits no vectorized accesses
       {150000, 150000, {32}, 300000, Pooling::sum, true},     // one table, sorted by CUB
       {2000, 100000, {77, 130, 256}, 70000, Pooling::sqrtn},  // longer vectors than a warp reads at a time
       {300, 20000, {8, 12}, 5000, Pooling::sum, true},        // long bags
@@ -94,7 +96,7 @@ TEST(LargeBatches, HaveTheNumbersOfTheCpu) {
     SCOPED_TRACE(std::to_string(one.keys) + " keys in " + std::to_string(one.samples) + " bags");
     const std::vector<float> cpu = values_of_steps(kCpu, one), gpu = values_of_steps(kGpu, one);
     ASSERT_EQ(cpu.size(), gpu.size());
-    // sums of up to 90,000 gradients, rounded differently by fused multiply-add
+    // The sums have up to 90,000 gradients. Fused multiply-adds of a GPU round them differently.
     const auto near = [](float a, float b) { return std::abs(a - b) <= 1e-4f * std::max(1.0f, std::abs(a)); };
     const auto differ = std::mismatch(cpu.begin(), cpu.end(), gpu.begin(), near);
     EXPECT_EQ(differ.first - cpu.begin(), static_cast<ptrdiff_t>(cpu.size())) << "place of the first difference";

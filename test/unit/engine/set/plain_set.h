@@ -93,7 +93,7 @@ class PlainSet {
     return out;
   }
 
-  /// The summed gradient of each row in the batch.
+  /// The summed gradient of each row that occurs in the batch.
   using Gradients = std::map<int64_t, std::vector<double>>;
   void add_gradients(size_t feature, const PlainBags& bags, const Vectors& dy, Gradients& to) {
     const EmbeddingFeature& of = options_.features[feature];

@@ -17,7 +17,7 @@
 
 namespace hctr::test {
 
-/// The samples of one rank in a batch, and the gradients of the vectors.
+/// The samples of one rank in one batch, and the gradients of their vectors.
 struct RankSamples {
   int64_t samples = 0;
   std::vector<std::vector<int64_t>> keys, offsets;       // per feature

@@ -1,4 +1,4 @@
-// Row numbers of earlier batches replace look-ups.
+// A step may use the row numbers of an earlier batch instead of a look-up of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ EmbeddingOptions two_tables(Device device, Pooling pooling, int64_t rows) {
           .seed = 5};
 }
 
-/// A set, and the arguments of its calls.
+/// A set, and the arguments for calls of its functions.
 class Steps {
  public:
   Steps(Device device, const EmbeddingOptions& options) : device_(device), set_(options) {
@@ -63,9 +63,9 @@ class Steps {
       dy.emplace_back(device_, values);
     }
     set_.update(batch, views<const float>(dy), {.learning_rate = 0.1f});
-    gradients_.push_back(std::move(dy));  // kept until queued work has read them
+    gradients_.push_back(std::move(dy));  // queued work still reads the gradients
   }
-  /// New keys and bags, equal in all objects.
+  /// Draws new keys and bags. All `Steps` objects draw the same sequence.
   void draw() {
     keys_.clear();
     offsets_.clear();
@@ -111,7 +111,7 @@ class Steps {
   Device device_;
   EmbeddingSet set_;
   std::mt19937_64 random_{11};
-  std::vector<int64_t> rows_;  // [feature]: number of vectors
+  std::vector<int64_t> rows_;  // [feature]: number of vectors per batch
   std::vector<Copied<float>> vectors_;
   std::vector<Copied<int32_t>> numbers_;
   std::vector<Copied<int64_t>> keys_, offsets_;
@@ -121,7 +121,8 @@ class Steps {
 class RowNumbersTest : public OnDevice {};
 HCTR_ON_EACH_DEVICE(RowNumbersTest);
 
-// write_vectors() calls forward(), in which max pooling notes which keys have the maxima.
+// Max pooling records in forward() which keys have the maxima. write_vectors() calls forward(), so it records them,
+// too.
 TEST_P(RowNumbersTest, AStepWithRowNumbersIsTheStepWithALookUp) {
   for (const int64_t rows : {0, 40})
     for (const Pooling pooling : {Pooling::mean, Pooling::none, Pooling::max}) {
@@ -171,7 +172,7 @@ TEST_P(RowNumbersTest, AreRefusedAfterARemoval) {
   steps.set().release(batch);
   steps.set().remove_rows("users", std::vector<int64_t>{1});
   expect_error_of(Kind::usage, "rows have been removed", [&] { steps.take(removals); });
-  steps.update(steps.look_up());  // the refused call has left no batch
+  steps.update(steps.look_up());  // the rejected call has left no unfinished batch
 }
 
 TEST(RowNumbers, NeedRowsThatStay) {

@@ -1,4 +1,4 @@
-// Which columns the vectors of a slot have.
+// Tests which columns the vectors of a slot have.
 #include "engine/spec/slot_vector_columns.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,9 @@ TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
     for (const char* kind : {"localized", "distributed", "mixed"})
       for (const auto& [ranks, first_key] :
            {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
-        if (!by_slot && *kind != 'd' && ranks > 1) continue;  // if slots share rows, a key has no owning slot
+        // If slots share rows, a key belongs to no single slot, so keys cannot be placed by the owner rank of their
+        // slot.
+        if (!by_slot && *kind != 'd' && ranks > 1) continue;
         SCOPED_TRACE(kind);
         Placement placement = Placement::without_plan(
             *kind == 'd' ? PlacementRule::distributed : PlacementRule::localized, true, 3, ranks);
@@ -69,7 +71,7 @@ Bags bags_in_range(const TableSpec& spec, int most, std::mt19937_64& random) {
   return bags;
 }
 
-/// The whole table by slot and key, with the row as bytes.
+/// Returns all rows of the table as bytes, by slot and key.
 std::map<std::pair<int32_t, int64_t>, std::string> rows_by_slot_and_key(TableRig& rig) {
   std::map<std::pair<int32_t, int64_t>, std::string> rows;
   rig.table->export_rows(true, [&](const RowBlock& block) {
@@ -174,7 +176,7 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     spec.identity_by_slot = one.by_slot;
     spec.optimizer.kind = ops::Optimizer::Kind::sgd;
     TableRig rig(GetParam(), direct_spec(spec)), without(GetParam(), direct_spec(spec));
-    Bags rest = one.bags;  // the same bags, with only the keys that have a row
+    Bags rest = one.bags;  // the keys of `one` that have a row, in the same bags
     for (size_t s = 0; s < 3; ++s)
       for (auto& bag : rest[s])
         std::erase_if(bag,

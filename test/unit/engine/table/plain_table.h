@@ -36,7 +36,7 @@ inline double stored(DType storage, float value) {
   return out;
 }
 
-/// The distance between neighbours of x in the type `storage`.
+/// The distance between adjacent values of the type `storage` near x.
 inline double quantum(DType storage, double x) {
   const double exponent = x == 0 ? -200 : std::floor(std::log2(std::abs(x)));
   if (storage == DType::f16) return std::exp2(std::max(exponent - 10, -24.0));
@@ -95,7 +95,7 @@ class PlainTable {
     return spec_.combiner == ops::Combiner::sqrtn ? 1.0 / std::sqrt(n) : 1.0;
   }
 
-  /// The offset in y of the vector for key i in the bag of slot s and sample b.
+  /// Returns where y has the vector of key i in the bag of slot s and sample b.
   size_t place(size_t s, size_t b, size_t i) const {
     size_t at = s;
     if (spec_.combiner == ops::Combiner::none) {
@@ -161,7 +161,7 @@ class PlainTable {
   }
 };
 
-/// `storage`: the type of `got`, whose values may be either neighbour of the exact value.
+/// `storage`: the type to which the values in `got` were rounded, up or down.
 inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance,
                         const std::string& what, DType storage = DType::f32) {
   ASSERT_EQ(got.size(), wanted.size()) << what;
@@ -191,7 +191,8 @@ inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
       for (int s = 0; s < spec.optimizer.states(); ++s) {
         const std::vector<float> state = part(block.states[s], spec.state_dim());
         std::vector<double> wanted = spec.optimizer.row_wise ? std::vector{row.sum} : row.numbers(s + 1);
-        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // FTRL: compares z only if the weight is 0
+        // In FTRL the second state, z, follows from a nonzero weight, so it is compared only where the weight is 0.
+        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)
           for (size_t e = 0; e < wanted.size(); ++e)
             if (row.elements[e].w != 0) wanted[e] = static_cast<double>(state[e]);
         expect_near(state, wanted, tolerance, cat("state ", s, " of key ", block.keys[i]), spec.stored_states());
@@ -203,7 +204,7 @@ inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
         if (spec.storage != DType::f32) x.w = static_cast<double>(vector[e]);
         const bool says_z = spec.optimizer.kind == ops::Optimizer::Kind::ftrl && x.w != 0 &&
                             (spec.storage != DType::f32 || spec.stored_states() != DType::f32);
-        if (says_z)  // FTRL: a nonzero weight determines z
+        if (says_z)  // FTRL with rounded weights or states: z follows from the nonzero weight.
           x.state[1] = -x.w * (x.inverse_rate + static_cast<double>(spec.optimizer.lambda2)) -
                        std::copysign(static_cast<double>(spec.optimizer.lambda1), x.w);
       }
@@ -220,7 +221,7 @@ inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int
   std::mt19937_64 random(11);
   for (int t = 1; t <= steps; ++t) {
     Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
-    for (auto& slot : bags) slot.back().clear();  // padding: the last sample has empty bags
+    for (auto& slot : bags) slot.back().clear();  // the last sample is padding, so its bags are empty
     const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     const float rate = 0.01f * static_cast<float>(1 + t % 3);
     plain.insert(bags);

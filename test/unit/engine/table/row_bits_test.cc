@@ -1,4 +1,5 @@
-// The number of bits for sorting by row number. A recorded sort must cover rows that are added later.
+// A sort by row number compares only the low bits that row numbers use. A recorded sort must compare enough bits for
+// rows that are added later.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ class GrowingRows {
     recorded_bits_ = store_.rows().bits().now();
   }
   int64_t capacity() const { return store_.rows().arrays().capacity(); }
-  /// Returns the largest row number. Queries the bits after reserve_rows(), as a table does.
+  /// Adds the next batch of new keys, and returns its largest row number. Reads the number of bits after
+  /// reserve_rows(), as a table does.
   int64_t step() {
     std::iota(keys_.begin(), keys_.end(), next_key_);
     next_key_ += kBatchKeys;

@@ -66,7 +66,7 @@ class RowStoreLoad {
     check(kind, keys, read(rows_), before);
   }
 
-  /// Checks that no two rows have the same key, and that all row numbers are used.
+  /// Checks that no two rows have the same key, and that every row number up to the number of rows is used.
   void check_all(const char* name) {
     std::vector<int64_t> keys(key_of_row_.begin() + 1, key_of_row_.begin() + 1 + static_cast<std::ptrdiff_t>(known_));
     std::sort(keys.begin(), keys.end());
@@ -140,9 +140,10 @@ TEST(RowStore, EveryKeyHasOneRowThroughGrowthAndAdversity) {
     for (const KeyKind& kind : kKeyKinds) {
       RowStoreLoad load(device, batch);
       load.check_capacity();
-      const int steps = large ? 17 : 6;  // 10^8 operations on a GPU
+      const int steps = large ? 17 : 6;  // about 10^8 operations on a GPU
       for (int step = 0; step < steps; ++step) {
-        // Half of the keys are new at first, fewer later. Many keys occur several times in a batch.
+        // Half of the keys of the first batches are new; later batches have fewer new keys. Many keys occur several
+        // times in a batch.
         const uint64_t known = static_cast<uint64_t>(step + 1) * static_cast<uint64_t>(batch) / 3;
         load.step(kind, [&](int64_t i) {
           return mix64(static_cast<uint64_t>(i) << 8 | static_cast<uint64_t>(step)) % known;

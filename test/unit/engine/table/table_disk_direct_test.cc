@@ -61,7 +61,7 @@ class TableDiskDirectTest : public testing::Test {
 
 TEST_F(TableDiskDirectTest, EveryTableGivesTheSameBytes) {
   for (const int which : {0, 1, 2, 3, 4}) {
-    if (kSanitized && which < 2) continue;  // sanitizers need one case per code path
+    if (kSanitized && which < 2) continue;  // with sanitizers, one case per code path is enough
     SCOPED_TRACE(which);
     TableSpec spec = this->spec(which % 2 == 1);
     // stochastic rounding depends on the key of the row
@@ -94,10 +94,11 @@ TEST_F(TableDiskDirectTest, RowsThatFitHaveNoIndex) {
   EXPECT_EQ(rig.table->disk_use().written, 0);
 }
 
-/// Saves full checkpoints and increments from both tables, and loads each into both kinds of table.
+/// Saves full checkpoints and increments of a table in memory and of a table with a disk. Loads each into a table in
+/// memory and into a table with a disk.
 TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
   for (const bool by_slot : {false, true}) {
-    if (kSanitized && !by_slot) continue;  // sanitizers need one case per code path
+    if (kSanitized && !by_slot) continue;  // with sanitizers, one case per code path is enough
     const TemporaryFolder of_plain, of_split;
     TableSpec spec = this->spec(by_slot);
     spec.marks_changes = true;
@@ -123,7 +124,7 @@ TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
     EXPECT_TRUE(on_disk.bytes() == plain.bytes());
     for (int t = 0; t < 6; ++t) step({&plain, &split, &in_memory, &on_disk}, random, 3000);
     for (TableRig* rig : {&split, &in_memory, &on_disk}) EXPECT_TRUE(rig->bytes() == plain.bytes());
-    // The saved table and the loaded table train on and save an increment. The increments must be equal.
+    // Both the saved table and the loaded table continue training and save an increment. The increments must be equal.
     save_table(plain, of_plain.path(), 4, 1);
     save_table(on_disk, of_split.path(), 4, 1);
     EXPECT_TRUE(bytes_of(of_plain / "iteration_000004" / "rank_0.state") ==

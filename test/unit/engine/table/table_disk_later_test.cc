@@ -24,7 +24,7 @@ class TableDiskLaterTest : public testing::Test {
     if (direct) spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
     return spec;
   }
-  /// Memory for little more than the rows of a batch, and a disk of `disk` bytes.
+  /// Limits the memory to little more than the rows of a batch, and the disk to `disk` bytes.
   RowMemoryLimits limits(const TableSpec& spec, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{
         .device = 0, .move_every = 0, .host_setting = "\"host\"", .disk_folder = folder_ / "rows", .disk = disk};
@@ -48,7 +48,7 @@ class TableDiskLaterTest : public testing::Test {
 /// Every row moves several times before the checkpoint reads the rows on disk, or while it reads them.
 TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   for (const int which : {0, 1, 2, 3, 4}) {
-    if (kSanitized && which == 0) continue;  // sanitizers need one case per code path
+    if (kSanitized && which == 0) continue;  // with sanitizers, one case per code path is enough
     SCOPED_TRACE(which);
     TableSpec spec = this->spec(which == 1);
     if (which == 2) spec.identity_by_slot = true;
@@ -60,7 +60,7 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
     for (int t = 0; t < 12; ++t) step({&plain, &split});
     for (const int64_t iteration : {1, 2, 3, 4}) {
-      if (kSanitized && iteration == 4) continue;  // sanitizers need one case per code path
+      if (kSanitized && iteration == 4) continue;  // with sanitizers, one case per code path is enough
       SCOPED_TRACE(iteration);
       const std::optional<int64_t> base = iteration > 1 ? std::optional<int64_t>(1) : std::nullopt;
       save_table(split, folder_ / "now", iteration, base);
@@ -97,7 +97,7 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   }
 }
 
-/// The disk has no space for evicted rows besides the rows that the checkpoint needs.
+/// The rows that the checkpoint needs fill the disk, so a step must wait before it can evict rows.
 TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   const TableSpec spec = this->spec();
   constexpr int64_t kDiskPlaces = 1200;
@@ -110,7 +110,8 @@ TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   const auto waited = later.later().rows.at(0).waited;
   std::atomic<int> steps = 0;
   std::thread thread([&] {
-    for (int seen = -1; seen != steps;) {  // until no step has completed for 500 ms, so a step is waiting
+    // Waits until no step has completed for 500 ms: then a step waits for the disk.
+    for (int seen = -1; seen != steps;) {
       seen = steps;
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }

@@ -48,7 +48,7 @@ HCTR_ON_EACH_DEVICE(TableDiskPlacesTest);
 
 TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   for (const bool marks : {false, true}) {
-    if (kSanitized && !marks) continue;  // sanitizers need one case per code path
+    if (kSanitized && !marks) continue;  // with sanitizers, one case per code path is enough
     TableSpec spec = this->spec();
     spec.marks_changes = spec.identity_by_slot = marks;
     TablesInStep tables(GetParam(), spec, roomy(spec));
@@ -71,8 +71,8 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// The table first searches for fetched rows. With delayed admission, it decides only afterwards which new keys get
-/// rows. It appends these rows, and then moves rows to close the gaps.
+/// With delayed admission, a table decides which new keys get rows only after it has fetched rows from disk. It appends
+/// the new rows, and then moves rows to close the gaps.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
   spec.policy.admit_probability = 0.7;
@@ -83,7 +83,7 @@ TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   EXPECT_TRUE(tables.split.bytes() == tables.plain.bytes());
 }
 
-/// Files, statistics and checkpoints are correct between steps that leave free slots.
+/// Files, statistics and checkpoints are also correct when they are made between steps, while some slots are free.
 TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   const TemporaryFolder folder;
   TableSpec spec = this->spec();
@@ -139,14 +139,15 @@ TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   };
   while (rig.table->disk_use().written == 0) step();
   const int64_t places = rig.table->index_places(), builds = rig.table->disk_use().index_builds;
-  keys = std::max(keys, 7 * places / 4);  // fewer keys than index entries, so that keys reuse tombstones
+  // Limits the number of different keys, but keeps it above the number of index entries.
+  keys = std::max(keys, 7 * places / 4);
   while (rig.table->disk_use().written < 6 * places) step();
   EXPECT_EQ(rig.table->index_places(), places);
   EXPECT_GT(rig.table->disk_use().index_builds, builds);
 }
 
-/// Evicted rows are copied and their slots reused while queued steps may still run. Rows of queued steps are not
-/// evicted, even if other rows were accessed more often.
+/// Evicted rows may be copied, and their slots reused, while queued steps still run. Therefore rows of queued steps are
+/// not evicted, even if other rows were accessed more often.
 TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
   constexpr int kRing = 3;
   const TableSpec spec = this->spec();

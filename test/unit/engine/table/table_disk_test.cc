@@ -17,7 +17,7 @@ namespace {
 
 class TableDiskTest : public testing::Test {
  protected:
-  /// Memory for little more than the rows and metadata of `batches` batches, and a disk of `disk` bytes.
+  /// Limits the memory to little more than the rows and metadata of `batches` batches, and the disk to `disk` bytes.
   RowMemoryLimits limits(const TableSpec& spec, double batches = 1, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{
         .device = 0, .move_every = 0, .host_setting = "\"host\"", .disk_folder = folder_.path().string(), .disk = disk};
@@ -63,7 +63,7 @@ void for_each_update(const Test& test) {
       const DiskRule rule = type.kind;
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
-      // sanitizers need one case per code path
+      // with sanitizers, one case per code path is enough
       if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;
       test(rule, update);
       if (testing::Test::HasFailure()) return;
@@ -94,7 +94,7 @@ std::vector<ops::RowOwner> owners_of(const Bags& bags) {
 /// again. Prefetched data must never be older than the row.
 TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
   for (const bool by_slot : {false, true}) {
-    if (kSanitized && !by_slot) continue;  // sanitizers need one case per code path
+    if (kSanitized && !by_slot) continue;  // with sanitizers, one case per code path is enough
     TableSpec spec = disk_spec();
     spec.identity_by_slot = by_slot;
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
@@ -197,8 +197,8 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
   }
 }
 
-/// The rows in the budget, together with those of batches in progress, fill the index to its maximum load. The index
-/// holds no more, because the rows that are evicted for fetched rows leave the index first.
+/// The rows in memory and the keys of batches in progress fill the index to its maximum load. The index need not grow,
+/// because evicted rows leave it before fetched rows enter it.
 TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   TableSpec spec = disk_spec();
   spec.dim = 512;
@@ -246,7 +246,7 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
 TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
   for (const int which : {0, 1, 2, 3, 4, 5}) {
     for (const bool by_slot : {false, true}) {
-      // sanitizers need one case per code path
+      // with sanitizers, one case per code path is enough
       if (kSanitized && (which == 0 || by_slot == (which % 2 == 0))) continue;
       SCOPED_TRACE(cat("policy ", which, by_slot ? ", by slot" : ""));
       TableSpec spec = disk_spec();
@@ -340,7 +340,7 @@ StateArray array_of(const Manifest& manifest, const std::string& name) {
 
 TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
   for (const auto& [marks, limited] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
-    if (kSanitized && marks != limited) continue;  // sanitizers need one case per code path
+    if (kSanitized && marks != limited) continue;  // with sanitizers, one case per code path is enough
     SCOPED_TRACE(cat(marks ? "increments" : "whole", limited ? ", limited" : ""));
     const TemporaryFolder folder;
     TableSpec spec = disk_spec();
@@ -463,7 +463,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(message.find(cat("at byte ", 5 * 128 * 3 * 4, " of a file in '", folder_.path().string(), "'")),
             std::string::npos)
       << message;
-  // A lookup continues without the row, because other ranks wait for vectors. The error is raised at the next
+  // The lookup does not fail, but omits the row, because other ranks wait for vectors. The error is raised at the next
   // rendezvous of the ranks.
   rig.table->check_keys();
   for (int64_t key = 0; key < 4000;) {
@@ -475,14 +475,15 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(
       message_of(Kind::io, [&] { rig.table->check_keys(); }).find(" rows of table 'small' on rank 0 from the disk"),
       std::string::npos);
-  // waits for evictions, which would extend the file again
+  // Waits for running evictions. An eviction after the truncation would extend the file again.
   while (rig.table->disk_use().unwritten) std::this_thread::yield();
   fs::resize_file(files[0], 1000);
   EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file is too short"), std::string::npos);
 }
 
 TEST_F(TableDiskTest, AFullDiskEndsTheStepAndLosesNoRow) {
-  // Rows are evicted in one block, or in several blocks of which the first still fit on the disk.
+  // In the first case, the rows are evicted in one block. In the second, they are evicted in several blocks, and the
+  // first blocks still fit on the disk.
   for (const auto& [dim, disk] : {std::pair(int64_t{64}, int64_t{500'000}), {2048, 20'000'000}}) {
     SCOPED_TRACE(dim);
     TableSpec spec = disk_spec();
@@ -524,7 +525,7 @@ TEST_F(TableDiskTest, ABudgetThatIsTooSmallSaysTheLeast) {
   expect_equal_with_disk(plain, enough);
 }
 
-/// The shared row is never evicted, so a batch of distinct keys needs memory for one more row.
+/// The shared row is never evicted, so a batch of distinct keys needs memory for one row more than it has keys.
 TEST_F(TableDiskTest, TheLeastBudgetHasRoomForABatchAndTheSharedRow) {
   TableSpec spec = disk_spec();
   spec.policy.when_full = WhenFull::ignore;

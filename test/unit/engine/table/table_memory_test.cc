@@ -79,11 +79,11 @@ TEST_P(TableMemoryTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
     for (const MemoryRule rule : {MemoryRule::sgd, MemoryRule::adagrad, MemoryRule::adam}) {
       if (update == UpdateType::lazy_global && rule != MemoryRule::adam) continue;
       if (kSanitized && rule != MemoryRule::adam && (rule != MemoryRule::sgd || update != UpdateType::local))
-        continue;  // sanitizers need one case per code path
+        continue;  // with sanitizers, one case per code path is enough
       const int64_t columns = rule == MemoryRule::sgd ? 1 : rule == MemoryRule::adagrad ? 2 : 3;
       for (const int64_t granules : {int64_t{0}, columns}) {
         if (kSanitized && granules == 0 && update == UpdateType::lazy_global)
-          continue;  // sanitizers need one case per code path
+          continue;  // with sanitizers, one case per code path is enough
         SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update), ", ", granules));
         TableSpec spec = large_rows();
         spec.optimizer.kind = rule;
@@ -115,7 +115,7 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
 
 TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
   for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore}) {
-    if (kSanitized && when == WhenFull::evict_lfu) continue;  // sanitizers need one case per code path
+    if (kSanitized && when == WhenFull::evict_lfu) continue;  // with sanitizers, one case per code path is enough
     SCOPED_TRACE(static_cast<int>(when));
     TableSpec spec = large_rows();
     spec.row_limit = 1800;
@@ -134,7 +134,7 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
 TEST_P(TableMemoryTest, DirectKeysGiveTheSameBytes) {
   // Stochastic rounding depends on the key of the row.
   for (const DType storage : {DType::f32, DType::bf16}) {
-    if (kSanitized && storage == DType::f32) continue;  // sanitizers need one case per code path
+    if (kSanitized && storage == DType::f32) continue;  // with sanitizers, one case per code path is enough
     TableSpec spec = large_rows();
     spec.storage = storage;
     spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
@@ -192,7 +192,8 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     const Manifest last = read_manifest(folder / "iteration_000003");
     const StateArray* vectors = last.files.at(0).find("vectors");
     ASSERT_TRUE(vectors && vectors->from_base);
-    if (GetParam() == kCpu) {  // not on a GPU, whose granules hold so many rows that all rows may have moved
+    // Checked only on the CPU: a GPU granule holds so many rows that all rows may have moved.
+    if (GetParam() == kCpu) {
       EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
     }
   }
@@ -258,7 +259,7 @@ TEST_P(TableMemoryTest, TablesShareOneBudget) {
   EXPECT_EQ(runtime.row_memory().host_bytes(), 0);
 }
 
-/// Small rows: keys and index grow faster than the memory of the rows.
+/// Short rows: the memory of keys and index grows faster than the memory of the rows.
 TableSpec small_rows() {
   TableSpec spec = small_spec(8, 3, 128, 128 * 3 * 3);
   spec.optimizer.kind = MemoryRule::adam;
@@ -293,8 +294,8 @@ TEST_P(TableMemoryTest, RowsLeaveTheDeviceForKeysAndIndexThatGrow) {
   EXPECT_GT(split.table->host_rows().moved, 150);
 }
 
-/// A table reserves memory for more rows than the next batch has, if possible. Otherwise the table reserves less
-/// memory, and evicts no row.
+/// If memory permits, a table reserves space for more rows than the next batch needs. If not, it reserves less, but
+/// evicts no row to get more space.
 TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
   const TableSpec spec = small_rows();
   for (const int64_t granules : {8, 11, 15, 20, 29}) {
@@ -307,7 +308,7 @@ TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
       try {
         rig.step(random_bags(spec, spec.samples, 3, int64_t{1} << 40, random),
                  random_floats(spec.samples * spec.columns() * spec.dim, random));
-      } catch (const Error&) {  // keys and index alone exceed the budget
+      } catch (const Error&) {  // here, keys and index alone exceed the budget
         break;
       }
       const int64_t numbers = rig.table->device_bytes().numbers;

@@ -49,7 +49,8 @@ TEST_P(TableOptimizer, EveryRuleUpdatesKeysThatAreNotPooled) {
   }
 }
 
-/// Global updates process tiles of rows. Tests widths with several tiles, and one width without tiles.
+/// Global updates process rows in tiles. The widths include several that need more than one tile, and one that uses no
+/// tiles.
 TEST_P(TableOptimizer, RowsWithoutGradientsMoveAtEveryWidth) {
   for (const int64_t dim : {1, 2, 3, 4, 5, 7, 11, 16, 33, 130, 520, 8200}) {
     SCOPED_TRACE(cat("dim ", dim));
@@ -232,7 +233,7 @@ TEST_P(TableOptimizer, ExportAndImportKeepTheStatesOfEveryRule) {
 TEST_P(TableOptimizer, TwoRunsAreEqualBitByBitUnderEveryRule) {
   for_all(small_spec(9, 4, 60, 60 * 4 * 3), [](const TableSpec& spec) {
     TableRig one(GetParam(), spec, 1),
-        // differs in the number of threads and buffers, and does not record steps
+        // `other` has another number of threads and buffers, and does not record steps.
         other(GetParam(), spec, 4, 3, false);
     train_on_bags_below(one, 5, 6, 400);
     train_on_bags_below(other, 5, 6, 400);
@@ -257,7 +258,8 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
     ASSERT_EQ(rig.table->rows(), rows) << "the batch was meant to hold known keys";
     EXPECT_EQ(rig.bytes(), before);
     for (TableRig* each : {&rig, &without})
-      train_on_bags_below(*each, 2, 8, 20);  // a mark left by the skipped step would make a Global update skip a row
+      // If the skipped step had marked rows as updated, a global update would omit them.
+      train_on_bags_below(*each, 2, 8, 20);
     EXPECT_EQ(rig.bytes(), without.bytes());
   });
 }

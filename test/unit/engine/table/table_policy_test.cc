@@ -211,7 +211,7 @@ TEST_P(TablePolicyTest, RowsAndCandidatesThatDoNotComeExpire) {
 
 TEST_P(TablePolicyTest, ExpiryMakesRoomInATableThatMayNotGrow) {
   TableSpec spec = small_spec(1, 1, 2, 2);
-  spec.row_limit = 6;  // two rows of this batch, and four rows of the two steps before
+  spec.row_limit = 6;  // enough for two rows of this batch and four rows of the two steps before
   spec.policy.expire_after = 2;
   TableRig rig(GetParam(), spec);
   for (int64_t key = 0; key < 40; key += 2) {
@@ -263,8 +263,8 @@ TEST_P(TablePolicyTest, ChanceLetsInTheKeysOfTheReference) {
   }
 }
 
-/// Returns the keys of a table after these batches. Each batch is a pair: offset of its first sample among all samples,
-/// and bags.
+/// Returns the keys of a table after these batches. A batch is a pair: the index of its first sample among all samples,
+/// and its bags.
 std::string keys_after(Device device, const TableSpec& spec, const std::vector<std::pair<int64_t, Bags>>& batches,
                        int threads) {
   TableRig rig(device, spec, threads);

@@ -58,8 +58,8 @@ struct DeviceArray {
   TensorSpec spec;
 };
 
-/// Returns the values in another type. Without optimization a loop over vectors is slow, so values of the same type are
-/// copied as bytes.
+/// Converts the values to another type. Tests are built without optimization, in which a loop over vectors is slow, so
+/// values of the same type are copied as bytes.
 template <class To, class From>
 std::vector<To> converted(const std::vector<From>& values) {
   if constexpr (std::is_same_v<To, From>) {
@@ -71,7 +71,7 @@ std::vector<To> converted(const std::vector<From>& values) {
   }
 }
 
-/// A table with memory for the buffers of a ring and one evaluation batch.
+/// A table, with buffers for `ring` training batches and one evaluation batch.
 class TableRig {
  public:
   TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true,
@@ -179,8 +179,8 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
-  int32_t skip = 0;          ///< whether steps that are prepared from now on skip their updates
-  int64_t first_sample = 0;  ///< index of the first sample in steps that are prepared from now on
+  int32_t skip = 0;          ///< whether steps prepared after this assignment skip their updates
+  int64_t first_sample = 0;  ///< index of the first sample of steps prepared after this assignment
 
  private:
   struct Slot {
@@ -223,7 +223,7 @@ class TableRig {
 
   int64_t ring_;
   bool record_;
-  Buffer spoiled_;  // StepState::spoiled
+  Buffer spoiled_;  // the flag that StepState::spoiled points to
   int64_t prepared_ = 0, computed_ = 0, steps_ = 0, updates_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<Slot> eval_;
@@ -235,7 +235,7 @@ inline std::vector<float> random_floats(int64_t count, std::mt19937_64& random, 
   return out;
 }
 
-/// Checks that preparing batches one step ahead gives the same bytes.
+/// Checks that the rows are the same if each batch is prepared one step ahead.
 inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpec& spec, size_t steps,
                                                    int64_t vocabulary) {
   TableRig ahead(device, spec), plain(device, spec);
@@ -255,8 +255,8 @@ inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpe
   EXPECT_EQ(ahead.bytes(), plain.bytes());
 }
 
-/// Checks that two-byte vectors are rounded f32 vectors, and that gradients that are exact in two bytes give the same
-/// rows.
+/// Trains with activations in f32, f16 and bf16. Checks that the two-byte vectors y are the rounded f32 vectors. The
+/// gradients are exact in all three types, so the rows must be equal.
 inline void expect_activations_of_two_bytes_are_rounded(Device device, const TableSpec& spec, int most_keys,
                                                         int steps) {
   TableRig wide(device, spec), half(device, spec, 1, 2, true, DType::f16), brain(device, spec, 1, 2, true, DType::bf16);
@@ -276,7 +276,7 @@ inline void expect_activations_of_two_bytes_are_rounded(Device device, const Tab
   EXPECT_EQ(brain.bytes(), wide.bytes());
 }
 
-/// Occurrences, keys, vectors and second states of the `most` most frequent rows.
+/// Returns occurrences, keys, vectors and second states of the most frequent rows, at most `most` rows.
 inline std::vector<float> frequent_rows(TableRig& rig, int64_t most) {
   std::vector<float> all;
   const auto rows = rig.table->most_frequent(most);
@@ -301,7 +301,7 @@ inline int64_t least_budget(Device device, const TableSpec& spec, const RowMemor
   }
   return 1;
 }
-/// The minimum host memory of a table, and its device memory with all rows on the host.
+/// Returns the minimum host budget of a table. least_device() returns its minimum device budget.
 inline int64_t least_host(Device device, const TableSpec& spec, RowMemoryLimits limits) {
   limits.host = 1;
   return least_budget(device, spec, limits);

@@ -86,7 +86,7 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
 TEST_P(TableStorage, AKeyThatFillsTheBatchIsRoundedOnce) {
   for (const Storage& s : kStorages) {
     SCOPED_TRACE(name_of_storage(s));
-    TableSpec spec = stored(small_spec(70, 1, 4000, 4016), s);  // the row has more gradients than one segment
+    TableSpec spec = stored(small_spec(70, 1, 4000, 4016), s);  // the row has more gradients than fit into one segment
     spec.optimizer = {.kind = Rule::adagrad, .epsilon = 1e-2f};
     PlainTable plain(spec);
     TableRig rig(GetParam(), spec);

@@ -42,7 +42,7 @@ class DiskTiers : public OnDevice {
                               : granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
     limits.device = least_device(GetParam(), spec, limits) + few;
     limits.host = least_host(GetParam(), spec, limits) + granules + (3 << 19);
-    // computed again, because with the smaller host limit the device minimum is smaller, too
+    // `device` is computed again, because the device minimum depends on the host limit, which is now smaller
     limits.device = least_device(GetParam(), spec, limits) + few;
     return limits;
   }

@@ -119,8 +119,8 @@ TEST(RowAccount, NamesTheLeastOfTheDevice) {
   EXPECT_EQ(least(enough), 0);
 }
 
-/// An array may have memory for more rows than the table, if the allocation of another array failed. Then a smaller
-/// number of rows needs 0 bytes. A negative result would be mistaken for a shortage.
+/// If the allocation of an array failed, other arrays may already have memory for more rows than the table. A smaller
+/// number of rows then needs 0 bytes. A negative result would be mistaken for a shortage.
 TEST(RowAccount, FewerRowsThanHaveMemoryAlreadyLackNone) {
   for (const RowMemoryLimits& limits :
        {RowMemoryLimits{}, account_limits(kPlenty, 0), account_limits(kPlenty, kPlenty)}) {

@@ -44,7 +44,7 @@ struct FirstRows : ::testing::Test {
     section.source = source.string();
     return learn_statistics(section, KeyWidth::detect, lines.log);
   }
-  /// The message of check_positives() about the file.
+  /// Returns what check_positives() logs about a file with this text.
   std::string said(const DataSection& section, const std::string& text) {
     write_text(folder / "labels", text);
     Lines own;
@@ -59,7 +59,7 @@ TEST_F(FirstRows, MeanAndDeviationAreThoseOfTheDefinition) {
   std::string text = "y,a,b,c,s\n";
   std::vector<double> a, b;
   uint64_t draw = 3;
-  for (int r = 0; r < 30000; ++r) {  // several chunks
+  for (int r = 0; r < 30000; ++r) {  // enough rows for several chunks
     const auto x = static_cast<double>((draw = mix64(draw)) % 100000) / 8 + 1e5;
     const auto z = static_cast<double>((draw = mix64(draw)) % 1000) - 5;
     const bool no_a = draw % 11 == 0, no_b = draw % 13 == 0;

@@ -68,7 +68,7 @@ TEST_F(SavedState, ComesBackAsItWas) {
   }
 }
 
-/// A file written by several threads through staging memory has the same bytes and checksum as with one thread.
+/// Several threads that write a file through staging memory produce the same bytes and checksum as one thread.
 TEST_F(SavedState, IsTheSameByAnyNumberOfThreads) {
   std::vector<uint8_t> bytes(size_t{45} * 1000 * 1000 + 7);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 2654435761u >> 24);

@@ -87,7 +87,7 @@ TEST_F(ParquetKeySpaces, IntegersOfOneSpaceHaveOneOffset) {
   EXPECT_EQ(read(section, 2).keys[0], (Keys{1, 2, 107, 108, 108, 107, 107}));
 }
 
-/// Problems of a Data layer with these slots, for Csv or, with `parquet`, for Parquet.
+/// Returns the problems of a Data layer with these slots. `parquet`: the format is Parquet instead of Csv.
 std::string problems_of(const std::string& slots, bool parquet = false) {
   Problems problems;
   data_section_of(Json::parse(cat(R"({"layers": [{"type": "Data", "format": ")", parquet ? "Parquet" : "Csv",

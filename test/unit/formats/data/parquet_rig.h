@@ -12,7 +12,7 @@ inline ParquetOptions& parquet_of(DataSection& section) { return section.options
 struct ParquetRig : ::testing::Test {
   void SetUp() override { HCTR_SKIP_WITHOUT_PARQUET(); }
 
-  /// A section with one label "y", dense columns "d0"... and slots "s0"..., all listed in the section.
+  /// Returns a section that names all of its columns: label "y", dense columns "d0"... and slots "s0"....
   DataSection named(int64_t dense, std::vector<SparseInput> sparse) {
     DataSection section = section_of(1, dense, std::move(sparse));
     section.format = kParquetFormat;
@@ -25,7 +25,7 @@ struct ParquetRig : ::testing::Test {
   }
   DataSection one_slot() { return named(1, {input_of("s", 1, 3, 3)}); }
 
-  /// Writes columns y, d0 and s0 with the row count of `slot`.
+  /// Writes a file with columns y, d0 and s0. `slot`: the column s0, which determines the number of rows.
   void write(const Column& slot, const std::optional<Column>& dense = {}, int64_t rows_per_group = 1 << 20) {
     const auto rows = static_cast<size_t>(slot.rows());
     write_parquet(file,
@@ -33,7 +33,7 @@ struct ParquetRig : ::testing::Test {
                    dense ? *dense : numbers("d0", ParquetType::f32, std::vector<float>(rows, 0.5f)), slot},
                   rows_per_group);
   }
-  /// The error message of reading `file`.
+  /// Returns the message of the error that reading `file` throws.
   std::string error(const DataSection& section, KeyWidth width = KeyWidth::detect) {
     return message_of(
         [&] { Rig(section, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });

@@ -11,7 +11,8 @@ void put(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), from, from + sizeof value);
 }
 
-/// Returns rows as Raw bytes. For integers, writes labels and dense values unchanged; the reader applies the logarithm.
+/// Returns rows as Raw bytes. If they are integers, labels and dense values are written unchanged, and the reader takes
+/// the logarithm of dense values.
 template <class Key = int32_t>
 std::vector<std::byte> raw_bytes(const std::vector<Row>& rows, bool floats) {
   std::vector<std::byte> bytes;

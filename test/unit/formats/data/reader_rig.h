@@ -76,8 +76,8 @@ struct Rig {
   int expected_buffer = 0;
 };
 
-/// Checks the batch `seen` by the definition of the layout. Its first sample must be row `first` of the set; after the
-/// last row, the set starts again.
+/// Checks that the batch `seen` contains the rows of the set from row `first` on, where the layout defines their place.
+/// After its last row, the set starts again.
 inline void expect_batch(const ReadBatch& seen, const BatchShape& shape, const std::vector<Row>& rows, int64_t first) {
   size_t slot0 = 0;
   for (int64_t b = 0; b < shape.samples; ++b) {
@@ -115,7 +115,8 @@ inline void expect_equal(const ReadBatch& a, const ReadBatch& b) {
   EXPECT_EQ(a.keys, b.keys);
 }
 
-/// Expects that a reader of `source` delivers exactly `rows`, in order, with several numbers of workers.
+/// Expects that a reader of `source` delivers exactly `rows`, in this order. Repeats the test with several numbers of
+/// workers.
 inline void expect_reads(const DataSection& section, const fs::path& source, const std::vector<Row>& rows,
                          int64_t batch = 100) {
   for (const int workers : {1, 3}) {

@@ -22,7 +22,7 @@ namespace {
 
 ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<ParquetOptions>(); }
 
-constexpr int64_t kRows = 20000;  // several chunks in every format
+constexpr int64_t kRows = 20000;  // enough rows for several chunks in every format
 
 /// A row of a batch: labels, dense values, and for each bag the key count and the keys.
 std::vector<double> row_of(const ReadBatch& seen, const BatchShape& shape, int64_t b) {
@@ -101,7 +101,7 @@ void expect_shares(const DataSection& section, const fs::path& source, ReaderOpt
 
 void expect_shared(const DataSection& section, const fs::path& source, bool shared = true, int64_t shuffle = 0) {
   for (const int64_t batch : {97, 1000, 16000}) {
-    if (kSanitized && batch != 1000) continue;  // sanitizers need one case per code path
+    if (kSanitized && batch != 1000) continue;  // with sanitizers, one case per code path is enough
     ReaderOptions options{.batch = batch, .workers = 2, .repeat = false, .shuffle = shuffle};
     const Delivered whole = deliver(section, source, options);
     ASSERT_EQ(whole.parsed, whole.count);
@@ -130,7 +130,7 @@ struct NormSets {
     }
     write_file_list(folder / "list", files, true);
   }
-  /// Invalidates a checksum in the middle of a file, and the checksum before the last record.
+  /// Changes a byte of the first record and a byte near the end of a file, so that two checksums fail.
   void damage() {
     auto bytes = bytes_of(files[1]);
     for (const size_t at : {size_t{69 + 4}, bytes.size() - 3}) bytes[at] ^= std::byte{1};
@@ -188,8 +188,9 @@ TEST(SharedReading, ShuffledNormWhoseCheckSumsMayFailIsParsedByAllRanksInTheFirs
   expect_shared(sets.section, sets.folder / "list", false, 3000);
 }
 
-/// Reads two passes. The second one starts within the first shuffle window. In the first pass, a rank may have to parse
-/// rows of other ranks. In later passes it must not, because the number of rows per pass is known.
+/// Reads two passes. The second reading starts within the first shuffle window. In the first pass, a rank may have to
+/// parse rows of other ranks. In later passes no rank may parse rows of other ranks, because the number of rows per
+/// pass is known.
 void expect_shared_after_a_pass(const DataSection& section, const fs::path& source, int64_t shuffle) {
   ReaderOptions options{.batch = 900, .workers = 3, .repeat = false, .ranks = 3, .shuffle = shuffle};
   for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
@@ -291,7 +292,7 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
     csv_of(section).quote = quotes ? "\"" : "";
     write_text(folder / "rows.csv", text);
     expect_shared(section, folder / "rows.csv");
-    if (kSanitized && quotes) continue;  // sanitizers need one case per code path
+    if (kSanitized && quotes) continue;  // with sanitizers, one case per code path is enough
     expect_shared(section, folder / "rows.csv", false, 4000);
     for (const int64_t window : {700, 100000}) expect_shared_after_a_pass(section, folder / "rows.csv", window);
     if (quotes) continue;
@@ -402,7 +403,7 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
                                        numbers("a", ParquetType::i64, a), texts("b", b),
                                        lists("c", ParquetType::i64, c)};
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
-    if (kSanitized && group == 17000) continue;  // sanitizers need one case per code path
+    if (kSanitized && group == 17000) continue;  // with sanitizers, one case per code path is enough
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(section, folder / "rows.parquet");
     for (const int64_t window : {3000, 100000}) expect_shared(section, folder / "rows.parquet", true, window);

@@ -33,8 +33,8 @@ TEST(SlotKeyRules, ComeBackFromJson) {
   EXPECT_EQ(slot_key_rules(to_json(all)), all);
 }
 
-/// If both configs state a rule, the rules are compared as parts of the configs. expect_slot_key_rules() compares a
-/// rule that follows from a column type.
+/// expect_slot_key_rules() compares rules of which at least one follows from a column type. If both configs state their
+/// rule, the comparison of the configs compares the rules.
 TEST(SlotKeyRules, AreComparedWhereATypeHasDecidedOne) {
   const SlotKeyRule number{.column = "when", .rule = KeyRule::number},
       stated{.column = "when", .rule = KeyRule::number, .stated = true};

@@ -13,7 +13,7 @@ namespace {
 
 struct Record {
   std::vector<std::string> cells;
-  size_t end = 0;  // begin of the next record
+  size_t end = 0;  // where the next record begins
   bool whole = false, good = true;
 };
 

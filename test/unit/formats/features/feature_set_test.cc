@@ -134,8 +134,8 @@ struct FeatureDraws {
   uint64_t below(uint64_t limit) { return (state = mix64(state)) % limit; }
 };
 
-/// A table with a random number of columns. Slots have all integer types, numbers have all types. `rows_of` receives
-/// its samples.
+/// A table with random columns: slots of every integer type, and numbers of every type. `rows_of` receives the rows of
+/// the table.
 FeatureTable random_table(const fs::path& folder, FeatureDraws& draw, size_t rows, std::vector<Row>& rows_of,
                           DataSection& shape) {
   FeatureTable table;
@@ -305,7 +305,7 @@ TEST_F(Samples, AReaderGoesOnFromAnyPlace) {
       with(chunks);
       const ReaderOptions options{.batch = 4000, .workers = 2, .repeat = true, .shuffle = shuffle};
       Rig whole(section(), "train", options);
-      for (int i = 0; i < 12; ++i) {  // continues into the second pass
+      for (int i = 0; i < 12; ++i) {  // the batches continue into the second pass
         const auto seen = whole.next();
         if (i % 3 != 2 || (kSanitized && i % 6 != 2)) continue;
         ReaderOptions later = options;
@@ -340,7 +340,7 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
 }
 
 TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
-  table.values[6][20001] = 70000;  // no id
+  table.values[6][20001] = 70000;  // 70000 is not an id of this slot
   table.values[1][5] = NAN;
   table.values[4][5] = -1;  // a second invalid value in the same row
   table.values[3][29999] = 3;

@@ -93,8 +93,8 @@ TEST_F(ModelManifestTest, AFileThatItDoesNotListIsOfAnotherModel) {
                 "' lists: the file belongs to another model"));
 }
 
-/// Changes a byte of each file, truncates each file at each position, removes it, and replaces it with a file of
-/// another run; likewise the manifest itself.
+/// For each file of the model, including the manifest: changes a byte, truncates the file at each position, removes it,
+/// and replaces it with the file of another run.
 TEST_F(ModelManifestTest, EveryChangedCutMissingOrExchangedFileIsNamed) {
   save("other/m", "b");
   save("m");

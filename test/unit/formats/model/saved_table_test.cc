@@ -90,8 +90,8 @@ TEST_P(SavedTable, OfImportedRowsIsWhole) {
   EXPECT_FALSE(rows_in(1) == rows_in(2));
 }
 
-/// A table is loaded from a full checkpoint, or from an increment on it. The table's next increment then refers to all
-/// rows of the same full checkpoint.
+/// The table is loaded from a full checkpoint, or from an increment on the full checkpoint. In both cases, its next
+/// increment must refer to all rows of the full checkpoint.
 TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
   for (const int64_t from : {1, 2}) {
     TableRig rig(GetParam(), spec());
@@ -136,7 +136,7 @@ TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   load(next, 2);
   EXPECT_EQ(save(next, 3, 1), 9);
   EXPECT_TRUE(rows_in(3, expiring) == rig.bytes()) << "of a table that goes on";
-  step(rig, 30, 10);  // other keys add as many rows; keys 8 to 15 expire
+  step(rig, 30, 10);  // keys 8 to 15 expire, and new keys get rows
   EXPECT_EQ(save(rig, 4, 1), 1);
   EXPECT_TRUE(rows_in(4, expiring) == rig.bytes());
 }

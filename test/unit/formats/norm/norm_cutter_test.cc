@@ -117,7 +117,7 @@ TEST(NormCutter, TheFirstRecordBehindAnyByteIsGuessedRight) {
       right += guess && at + *guess == *std::lower_bound(begins.begin(), begins.end(), at);
     }
     EXPECT_GE(right, bags && check == Check::none ? asked / 4 : asked * 99 / 100)
-        << right << " of " << asked;  // bags without checksums have few bytes by which a record can be recognized
+        << right << " of " << asked;  // bags without checksums have few bytes that identify a record
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBig = int64_t{1} << 40;
 
-/// The rows of a block, packed or not.
+/// Returns the rows of a block. The block may be packed.
 std::vector<Row> rows_in(const SampleBlock& block, const DataSection& section) {
   std::vector<Row> rows;
   for (int64_t r = 0; r < block.rows; ++r) {
@@ -97,7 +97,7 @@ TEST_P(NormPatterns, AKeyThatNeeds64BitsWidensAll) {
   for (const int64_t key : {kBig, int64_t{-1}, int64_t{1} << 32, std::numeric_limits<int64_t>::min()}) {
     std::vector<Row> rows = some_rows(500, GetParam().bags);
     rows[251].slots[4] = {key};
-    // slots 4 and 5 together stay within the key limit
+    // keeps the number of keys in slots 4 and 5 within the limit
     rows[251].slots[5] = std::vector<int64_t>(GetParam().bags ? 0 : 1);
     const SampleBlock block = read(rows);
     EXPECT_FALSE(block.narrow);
@@ -147,7 +147,8 @@ TEST(NormPattern, BatchesOfUnlikeFilesHoldTheRows) {
   const Folder folder;
   std::vector<Row> rows;
   std::vector<fs::path> list;
-  for (int file = 0; file < 6; ++file) {  // one key per slot, or bags; with 32-bit keys, 64-bit keys, or both
+  // Files with odd numbers have bags. File 2 has keys that need 64 bits, and file 4 has one such key.
+  for (int file = 0; file < 6; ++file) {
     std::vector<Row> more =
         random_rows(section, 90, static_cast<uint64_t>(file), file == 2 ? kBig : 1000, file % 2 == 1);
     if (file == 4) more[40].slots[3] = {kBig};

@@ -188,7 +188,7 @@ TEST_F(ParquetRowGroupTest, WhatCannotBeDecodedIsNamedByThePieceThatMeetsIt) {
   constexpr size_t kColumns = 9;
   constexpr int64_t kPieces = 20;
   for (int64_t bad = 0; bad < kPieces; bad += 3)
-    // skipped: the bad piece itself is skipped, so the next piece meets the bad data
+    // If `skipped`, the thread of piece `bad` skips it without reading, so the next piece meets the error.
     for (const bool skipped : {false, true}) {
       const auto file = std::make_shared<FakeFile>(kColumns, kPieces);
       file->on_read = [&](int64_t column, int64_t piece) {

@@ -72,7 +72,7 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
         four(section, file, {.batch = 1000, .workers = 4, .shuffle = shuffle, .seed = 3});
     std::vector<ReadBatch> batches;
     std::vector<ReaderPosition> behind;
-    for (int i = 0; i < 45; ++i) {  // more than two passes
+    for (int i = 0; i < 45; ++i) {  // more batches than two passes have
       batches.push_back(*one.next());
       behind.push_back(one.reader->position());
       expect_equal(batches.back(), *four.next());
@@ -383,7 +383,7 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   // Skipping a row does not change the rows around it.
   DataSection skip = named(2, {input_of("a", 2, 3, 6)});
   skip.bad_records = BadRecordPolicy::skip;
-  skip.slot_size_array = {0, 0};  // with zero sizes, keys have no offsets, but negative keys are invalid
+  skip.slot_size_array = {0, 0};  // zero sizes: the reader adds no offsets to keys, and rejects negative keys
   auto rows = random_rows(skip, 9000, 8, 1000, true);
   auto columns = columns_of(rows, true);
   std::vector<Row> good;

@@ -15,7 +15,8 @@ namespace {
 struct ParquetTypes : ParquetRig {
   const fs::path second = folder / "second.parquet", list = folder / "list.txt";
 
-  /// Writes two files with the columns `slot` and `other` as slot "s0", and a list of both files.
+  /// Writes two files and a list of them. The data of slot "s0" are `slot` in the first file, and `other` in the
+  /// second.
   void write_both(const Column& slot, const Column& other) {
     write(slot);
     const auto rows = static_cast<size_t>(other.rows());
@@ -35,7 +36,7 @@ struct ParquetTypes : ParquetRig {
     parquet_of(section).slots[0].keys = keys;
     return section;
   }
-  /// A column without values.
+  /// A column of nulls.
   static Column nothing() { return numbers<uint8_t>("s0", ParquetType::null, {0, 0, 0}, {0, 1, 2}); }
 
   const Column integers = numbers<int64_t>("s0", ParquetType::i64, {41, 42, 43});

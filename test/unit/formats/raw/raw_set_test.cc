@@ -36,7 +36,7 @@ TEST(RawSet, RowsComeBackFromOneFileOrAList) {
   const Folder folder;
   for (const bool floats : {true, false}) {
     DataSection section = raw_section(floats);
-    auto rows = rows_of(section, 20000);  // several chunks
+    auto rows = rows_of(section, 20000);  // 20000 rows are several chunks
     if (!floats) rows[0].dense = {0, 2e9f, 70000};
     const std::vector<Row> one(rows.begin(), rows.begin() + 1), others(rows.begin() + 1, rows.end());
     put_bytes(folder / "all", raw_bytes(rows, floats));

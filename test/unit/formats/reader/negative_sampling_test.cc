@@ -150,7 +150,7 @@ TEST_P(SampledSet, GoesOnFromAnyPositionWithTheSameBatches) {
     Rig rig(section_, list_, plain);
     std::vector<ReadBatch> whole;
     std::vector<ReaderPosition> after;
-    for (int i = 0; i < 40; ++i) {  // nearly three passes
+    for (int i = 0; i < 40; ++i) {  // the batches of nearly three passes
       whole.push_back(*rig.next());
       after.push_back(rig.reader->position());
     }
@@ -174,7 +174,7 @@ TEST_P(SampledSet, AShareOfOneIsNoSampling) {
 }
 
 TEST_P(SampledSet, APassThatKeepsNothingIsAnError) {
-  std::vector<Row> none(rows_.begin(), rows_.begin() + 3);  // negatives
+  std::vector<Row> none(rows_.begin(), rows_.begin() + 3);  // these three rows are negatives
   const fs::path path = folder_ / "none.data", list = folder_ / "none.txt";
   if (GetParam() == kRawFormat)
     put_bytes(path, raw_bytes(none, true));

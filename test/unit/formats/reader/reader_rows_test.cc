@@ -204,7 +204,8 @@ TEST(ReaderOfRows, RowsThatAPositionCountsMustStillBeRows) {
 TEST(ReaderOfRows, AFileThatBecomesShorterIsAnError) {
   OneFile file(3000);
   Rig rig(file.section, file.path, {.batch = 1000, .workers = 2, .repeat = false}, 1);
-  ASSERT_EQ(rig.reader->next(), 0);  // holding the only buffer stops the reader after this batch
+  // The rig has a single buffer. While the test holds it, the reader cannot fill another batch.
+  ASSERT_EQ(rig.reader->next(), 0);
   fs::resize_file(file.path, 1500 * 24);
   rig.reader->release(0);
   EXPECT_SAYS(message_of([&] { rig.reader->next(); }),
@@ -217,7 +218,7 @@ TEST(ReaderOfRows, WorkersWaitForBuffersAndEndAtAnyTime) {
     if (round == 40) file.rows[3000].slots[0] = {-1}, file.write();
     Rig rig(file.section, file.path, {.batch = 500, .workers = 1 + round % 6, .repeat = round % 2 == 0}, 1 + round % 3);
     for (int taken = round % 5; taken > 0; --taken) rig.next();
-    if (round % 4 == 1) rig.reader->next();  // never released
+    if (round % 4 == 1) rig.reader->next();  // keeps this buffer until the end
     if (round % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50 * round));
   }
 }

@@ -95,7 +95,7 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   }
 }
 
-/// The look-ahead callback gets each batch after it is complete, and before the training thread gets it.
+/// The look-ahead callback receives each complete batch before the training thread receives it.
 TEST_P(EachReader, BatchesAreShownOnceTheyAreFilled) {
   const DataSection section = two_inputs();
   const DataSet set(section);
@@ -345,7 +345,7 @@ TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
                 {.batch = 100, .workers = workers, .repeat = true, .shuffle = window, .seed = seed});
         const auto batches = rig.all(100);
         for (size_t i = 0; i < batches.size(); ++i)
-          for (int64_t b = 0; b < 100; ++b) {  // whole rows are shuffled, so the label identifies the row
+          for (int64_t b = 0; b < 100; ++b) {  // shuffling keeps rows whole, so the label identifies the row
             const auto row = static_cast<size_t>(batches[i].label[static_cast<size_t>(b)]);
             const auto begin = batches[i].offsets[0][static_cast<size_t>(b)],
                        end = batches[i].offsets[0][static_cast<size_t>(b) + 1];

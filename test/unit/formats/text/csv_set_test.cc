@@ -89,9 +89,10 @@ std::string csv_text(const DataSection& section, const std::vector<Row>& rows, c
 TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
   const Folder folder;
   DataSection section = small_section();
-  const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);  // several chunks
+  // 30000 rows are several chunks.
+  const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);
   for (const bool quotes : {false, true}) {
-    if (kSanitized && !quotes) continue;  // sanitizers need one case per code path
+    if (kSanitized && !quotes) continue;  // with sanitizers, one case per code path is enough
     for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"},
                                    TextStyle{';', quotes, true, true, true, "\n"}}) {
       csv_of(section).delimiter = std::string(1, style.delimiter);
@@ -101,7 +102,7 @@ TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
       write_gzip(folder / "a.csv.gz", text);
       write_zstd(folder / "a.csv.zst", text);
       for (const std::string file : {"a.csv", "a.csv.gz", "a.csv.zst"}) {
-        // sanitizers need one case per code path
+        // with sanitizers, one case per code path is enough
         if (kSanitized && style.delimiter != ',' && file != "a.csv") continue;
         expect_reads(section, folder / file, rows, 1000);
       }
@@ -336,7 +337,8 @@ TEST(CsvSet, AnEmptyDefaultGivesNoKeyAsInParquet) {
 TEST(CsvSet, DelimitersOfSeveralCharacters) {
   const Folder folder;
   DataSection section = small_section();
-  const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);  // several chunks
+  // 30000 rows are several chunks.
+  const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);
   const std::string text = csv_text(section, rows, {.delimiter = ';'});
   for (const std::string delimiter : {"::", "<tab>", ":; "}) {
     std::string longer;

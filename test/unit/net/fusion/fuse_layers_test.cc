@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-/// fc1 fuses its ReLU and the following dropout, and fc2 fuses its ReLU. fc3 has two readers, and the dropout after fc4
-/// follows no ReLU, so both stay separate.
+/// fc1 is fused with its ReLU and the following dropout, and fc2 with its ReLU. fc3 stays separate because it has two
+/// readers. The dropout after fc4 stays separate because it follows no ReLU.
 const char* const kFusable = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 37}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
@@ -29,8 +29,8 @@ const char* const kFusable = R"(
   {"type": "Dropout", "bottom": "fc4", "top": "dropout4", "rate": 0.1},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["dropout4", "label"], "top": "loss"})";
 
-/// "both" has the single reader "score" and is fused. "each" has two readers, and "two_outputs" has two columns, so
-/// both stay separate.
+/// "both" is fused, because "score" is its only reader. "each" stays separate because it has two readers, and
+/// "two_outputs" because it has two columns.
 const char* const kConcats = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "wide", "fc_param": {"num_output": 37}},
   {"type": "InnerProduct", "bottom": "wide", "top": "narrow", "fc_param": {"num_output": 5}},
@@ -75,8 +75,8 @@ const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// The vectors and weights of four slots are slices of one tensor. Those of dense values come from WeightMultiply
-/// layers.
+/// The vectors and weights of four slots are slices of one tensor. WeightMultiply layers compute the vectors and
+/// weights of dense values.
 const char* const kMachine = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -193,8 +193,8 @@ TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
   EXPECT_EQ(written, (std::vector<std::string>{"all", "second", "first"}));
 }
 
-/// In kTowers, the loss reads the output of the last fully connected layer directly. In kMachine, it reads a sum that
-/// includes this output. In both cases the loss runs that layer.
+/// In kTowers, the loss reads the output of the last fully connected layer directly. In kMachine, the loss reads a sum
+/// that includes the output of that layer. In both cases the loss runs the layer.
 TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
   const Config towers = config_of(kTowers), machine = config_of(kMachine);
   Graph graph = wired_for_8(towers);

@@ -54,7 +54,7 @@ TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
   EXPECT_FALSE(are_read_there("2"));
 }
 
-/// The row stride of dense values that operators receive.
+/// Checks the row stride of the dense values that operators receive.
 TEST(BatchLayout, PadsRowsOfDenseValuesForAGpu) {
   const auto stride = [](int64_t dense, const std::string& solver, Device device) {
     const Config config =

@@ -17,7 +17,8 @@ namespace {
 using Bucket = GradientExchange::Bucket;
 
 TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBackwardPass) {
-  // Nodes 1 to 4 in file order, except that node 3 is stored before node 2. Node 2 has two weights.
+  // The gradients of nodes 1 to 4. They are stored in file order, except that node 3 comes before node 2. Node 2 has
+  // two weights.
   const std::vector<GradientRange> places = {{1, 0, 10}, {3, 10, 14}, {2, 14, 20}, {2, 20, 21}, {4, 21, 30}};
   const auto same = [](const std::vector<Bucket>& got, const std::vector<Bucket>& expected) {
     ASSERT_EQ(got.size(), expected.size());

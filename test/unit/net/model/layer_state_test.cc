@@ -130,7 +130,8 @@ TEST(LayerState, GammaAndBetaAreNotPenalised) {
   TinyModel plain(config_of(kNormed + "}")), penalised(config_of(kNormed + R"(, "regularizer": "L2", "lambda": 0.5})"));
   plain.evaluate();
   penalised.evaluate();
-  // The penalty covers only the fully connected layer: 3 weights and a bias, not the three gammas of 1.
+  // The penalty includes the 3 weights and the bias of the fully connected layer. It excludes the three gammas, which
+  // are 1.
   const float difference = penalised.loss(Phase::evaluate) - plain.loss(Phase::evaluate);
   const TemporaryFolder folder;
   const std::string bytes = read_text(plain.model.save((folder / "m").string(), 0)[0], "dense model");

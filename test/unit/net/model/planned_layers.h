@@ -9,7 +9,7 @@
 
 namespace hctr::test {
 
-/// The step facts that planning the layers needs. A test may set more facts.
+/// The step facts that are needed to plan the layers. A test may set more facts.
 inline StepFacts facts_of_layers(const Graph& graph, const Network::Binding& binding, const Runtime& runtime) {
   StepFacts facts{.gpu = gpu_traits(runtime.device())};
   facts.copies_dense = binding.dense.has_value();

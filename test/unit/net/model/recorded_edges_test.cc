@@ -52,7 +52,7 @@ using GraphNode = const void*;
 /// The CUDA graph of one step: the nodes of each call in the plan, and the direct and indirect dependencies of each
 /// node.
 struct RecordedStep {
-  std::vector<std::vector<GraphNode>> nodes;  // [call]
+  std::vector<std::vector<GraphNode>> nodes;  // [call of the plan]
   std::map<GraphNode, std::set<GraphNode>> in_front;
 };
 
@@ -99,7 +99,7 @@ TEST(RecordedEdges, AreThoseOfThePlan) {
         [](int64_t i, int64_t slot) { return 100 * slot + i % 37; });
     small.model.reserve_rows(0);
     small.model.prepare(small.ctx, nullptr, 0, small.batch);
-    small.model.train_step(small.ctx, nullptr, 0, small.batch, small.binding);  // chooses algorithms
+    small.model.train_step(small.ctx, nullptr, 0, small.batch, small.binding);  // the first step selects algorithms
     const StepPlan& plan = *small.binding.plan;
     const CallOrder order(plan);
     const RecordedStep step = record_step(small);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kSamples = 6;
 
-/// A model with one input: a history of up to 4 keys, and an item of one key. The arguments are the embedding's hparam
-/// and tops, and layers that end in "logits".
+/// A model with one input: a history of up to 4 keys, and an item of one key. `embedding`: hparam and tops of the
+/// embedding. `layers`: layers that compute "logits".
 Config sequence_config(const std::string& embedding, const std::string& layers, Problems& problems,
                        const std::string& type = "", int keep = 4) {
   const std::string precision = type.empty() ? "" : R"(, "mixed_precision": ")" + type + "\"";

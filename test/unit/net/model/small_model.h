@@ -16,7 +16,7 @@ struct SmallOptions {
   int32_t batch = 8;  ///< samples per rank
   int32_t ranks = 1;
   int64_t dense = 8;           ///< dense values per sample
-  int64_t slots = 2, dim = 8;  ///< slots: keys per sample, one per slot; dim: vector size
+  int64_t slots = 2, dim = 8;  ///< `slots`: slots, each with one key per sample; `dim`: vector size
   float learning_rate = 0.001f;
 };
 

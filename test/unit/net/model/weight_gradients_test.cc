@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-/// Branches and an MLP. Two branches end with partial sums over rows. All stages of the MLP except the first compute
-/// their wgrads inside the layer.
+/// A model with several branches and an MLP. The wgrads of two branches end with partial sums over rows. All stages of
+/// the MLP except the first compute their wgrads inside the layer.
 const char* const kStackedLayers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 72}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
@@ -62,7 +62,8 @@ struct Trained {
     const StepPlan plan = plan_step(facts);
     StepEvents events(plan, runtime.device());
     const auto step = [&] { run_layers(plan, *network, binding, streams, events, ctx); };
-    step();  // selects algorithms, which a graph capture forbids
+    // The first step selects algorithms, which is not allowed during a graph capture.
+    step();
     Program program(ctx.stream(), recorded, step);
     program.run();
     std::vector<float> all;
@@ -126,8 +127,8 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
-/// Removes some gradients and their padding from the range of all gradients. The parts that remain contain every other
-/// element exactly once.
+/// Removes some gradients and their padding from the range of all gradients. The remaining parts must contain each of
+/// the other elements exactly once.
 TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
   const Trained model(config_of(kStackedLayers), Device{});
   std::vector<Tensor> gradients;

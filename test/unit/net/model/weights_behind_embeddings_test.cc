@@ -1,5 +1,5 @@
-// Several ranks: wgrads are complete before they are read. Wgrads of the last layers before the embeddings run after
-// the embedding gradients.
+// With several ranks, wgrads are complete before they are read. In the backward pass, the wgrads of the last layers
+// before the embeddings are computed after the embedding gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,8 +80,8 @@ struct TrainedLayers {
     return all;
   }
 
-  /// The plan for two ranks if `read` is set; otherwise for one rank with a penalty, which reads all gradients. `read`:
-  /// selects the nodes after which a reader uses all gradients that are complete.
+  /// `read`: selects the nodes after which all complete gradients are read. If it is set, the plan is for two ranks. If
+  /// not, the plan is for one rank with a penalty, which reads all gradients.
   StepPlan plan(const Network::Binding& binding, const std::function<bool(size_t)>& read, bool all_products_behind) {
     StepFacts facts = facts_of_layers(graph, binding, runtime);
     facts.ranks = read ? 2 : 1;
@@ -116,7 +116,7 @@ struct TrainedLayers {
   Network network;
   StepStreams streams;
   std::vector<size_t> done;  // nodes whose wgrads are queued
-  // for each reading node, its gradients and those of later nodes
+  // for each node with a reader, the gradients of this node and of later nodes
   std::vector<std::pair<size_t, std::vector<float>>> seen;
 };
 
@@ -151,10 +151,10 @@ TEST(WeightsBehindEmbeddings, OfTheLastProductsWaitForEmbeddings) {
       const StepPlan plan = trained.plan(binding, behind == 0 ? std::function<bool(size_t)>() : read, behind > 1);
       const CallOrder order(plan);
       const size_t sent = order.calls(StepPart::send_gradients).at(0), reader = plan.facts.first_reader();
-      size_t number = 0;  // index of the GEMM, counted from the end
+      size_t number = 0;  // index of the GEMM, counted from the end of the backward pass
       for (size_t node = reader + 1; node < trained.graph.nodes.size(); ++node) {
         if (!plan.facts.layers[node].matrix_gradient || plan.facts.layers[node].weights_in_backward) continue;
-        // only views between the embeddings and this GEMM
+        // In Wide & Deep, only views lie between the embeddings and GEMM 0.
         const bool views_alone = std::string_view(model.name) == "like Wide & Deep" && number == 0;
         EXPECT_EQ(order.calls(StepPart::weight_gradients, node).at(0) > sent, number < behind || views_alone)
             << "product " << number;

@@ -15,7 +15,7 @@ Tensor placed_tensor(Shape shape) {
   return Tensor(reinterpret_cast<std::byte*>(uintptr_t{1} << 33), TensorSpec(DType::f32, shape), kPlacedGpu);
 }
 
-/// The facts of a model on a GPU that this machine need not have.
+/// The facts of a model as planned for a GPU. The machine that runs the test need not have a GPU.
 struct PlacedLayers {
   explicit PlacedLayers(const std::string& layers) : config(config_of(layers)), graph(wired_for_8(config)) {
     fuse_layers(graph);

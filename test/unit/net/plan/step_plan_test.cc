@@ -180,12 +180,12 @@ TEST(StepPlan, UpdatesWaitForTheirGradientsAndForWhetherTheStepIsSkipped) {
   }
 }
 
-/// Work that the compute stream does not wait for at the end of a step could overlap the next step.
+/// At the end of a step, the compute stream must wait for all work. Otherwise the work could overlap the next step.
 TEST(StepPlan, TheStepEndsWithAllThatWasQueued) {
   for (const StepFacts& facts : many_facts()) {
     SCOPED_TRACE(describe_facts(facts));
     StepPlan plan = plan_step(facts);
-    plan.calls.push_back({.part = StepPart::report_loss});  // represents the next step
+    plan.calls.push_back({.part = StepPart::report_loss});  // stands for the next step
     const CallOrder order(plan);
     for (size_t c = 0; c + 1 < plan.calls.size(); ++c) {
       const StepPart part = plan.calls[c].part;
@@ -247,7 +247,8 @@ TEST(StepPlan, TheNextBatchIsPreparedBehindTheEmbeddingsWhereWgradsComeLast) {
   const size_t point = order.calls(StepPart::prefetch_point).at(0);
   EXPECT_TRUE(order.before(order.calls(StepPart::backward, 2).at(0), point));
   EXPECT_FALSE(order.before(order.calls(StepPart::backward, 1).at(0), point));
-  for (LayerFacts& layer : facts.layers) layer.wgrad = Run::in_order;  // as on a CPU, or with large batches
+  // Wgrads run in order on a CPU, and with large batches.
+  for (LayerFacts& layer : facts.layers) layer.wgrad = Run::in_order;
   EXPECT_FALSE(plan_step(facts).has_prefetch_point);
   EXPECT_FALSE(plan_step(dcn_facts()).has_prefetch_point);
 }

@@ -170,7 +170,8 @@ class CacheTwin {
       chosen.insert({1, static_cast<int64_t>(random() % vocabulary) * 7919 - 50});
     std::vector<int64_t> keys;
     std::vector<float> rows;
-    const bool removes = random() % 3 == 0;  // without `rows`, keys are known to have no row
+    // If `removes`, the owner answers that it has no rows for the keys.
+    const bool removes = random() % 3 == 0;
     for (const auto& [space, key] : chosen) {
       keys.push_back(key);
       const std::vector<float> row = random_row();
@@ -233,8 +234,8 @@ class CacheTwin {
     }
   }
 
-  /// Runs a lookup of three parts: one requests rows, one sums and one means; without bags, all request rows. `lists`:
-  /// whether missing keys are requested from the owner.
+  /// Runs a lookup of three parts. One part requests rows, one requests sums and one means of bags; if `has_bags` is
+  /// false, all parts request rows. `lists`: whether missing keys are requested from the owner.
   void check_lookup(int64_t keys_of_part, bool lists, int64_t vocabulary, bool has_bags = true) {
     const int64_t dim = memory_.pool.dim, stride = dim + 3;
     struct Part {
@@ -367,7 +368,7 @@ class CacheTwin {
     const OnDevice<ops::CacheFound> device_found(ctx_.stream(), found);
     const OnDevice<float> device_values(ctx_.stream(), values);
     const OnDevice<int64_t> device_bags(ctx_.stream(), std::vector<int64_t>(bags.begin(), bags.end()));
-    const auto some = static_cast<int64_t>(random() % found.size());  // the misses are filled by two calls
+    const auto some = static_cast<int64_t>(random() % found.size());  // two calls of fill() answer the misses
     ops::cache_fill(ctx_, lookup,
                     {.found = device_found.data(), .found_count = some, .ends = false, .values = device_values.data()});
     ops::cache_fill(ctx_, lookup,

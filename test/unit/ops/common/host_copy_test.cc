@@ -12,7 +12,7 @@
 namespace hctr::test {
 namespace {
 
-/// Copies from the host to the device, then back in one call with two copies of other lengths, which sets `done` at its
+/// Copies from the host to the device. Then one call copies back in two pieces of other lengths, and sets `done` at its
 /// end.
 TEST(HostCopy, CopiesBothWaysAndReportsTheEnd) {
   for (const Device device : devices()) {

@@ -86,7 +86,7 @@ TEST(LossScaleOp, ADynamicScaleHalvesAtAnOverflowAndDoublesAfterPatience) {
     EXPECT_EQ(step.now.scale, 1024) << to_string(device);
     step.take(t++, false, rule);
     step.take(t++, false, rule);
-    step.take(t++, true, rule);  // patience restarts
+    step.take(t++, true, rule);  // the overflow restarts the patience count
     step.take(t++, false, rule);
     step.take(t++, false, rule);
     EXPECT_EQ(step.now.scale, 512);
@@ -114,7 +114,7 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
       arena.add(TensorSpec(dtype, {kRows, kColumns}, kStride));
       arena.add(TensorSpec(dtype, {kRows, kStride}));
       arena.build(device);
-      const Tensor whole(arena.get(0).bytes(), TensorSpec(dtype, {kRows, kStride}), device);  // padding included
+      const Tensor whole(arena.get(0).bytes(), TensorSpec(dtype, {kRows, kStride}), device);  // rows with their padding
       Arena host;
       host.add(TensorSpec(DType::f32, {kRows, kStride}));
       host.build(device);
@@ -134,7 +134,7 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
           EXPECT_TRUE(found(row, column, value))
               << to_string(device) << " " << name_of(dtype) << " " << row << "," << column;
       EXPECT_FALSE(found(36, 22, infinity)) << "padding was read";
-      largest = 61440;  // exact in every dtype, and 60000 rounds to at most this value
+      largest = 61440;  // 61440 is exact in every dtype, and no dtype rounds 60000 to more
       EXPECT_FALSE(found(17, 8, -61440)) << name_of(dtype);
       for (const float value : {65000.0f, -65000.0f, infinity, std::nanf("")})
         EXPECT_TRUE(found(17, 8, value)) << name_of(dtype) << " " << value;
@@ -188,13 +188,13 @@ TEST(LossScaleOp, ASearchThatEndsTheStepLooksAtEachTensor) {
     arena.build(device);
     std::vector<Tensor> all;
     for (size_t i = 1; i <= kTensors; ++i) all.push_back(arena.get(i));
-    /// Whether the step is skipped if the last element of tensor `spoilt` is `last`.
+    /// Returns whether the step is skipped when the last element of tensor `spoilt` has the value `last`.
     const auto skips = [&](std::optional<size_t> spoilt, float last) {
       for (size_t i = 0; i < kTensors; ++i) {
         const int64_t stride = all[i].row_stride(), columns = all[i].dim(1), elements = stride * 7;
         std::vector<float> values(static_cast<size_t>(elements), 1);
         for (int64_t e = 0; e < elements; ++e)
-          if (e % stride >= columns) values[static_cast<size_t>(e)] = NAN;  // the gaps
+          if (e % stride >= columns) values[static_cast<size_t>(e)] = NAN;  // the gap after each row is NaN
         if (i == spoilt) values[static_cast<size_t>(6 * stride + columns - 1)] = last;
         Arena numbers;
         numbers.add(TensorSpec(DType::f32, {elements}));

@@ -79,7 +79,8 @@ OP_TEST(BatchNormOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward([](Rig& t) {  // no gradient check, because the kernel ignores dy of padding rows, which a loss sets to 0
+  // No gradient check: the kernel ignores dy of padding rows, because a loss sets it to 0.
+  forward([](Rig& t) {
     forward_of(t);
     backward_of(t);
   });

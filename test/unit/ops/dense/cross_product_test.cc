@@ -52,7 +52,7 @@ OP_TEST(CrossProduct) {
   });
 }
 
-/// Only f32, because sums of rounded values would differ from the reference.
+/// Tests only f32: in other types, the sums of rounded values would differ from the reference.
 OP_TEST(CrossProductBackward) {
   gated_rows(*this, gated_gradients);
   f32_only();

@@ -50,7 +50,8 @@ OP_TEST(DiceOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward(run_dice);  // no gradient check, because the kernel ignores dy of padding rows, which a loss sets to 0
+  // No gradient check: the kernel ignores dy of padding rows, because a loss sets it to 0.
+  forward(run_dice);
   expected([](const auto& t) {
     expect_mean_and_variance(t, 41);
     const std::vector<double> dx = t["d_x"];

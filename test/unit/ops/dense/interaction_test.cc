@@ -48,7 +48,7 @@ TEST(InteractionOp, ByHand) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"a", {1, 2}, 2, 2}, {"e", {1, 2, 2}, 3, 3}}, {}});
   ops::interaction(t.ctx, t["a"], t["e"], t.out("y", {1, 6}));
   t.fetch();
-  EXPECT_EQ(t.values("y"), (std::vector<double>{2, 2, 12, 12, 18, 0}));  // v0, (0,1), (0,2), (1,2), padding
+  EXPECT_EQ(t.values("y"), (std::vector<double>{2, 2, 12, 12, 18, 0}));  // columns: v0, (0,1), (0,2), (1,2), padding
 }
 
 TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
@@ -153,7 +153,7 @@ OP_TEST(InteractionThroughRelu) {
   });
 }
 
-/// Only f32, because sums of rounded values would differ from the reference.
+/// Tests only f32: in other types, the sums of rounded values would differ from the reference.
 OP_TEST(InteractionThroughReluWithSums) {
   row("dlrm", behind_relu_inputs(9, 26, 32));
   row("odd sizes", behind_relu_inputs(70, 6, 11));

@@ -149,7 +149,7 @@ OP_TEST(FirstCrossGateOfOneLayer) { first_cross_gate_cases(*this, 1); }
 // the kernel loads 12 layers in several rounds
 OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }
 
-/// Computes only the sum over all layers.
+/// Runs cross_gates_gradient(), which computes only the gradient of x summed over all layers.
 void cross_gates_gradient_cases(auto& test, int layers) {
   cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {

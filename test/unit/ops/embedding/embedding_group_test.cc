@@ -45,7 +45,8 @@ struct Grouped {
 /// A batch of a few keys per bag, followed by padding. Each key is given by its row.
 struct KeysOfRows {
   Numbers rows, offsets, bags;
-  bool listed = false;  // whether the batch lists each key's gradient number, from `bags`
+  // Whether the batch has a list with the number of each key's gradient. The numbers are in `bags`.
+  bool listed = false;
   int64_t capacity() const { return static_cast<int64_t>(rows.size()); }
 };
 
@@ -125,7 +126,7 @@ Grouped grouped(Device device, const KeysOfRows& batch, int row_bits, bool sever
   const Numbers count = downloaded(counts, 3);
   Grouped all{.rows = downloaded(rows, capacity), .bags = downloaded(bags, capacity)};
   for (size_t i = 0; i < all.rows.size(); ++i)
-    if (all.rows[i] == 0) all.bags[i] = 0;  // never read
+    if (all.rows[i] == 0) all.bags[i] = 0;  // the bag of a key without a row is never read
   all.run_begin = downloaded(run_begin, count[0]);
   const Numbers runs = downloaded(long_runs, 3 * count[1]), ends = downloaded(pieces, 2 * count[2]);
   std::vector<ops::LongRun> ordered;
@@ -159,7 +160,7 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
         Row{50000, 60000, 30, 3}, Row{100000, 131072, 15, 4}, Row{131072, 131072, 22, 1}, Row{131073, 131073, 22, 1},
         Row{150000, 200000, 31, 3}, Row{60000, 60000, 12, 300}, Row{420000, 851968, 24, 1},
         Row{2000000, 2097153, 22, 1}}) {
-    if (kSanitized && row.keys > 200000) continue;  // sanitizers need one case per code path
+    if (kSanitized && row.keys > 200000) continue;  // with sanitizers, one case per code path is enough
     SCOPED_TRACE(cat(row.keys, " keys in ", row.capacity, ", rows of ", row.row_bits, " bits"));
     const auto rows = static_cast<int32_t>((int64_t{1} << row.row_bits) - 1);
     const KeysOfRows batch = keys_of_rows(row.keys, row.capacity, rows, row.most_each, 11);

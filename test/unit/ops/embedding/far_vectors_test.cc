@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kFarColumns = 2, kFarRows = 50;
 
-/// On a GPU, more vectors than the thread groups process at once, and no multiple of that number.
+/// On a GPU, more vectors than all thread groups process at once. The number is no multiple of the groups.
 int64_t far_samples(Device device) { return device.is_cuda() ? 10006 : 106; }
 
 struct FarRow {

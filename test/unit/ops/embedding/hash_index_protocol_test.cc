@@ -48,11 +48,11 @@ const Keys kKinds[] = {
 
 using Identity = std::pair<int64_t, int32_t>;
 
-/// Identity number n = 0, 1, ...: each key in two slots.
+/// Returns identity number n = 0, 1, .... Successive identities are the same key in slot 0 and in slot 1.
 Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), static_cast<int32_t>(n % 2)}; }
 
-/// `workers` threads look up the identities (n * 7 + worker) % distinct. Each thread works like the blocks of a kernel:
-/// first all searches of a block, then its new rows, then waiting for other rows. New rows are numbered from
+/// `workers` threads look up the identities (n * 7 + worker) % distinct. Each thread works like a block of a kernel: it
+/// first makes all searches, then adds its new rows, then waits for rows of other threads. New rows are numbered from
 /// rows_before + 1.
 std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct,
                                           const Keys& kind, uint32_t rows_before) {

@@ -249,7 +249,8 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
   EXPECT_EQ(owner.batch_keys, keys);
 
   const auto value = [](int64_t key, size_t column) { return key * 7 + static_cast<int64_t>(column); };
-  std::vector<int64_t> vectors, values;  // `vectors`: sent by the owner; `values`: one per key
+  // `vectors`: the vectors that the owner sends. `values`: the value of each key in the owner's batch.
+  std::vector<int64_t> vectors, values;
   const int64_t of_column = static_cast<int64_t>(offsets.size() - 1) / static_cast<int64_t>(columns);
   for (size_t bag = 0; bag + 1 < offsets.size(); ++bag)
     for (int32_t p = offsets[bag]; p < offsets[bag + 1]; ++p)
@@ -373,8 +374,8 @@ TEST(HostKeys, TakeNoMoreThanTheirBytes) {
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {static_cast<int64_t>(64 * r + b)};
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 128}, 128));
-    // For long bags of few keys, the message has one vector per key. If only the owner may sum bags, it has one vector
-    // per bag.
+    // For long bags of few distinct keys, the message has one vector per key. If only the owner may sum bags, the
+    // message has one vector per bag.
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {1, 2, 3, 1, 2};
     EXPECT_EQ(sent(bags, {5}), std::pair(size_t{1 + 3 + (128 + 5 * 128) / 8}, 3));
@@ -408,7 +409,8 @@ TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   }
 }
 
-/// A message with one changed word: the owner drops its keys, or the message appears to belong to another batch.
+/// Changes one word of a message. Then either the owner drops the keys of the message, or the message seems to belong
+/// to another batch.
 TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
   for (const Device device : devices())
     for (const int most : {1, 3, 300}) {

@@ -39,7 +39,7 @@ std::vector<float> floats_of(const Tensor& tensor) {
   return out;
 }
 
-/// Cases: the combiner of partial bags, and the dtype of the exchange.
+/// A case: the combiner of partial bags, and the dtype of the exchange.
 constexpr std::pair<ops::Combiner, DType> kJoins[] = {
     {ops::Combiner::sum, DType::f32}, {ops::Combiner::mean, DType::f32},  {ops::Combiner::mean, DType::f16},
     {ops::Combiner::sum, DType::f16}, {ops::Combiner::mean, DType::bf16}, {ops::Combiner::sum, DType::bf16}};
@@ -576,7 +576,7 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   std::vector<float> part_values, dy_values;
   for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
-  // If parts have plain addresses, the part of owner r has shape [samples, columns of r, dim].
+  // If parts have plain addresses, the vectors of owner r are contiguous, with shape [samples, columns of r, dim].
   const auto at = [&](int32_t c, int64_t b) {
     const ops::OwnerKeys& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
     return static_cast<size_t>((block.first * kSplitSamples + b * block.count + c - block.first) * kSplitDim);

@@ -170,7 +170,7 @@ TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
       for (const auto& [row, owner] : owners)
         if (random() % 8 == 0) leaving.push_back(row);
       index.remove(leaving);
-      index.remove({leaving[0]});  // a row that no longer has an entry
+      index.remove({leaving[0]});  // this row no longer has an entry
       ASSERT_EQ(index.marks(), before - taken + leaving.size());
       for (const int32_t row : leaving) owners.erase(row);
       expect_found(index, owners, next / 2 + 50);

@@ -48,7 +48,7 @@ int threads_now() {
 }
 
 TEST(BlasLibrary, IsLoadedWithoutThreadsOfItsOwnOrAChangeOfWhatTheCallerHas) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // runs in a new process that has only loaded the library
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // the test runs in a new process, which has only loaded the library
   EXPECT_EXIT(std::_Exit((ops::load_blas(), threads_now())), testing::ExitedWithCode(1), "");
   EXPECT_EXIT(std::_Exit((ops::load_blas(), usable_cores())), testing::ExitedWithCode(usable_cores()), "");
 }

@@ -117,7 +117,7 @@ OP_TEST(ConcatLinearBackwardThroughRelu) {
   });
 }
 
-/// Only f32: the bias gradient sums the compared values without rounding.
+/// Tests only f32, in which the bias gradient sums the compared values without rounding.
 OP_TEST(ConcatLinearBackwardThroughReluWithSums) {
   backward_rows(*this);
   f32_only();

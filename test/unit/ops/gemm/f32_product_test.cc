@@ -1,5 +1,5 @@
-// f32 GEMMs by multiply-adds in Hopper kernels, for all shapes, including shapes for which the rule selects another
-// kernel.
+// Hopper kernels for f32 GEMMs, which use multiply-adds. Tests them with all shapes, including shapes for which
+// huge_ctr selects another kernel.
 #include "ops/gemm/f32_product.h"
 
 #include <gtest/gtest.h>

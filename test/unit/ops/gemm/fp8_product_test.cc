@@ -300,7 +300,7 @@ TEST(Fp8Scales, FinishTheStepUnlessItIsSkipped) {
 }
 
 struct ProductSizes {
-  int64_t m, n, k, zeros;  // `zeros`: padding columns and padding rows of the result
+  int64_t m, n, k, zeros;  // `zeros`: number of padding columns and of padding rows of the result
 };
 
 /// Compares GEMMs of tensors rounded to FP8 with f64 sums of the rounded values. f32 sums have an error of 2^-24 per

@@ -43,7 +43,7 @@ OP_TEST(GradientThroughRelu) {
   });
 }
 
-/// Only f32, because sums of rounded values would differ from the reference.
+/// Tests only f32: in other types, the sums of rounded values would differ from the reference.
 OP_TEST(GradientThroughReluWithSums) {
   relu_rows(*this);
   f32_only();
@@ -75,7 +75,8 @@ void PrintTo(const ReluCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeGradientThroughRelu : public testing::TestWithParam<std::tuple<ReluCase, DType>> {};
 
-/// Larger tiles, which require the multiprocessors of a real GPU, compared with separate operators.
+/// Tests larger tiles, which are selected only with as many multiprocessors as a real GPU has. Compares with separate
+/// operators.
 TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const ReluCase c = std::get<0>(GetParam());

@@ -66,7 +66,7 @@ void PrintTo(const LayerCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeLinearReluDropout : public testing::TestWithParam<std::tuple<LayerCase, DType>> {};
 
-/// Larger tiles, which require the multiprocessors of a real GPU.
+/// Tests larger tiles, which are selected only with as many multiprocessors as a real GPU has.
 TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const LayerCase c = std::get<0>(GetParam());

@@ -79,8 +79,8 @@ struct DeviceTensors {
   Context ctx;
   std::deque<Buffer> memory{};
 
-  /// Copies `t` or its transpose to the device. `extra`: elements added to the row stride. `zeros`: padding rows and
-  /// columns.
+  /// Copies `t` or its transpose to the device. `extra`: number of elements added to the row stride. `zeros`: number of
+  /// padding rows and of padding columns.
   template <class T>
   Tensor upload(const Numbers& t, bool transposed, int64_t extra, int64_t zeros = 0) {
     const int64_t rows = transposed ? t.columns : t.rows, columns = transposed ? t.rows : t.columns;
@@ -136,7 +136,7 @@ double error_of(const std::vector<float>& c, int64_t stride, const Reference& ex
   for (size_t i = 0; i < expected.sums.size(); ++i) {
     const auto at = static_cast<int64_t>(i) / columns * stride + static_cast<int64_t>(i) % columns;
     const double error = std::abs(c[static_cast<size_t>(at)] - expected.sums[i]) / expected.sizes[i];
-    if (!(error <= largest)) largest = error;  // NaN too
+    if (!(error <= largest)) largest = error;  // if `error` is NaN, `largest` becomes NaN
   }
   return largest;
 }

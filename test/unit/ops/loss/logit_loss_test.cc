@@ -106,8 +106,8 @@ LogitLossByHand logit_loss_by_hand(const OpTest::ByHand& t, bool two, bool sum) 
   return r;
 }
 
-/// `valid`: number of rows that are not padding. `all`: number of samples of the global batch. Only f32, because other
-/// dtypes round the logit before the loss, which is f32.
+/// `valid`: number of rows that are not padding. `all`: number of samples of the global batch. Tests only f32, because
+/// other dtypes would round the logit before the loss, which is computed in f32.
 void logit_loss_case(auto& test, bool two, bool sum, int32_t valid = 1 << 20, int32_t all = 700) {
   test.f32_only();
   test.rounding(Rounding::stages);
@@ -198,7 +198,8 @@ Rig ran_both_ways(Device device, DType dtype, const LogitSizes& sizes) {
   return t;
 }
 
-/// Equal bits on a CPU. On a GPU the GEMM sums in another order, so a logit may be rounded differently.
+/// On a CPU the results have equal bits. On a GPU the GEMM sums in another order, so a logit may be rounded
+/// differently.
 TEST(LogitLossOp, IsItsOperatorsOneByOne) {
   for (const Device device : devices())
     for (const auto& [dtype, tolerance] :
@@ -212,7 +213,7 @@ TEST(LogitLossOp, IsItsOperatorsOneByOne) {
                                       {33, 432, 2056},
                                       {300, 400, 0},
                                       {4, 8, 0}}) {
-        // f16 and smaller batches run the same code.
+        // With sanitizers, f16 and smaller batches are enough, because they run the same code.
         if (kSanitized && (dtype == DType::bf16 || sizes.batch * (sizes.first + sizes.second) > 300'000)) continue;
         SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype), " ", sizes.batch));
         const Rig t = ran_both_ways(device, dtype, sizes);

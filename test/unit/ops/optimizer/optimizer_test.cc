@@ -29,7 +29,7 @@ void rows(OpTest& test, const Optimizer& optimizer) {
   test.rounding(optimizer.kind == Rule::ftrl ? Rounding::sum : Rounding::function);
   const auto inputs = [&](Shape shape) {
     std::vector<Input> all = {{"w", shape}, {"g", shape, -4, 4}};
-    // states: FTRL has n >= 0 and z; other rules have m and v >= 0, or one state
+    // FTRL has the states n >= 0 and z. The other rules have m and v >= 0, or one state.
     const bool is_ftrl = optimizer.kind == Rule::ftrl;
     if (optimizer.states() > 0) all.push_back({"first", shape, optimizer.states() == 2 && !is_ftrl ? -1.0 : 0.0, 1});
     if (optimizer.states() > 1) all.push_back({"second", shape, is_ftrl ? -0.5 : 0.0, is_ftrl ? 0.5 : 1.0});
@@ -165,7 +165,7 @@ TEST(OptimizerOp, EveryRuleFollowsItsPaperOverManySteps) {
       std::vector<PlainWeight> plain;
       for (const float w : start) plain.emplace_back(optimizer, static_cast<double>(w));
       for (int64_t t = 1; t <= 30; ++t) {
-        // the learning rate varies, to test that in FTRL a change of the rate alone moves no weight
+        // The learning rate varies. In FTRL, a change of the rate alone must not change a weight.
         const float rate = 0.02f * static_cast<float>(1 + t % 3);
         const std::vector<float> g = numbers(static_cast<uint64_t>(10 + t));
         run.step(g, rate);

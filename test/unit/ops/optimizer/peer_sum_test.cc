@@ -14,7 +14,7 @@ namespace {
 TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
   for (const Device device : devices())
     for (const int64_t n : {1, 2, 7, 8, 29, 4096, 70001})
-      // elements before the array, so that some arrays do not start at a multiple of four floats
+      // number of elements before the array, so that some arrays do not start at a multiple of four floats
       for (const int64_t skipped : {0, 1, 4}) {
         SCOPED_TRACE(cat(n, " elements after ", skipped, " on ", to_string(device)));
         Context ctx(runtime_of(device), runtime_of(device).compute_stream());

@@ -68,7 +68,7 @@ TEST_F(Criteo, RowsBecomeWhatAnIndependentParserExpects) {
   EXPECT_EQ(convert().train_rows, 300);
   const SampleBlock block = read_set(options, "train.0.data");
   ASSERT_EQ(block.rows, 300);
-  // for each key, the column and the value that the key stands for
+  // maps each key to its column and the value that has this key
   std::map<int64_t, std::pair<int, std::string>> meaning;
   for (int i = 0; i < 300; ++i) {
     const auto fields = fields_of(criteo_line(i));
@@ -173,7 +173,7 @@ TEST_F(Criteo, ValuesRareInTheTrainingRowsShareAKeyAlsoInTheEvaluationRows) {
   std::string text;
   const std::string frequent = criteo_line(1), rare = criteo_line(2);
   for (int i = 0; i < 8; ++i) text += frequent + "\n";
-  text += rare + "\n" + rare + "\n";  // the last row is held out
+  text += rare + "\n" + rare + "\n";  // `holdout` selects the last row for evaluation
   input(text);
   options.holdout = 0.1;
   options.min_count = 2;

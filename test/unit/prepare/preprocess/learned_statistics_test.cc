@@ -119,7 +119,7 @@ TEST_F(LearnedStatistics, OfParquetAreThoseOfTwoPassesInLongDouble) {
 TEST_F(LearnedStatistics, OfPreprocessAreThoseOfTwoPassesInLongDouble) {
   const TableParser parser(named_table(header, ',', {.labels = {"y"}, .numbers = names, .categories = {"s"}}), {});
   std::vector<DenseColumn> found(names.size());
-  for (size_t begin = 0; begin < rows.size();) {  // processes rows in blocks, as threads parse them
+  for (size_t begin = 0; begin < rows.size();) {  // passes the rows in blocks, like the threads that parse
     const size_t end = std::min(rows.size(), rows.find('\n', begin + 100'000)) + 1;
     ParsedRows parsed;
     const std::string block = rows.substr(begin, end - begin);

@@ -47,7 +47,8 @@ TEST_F(SavedColumnsTest, AreNotReadFromAFileOfWhichAByteIsChangedOrTheEndIsMissi
   EXPECT_EQ(error_of_reading(), std::nullopt);
   EXPECT_EQ(warnings, "");
   const auto replace = [](const fs::path& path, const std::string& bytes) {
-    fs::remove(path);  // neither this nor writing a new file waits for the disk, as write_text() does
+    // write_text() waits for the disk; removing the file and writing a new one does not.
+    fs::remove(path);
     test::write_file(path, bytes);
   };
   for (const fs::path& path : {vocabulary(), description()}) {

@@ -148,14 +148,15 @@ TEST(TextSource, QuotedRecordsAreNeverCut) {
   const TextGrammar quoted{.delimiter = ',', .quote = '"'};
   const std::string header = "\"a\nname\",b", row = "\"x\n\n,\"\"y\",1\r\n";
   std::string text = "\xEF\xBB\xBF\n" + header + "\n";
-  for (int i = 0; i < 200'000; ++i) text += i % 3 == 0 ? row : i % 3 == 1 ? "plain,2\n" : "\n";  // several blocks
+  // The text is long enough for several blocks.
+  for (int i = 0; i < 200'000; ++i) text += i % 3 == 0 ? row : i % 3 == 1 ? "plain,2\n" : "\n";
   write_text(folder / "a", text);
   EXPECT_EQ(first_record_of(folder / "a", quoted), header);
   TextSource source({folder / "a", folder / "a"}, header, quoted);
   RecordSplitter splitter(quoted);
   int64_t rows = 0, blocks = 0, line = 4;
   for (TextBlock block; source.next(block); ++blocks) {
-    if (block.first_row == 133'334) line = 4;  // start of the second file
+    if (block.first_row == 133'334) line = 4;  // first row of the second file
     EXPECT_EQ(block.first_line, line);
     EXPECT_EQ(block.first_row, rows);
     line += std::count(block.text.begin(), block.text.end(), '\n');
