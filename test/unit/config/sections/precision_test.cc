@@ -138,7 +138,7 @@ TEST(MixedPrecision, ALabelAmongActivationsIsNamed) {
   wire(config, 8, problems);
   ASSERT_EQ(problems.errors().size(), 1u);
   EXPECT_EQ(problems.errors()[0].pointer, "/layers/1/bottom/1");
-  EXPECT_NE(problems.errors()[0].message.find("\"label\" is f32 and \"dense\" f16"), std::string::npos)
+  EXPECT_NE(problems.errors()[0].message.find("\"label\" is f32 and \"dense\" is f16"), std::string::npos)
       << problems.errors()[0].message;
 }
 
