@@ -58,8 +58,9 @@ TEST(JobTest, SeveralGpusOfAProcessShareBuffersOfNcclWithoutFurtherMappings) {
   };
   EXPECT_EQ(set_by({kGpu, kSecond}, std::nullopt), "0");
   EXPECT_EQ(set_by({kGpu, kSecond}, "1"), "1") << "the user's value is kept";
-  if (why_no_gpu().empty())  // the end of a job on one GPU makes this GPU current
+  if (why_no_gpu().empty()) {  // the end of a job on one GPU makes this GPU current
     EXPECT_EQ(set_by({kGpu}, std::nullopt), std::nullopt) << "a process with one GPU";
+  }
   EXPECT_EQ(set_by({kCpu, kCpu}, std::nullopt), std::nullopt) << "NCCL is not used";
 }
 
