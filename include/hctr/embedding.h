@@ -136,9 +136,9 @@ class HCTR_API EmbeddingSet {
   /// Updates the rows of the batch from the gradients of its vectors, and ends the batch. Collective: all ranks pass
   /// the same step, and the same value of `skip`.
   void update(Batch, std::span<const FeatureVectors<const float>> gradients, const UpdateStep&);
-  /// Writes the gradients of the batch's rows, one RowGradients per table, for an optimizer of the caller. Returns the
-  /// number of rows per table on this rank, and waits for that number. Ends the batch, unless `ends` is false: then
-  /// update() may follow, with the same or other gradients. Collective.
+  /// Writes the gradients of the batch's rows, one RowGradients per table, for an optimizer of the caller. Waits until
+  /// the rows are counted, and returns the number of rows per table on this rank. Ends the batch, unless `ends` is
+  /// false: then update() may follow, with the same or other gradients. Collective.
   std::vector<int64_t> row_gradients(Batch, std::span<const FeatureVectors<const float>> gradients,
                                      std::span<const RowGradients>, bool ends = true);
   /// Ends the batch without an update and keeps the rows. Collective.

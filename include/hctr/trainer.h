@@ -124,8 +124,8 @@ class HCTR_API Trainer {
   /// Waits for running steps, and returns the progress.
   TrainerState state();
   /// The inputs of step() and evaluate(), by name: labels f32 [samples, labels], sample weights f32 [samples, 1] if the
-  /// config has any, dense values f32 [samples, columns], keys [samples, slots] or bags (InputView). Dense values and
-  /// keys are what the first layers and tables read, as for Model.
+  /// config has any, dense values f32 [samples, columns], keys [samples, slots] or bags (InputView). As for Model, the
+  /// caller passes dense values after the transforms, and table keys: texts hashed, and slot offsets added.
   std::vector<ModelTensor> inputs() const;
   std::string device() const;
   int64_t batchsize() const;

@@ -17,7 +17,7 @@ struct hctr_stop {
 
 namespace hctr::capi {
 
-/// Throws Error(interrupted) if the use was stopped.
+/// Throws Error(interrupted) if the caller stopped this use of the model.
 template <class Use>
 Use whole(Use use) {
   if (use.interrupted) throw Error(Kind::interrupted, "stopped before the work was complete");

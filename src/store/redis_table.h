@@ -74,7 +74,8 @@ class RedisTable : public LevelTable {
 
  private:
   struct Names {
-    std::vector<std::string> values{}, uses{};  // [partition] names of the hashes of rows and of uses
+    // [partition] names of the Redis hashes that hold rows, and of those that hold the last uses or use counts
+    std::vector<std::string> values{}, uses{};
   };
   using NamesPointer = std::shared_ptr<const Names>;
   /// Positions of keys, grouped by partition.

@@ -93,8 +93,8 @@ void add_in_step(Span span, double step, std::vector<Span>& out) {
   out.push_back(span);
 }
 
-/// For each queued part, a span with the part's mean length over all samples. The span begins where it begins in the
-/// last sample.
+/// For each queued part, a span with the part's mean length over all samples. The span begins where the part
+/// begins in the last sample.
 std::vector<Span> mean_of_queued(const std::vector<StepSample>& samples) {
   std::map<std::tuple<Span::On, std::string_view, std::string_view, std::string_view>, Span> by_part;
   for (const StepSample& sample : samples)
@@ -149,7 +149,7 @@ MeasuredParts measured_parts(const std::vector<StepSample>& samples, double step
   return measured;
 }
 
-/// The cost of a part's events for which the sum of all parts and gaps equals the step.
+/// Returns the cost of a part's events with which all parts and gaps add up to the time of the step.
 double cost_of_events(const MeasuredParts& measured, double step, EventCost cost) {
   double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
   for (int i = 0; i < 40; ++i) {  // bisection: the sum decreases as the cost of events grows

@@ -751,7 +751,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   const auto local = [](const auto& change) {
     return [change](const std::string& config) { return change(with_adam(config, "Local")); };
   };
-  // Sanitizers skip some policies, because unit tests of tables with a disk cover them.
+  // Builds with a sanitizer skip some policies, which the unit tests of tables with a disk cover.
   expect_the_same_model({same_code({"Adam, Local", local(identity)}),
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
                          same_code({"min_count", local(deep(R"("min_count": 2)", true))}),

@@ -3,8 +3,8 @@
 
 Builds the wheel, installs it into a clean environment without network, runs the tests there, and uninstalls the wheel.
 The tests use NumPy and other packages of HCTR_PYTHON, or of this Python if it has NumPy. Otherwise pip installs the
-packages once into the user's cache. Without test names, the oldest and the newest other Python on PATH or of pyenv
-train and score a model, too.
+packages once into the user's cache. If no test names are given, other Pythons train and score a model, too: the
+oldest and the newest that PATH and pyenv have.
 """
 
 import os

@@ -24,7 +24,7 @@ class FetchedRecords {
 
   /// Starts a new batch. If the buffer is full, reserve() drops records of batches at least kOldBatches old.
   void begin_batch() { ++batch_; }
-  /// Whether the record is in the buffer or being read.
+  /// True if the record is in the buffer, or is being read into it.
   bool has(uint32_t place) const { return at_.contains(place); }
   static constexpr uint32_t kNone = UINT32_MAX;
   /// Reserves a slot for a new record. Returns kNone if the buffer is full.

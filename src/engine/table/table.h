@@ -44,7 +44,7 @@ struct RowsToExport {
 /// The owner of a row: (slot, key). The slot is 0 if rows do not depend on slots.
 using SlotKey = std::pair<int32_t, int64_t>;
 
-/// For batches in which each key has a gradient, instead of each bag. The caller has a list of `count` gradients, and
+/// For batches with one gradient per key instead of one per bag. The caller has a list of `count` gradients, and
 /// of_keys[k], on the device, is the index of key k's gradient in that list. sum_long_runs(), sum_row_gradients() and
 /// update() take that list instead of `dy`. Shapes: of_keys [key_capacity], the list [count, 1, dim].
 struct KeyGradients {
@@ -151,8 +151,8 @@ class EmbeddingTable {
   /// insufficient, waits for queued work. Errors: Error(device).
   void reserve_lookup(int64_t keys);
   bool lookup_reserved(int64_t keys) const { return keys <= eval_keys_; }
-  /// From now on keeps the memory that growing batches and lookups replace, because recorded calls use its addresses.
-  /// Runs on the host when calls are recorded.
+  /// From now on, if a batch or lookup needs larger buffers, the old buffers are kept, because recorded calls use their
+  /// addresses. This call is not recorded: it runs on the host while other calls are recorded.
   void keep_replaced_memory();
   /// Creates a reader, which has lookup() with its own memory, for batches of this size. Any number of readers may run
   /// concurrently, each on its own stream, while the table does not change. The table must outlive the reader. Errors:

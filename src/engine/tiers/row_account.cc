@@ -105,7 +105,7 @@ int64_t RowAccount::more_numbers(int64_t rows) const {
   int64_t sum = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers)
-      // A column may already have more memory than this, if the allocation of a later column failed.
+      // A column has more memory than this if an earlier call grew it and then failed to allocate a later one.
       sum += std::max<int64_t>(
           0, static_cast<int64_t>(column.granules_to(rows)) - static_cast<int64_t>(column.memory.device_bytes()));
   return sum;

@@ -30,8 +30,8 @@ class RowStream {
   virtual int64_t next(int64_t most, Rows& rows) = 0;
   /// The position of the next row. Its `samples` is not set.
   virtual ReaderPosition position() const = 0;
-  /// Total number of skipped records. In set order, it includes the whole chunk that contains the last row of next().
-  /// When shuffling, it includes the whole window that contains this row.
+  /// Total number of skipped records. If rows come in the order of the set, it includes the whole chunk of the last row
+  /// that next() returned. When shuffling, it includes the whole window of this row.
   virtual int64_t bad_records() const = 0;
   /// At the end of the set: number of rows in the last pass; empty if unknown.
   virtual std::optional<int64_t> pass_rows() const { return {}; }

@@ -23,7 +23,7 @@ struct LaneOperands {
 /// Block functions for one instruction set: c = a b, or c += a b. Each element is a chain of fused multiply-adds in the
 /// order of the depth, so results are bitwise equal for every instruction set.
 struct FusedLanes {
-  int64_t rows, columns;  ///< size of the largest block of add_products(), whose blocks all have `columns` columns
+  int64_t rows, columns;  ///< add_products() computes blocks of at most `rows` rows and exactly `columns` columns
   void (*add_products)(const LaneOperands&, int64_t rows);
   /// Number of columns of the widest block of add_wide() with one row. The widest block has half as many columns if it
   /// has two rows, and a quarter if it has four rows. At these widths, b is read in long segments, and there are enough

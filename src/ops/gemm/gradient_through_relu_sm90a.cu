@@ -6,7 +6,7 @@
 namespace hctr::ops {
 namespace {
 
-/// Bit mask of the positive elements among eight adjacent ones: bit c for element c. NaN is not positive.
+/// Bit mask that shows which of eight adjacent elements are positive: bit c for element c. NaN is not positive.
 template <class T>
 __device__ uint32_t positive(const uint4& eight) {
   constexpr uint32_t kInfinity = std::is_same_v<T, BFloat16> ? 0x7f80 : 0x7c00;

@@ -8,7 +8,7 @@ namespace hctr::ops {
 
 struct LossRecord {
   double sum = 0;       ///< sum of finite losses, each times the global samples of its step
-  int64_t samples = 0;  ///< sum of the global samples of the steps in `sum`
+  int64_t samples = 0;  ///< number of samples, over all ranks, of the steps in `sum`
   float loss = 0;       ///< loss of the last step
   int64_t step = 0;     ///< StepState::step of the last step
   int64_t stopped = 0;  ///< 1 + number of the step that stopped training because its loss was not finite; 0: none
