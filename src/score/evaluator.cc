@@ -31,9 +31,9 @@ ScorerOptions evaluation_options(const Config& config, const ReaderPosition& fro
   return options;
 }
 
-ScorerOptions options_beside(const Config& config, Runtime& runtime) {
+ScorerOptions options_in_own_memory(const Config& config, Runtime& runtime) {
   ScorerOptions options = evaluation_options(config, {});
-  options.beside = &runtime;
+  options.own_memory_in = &runtime;
   return options;
 }
 
@@ -52,7 +52,7 @@ Evaluator::Evaluator(const Config& config, Communicator& comm, Replica& model, c
 
 Evaluator::Evaluator(InOwnMemory in, const Config& config, Communicator& comm, Replica& model,
                      const BatchLayout& layout, const Log& log)
-    : Evaluator(config, comm, model, layout, log, options_beside(config, in.runtime)) {}
+    : Evaluator(config, comm, model, layout, log, options_in_own_memory(config, in.runtime)) {}
 
 Evaluator::Evaluator(OfGiven, const Config& config, Communicator& comm, Replica& model, const BatchLayout& layout,
                      const Log& log)

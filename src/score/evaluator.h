@@ -18,7 +18,8 @@ class Evaluator {
   /// `from`: position in the evaluation set at which the first evaluation starts, if each evaluation continues where
   /// the previous one ended; otherwise ignored. Errors: those of the Reader for config.data.eval_source.
   Evaluator(const Config&, Communicator&, Replica&, const BatchLayout&, const Log&, const ReaderPosition& from = {});
-  /// Selects the constructor of an evaluator with its own activation memory, on one rank; see ScorerOptions::beside.
+  /// Selects the constructor of an evaluator with its own activation memory, on one rank
+  /// (ScorerOptions::own_memory_in).
   struct InOwnMemory {
     Runtime& runtime;
   };

@@ -29,9 +29,9 @@ class OfReplica : public ForwardPass {
   Replica& replica_;
 };
 
-class Beside : public ForwardPass {
+class InOwnMemory : public ForwardPass {
  public:
-  Beside(Replica& replica, const Config& config, Runtime& runtime, Communicator& comm, const BatchShape& shape)
+  InOwnMemory(Replica& replica, const Config& config, Runtime& runtime, Communicator& comm, const BatchShape& shape)
       : replica_(replica), forward_(replica, config, runtime, comm, shape) {
     for (size_t e = 0; e < replica.embeddings(); ++e)
       if (!replica.table_spec(e).direct.empty()) direct_.push_back({e, replica.graph().embedding_inputs[e]});
@@ -80,9 +80,9 @@ class Beside : public ForwardPass {
 
 std::unique_ptr<ForwardPass> forward_pass_of(Replica& replica) { return std::make_unique<OfReplica>(replica); }
 
-std::unique_ptr<ForwardPass> forward_pass_beside(Replica& replica, const Config& config, Runtime& runtime,
-                                                 Communicator& comm, const BatchShape& shape) {
-  return std::make_unique<Beside>(replica, config, runtime, comm, shape);
+std::unique_ptr<ForwardPass> forward_pass_in_own_memory(Replica& replica, const Config& config, Runtime& runtime,
+                                                        Communicator& comm, const BatchShape& shape) {
+  return std::make_unique<InOwnMemory>(replica, config, runtime, comm, shape);
 }
 
 }  // namespace hctr

@@ -30,6 +30,7 @@ std::unique_ptr<ForwardPass> forward_pass_of(Replica&);
 /// A forward pass with its own activation memory, on one rank. Other threads may use the model's weights and rows
 /// concurrently, but not its penalties. The transposed weight copies must be up to date. All arguments except the shape
 /// must outlive it.
-std::unique_ptr<ForwardPass> forward_pass_beside(Replica&, const Config&, Runtime&, Communicator&, const BatchShape&);
+std::unique_ptr<ForwardPass> forward_pass_in_own_memory(Replica&, const Config&, Runtime&, Communicator&,
+                                                        const BatchShape&);
 
 }  // namespace hctr

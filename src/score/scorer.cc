@@ -35,15 +35,15 @@ BatchLayout with_tables_of(const DataSection& data, const BatchLayout& layout) {
 
 Scorer::Scorer(const Config& config, Communicator& comm, Replica& model, const BatchLayout& layout,
                const ScorerOptions& options, const Log& log)
-    : runtime_(options.beside ? *options.beside : model.runtime()),
+    : runtime_(options.own_memory_in ? *options.own_memory_in : model.runtime()),
       comm_(comm),
       data_(config.data),
       options_(with_own_groups(options, data_)),
       layout_(with_tables_of(data_, layout)),
       cache_(runtime_.device(), options.cached),
       ring_(layout_, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime_.device()),
-      pass_(options.beside ? forward_pass_beside(model, config, runtime_, comm, layout_.shape)
-                           : forward_pass_of(model)),
+      pass_(options.own_memory_in ? forward_pass_in_own_memory(model, config, runtime_, comm, layout_.shape)
+                                  : forward_pass_of(model)),
       check_(config, model.graph(), options.given ? "the samples given" : options.source.path, options.check_labels),
       counted_(config, model.graph()),
       sparse_inputs_(config.data.sparse.size()),

@@ -39,7 +39,7 @@ struct ScorerOptions {
   int64_t cached = 0;                    ///< number of batches to cache in device memory for later passes
   bool match_keys = false;               ///< whether to collect matches()
   bool given = false;                    ///< samples come from give(); group keys are used unchanged
-  Runtime* beside = nullptr;             ///< runtime for separate activation memory (forward_pass_beside()); null: none
+  Runtime* own_memory_in = nullptr;      ///< the scorer gets activation memory of its own, in this runtime; null: not
 };
 
 /// The model's outputs for a batch. Views are valid only during the visit(batch) call.
