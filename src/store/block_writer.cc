@@ -17,6 +17,7 @@ BlockWriter::BlockWriter(fs::path path, int64_t block_bytes)
     : path_(std::move(path)), block_bytes_((block_bytes + kPage - 1) / kPage * kPage) {
   cached_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   if (cached_ < 0) throw Error(Kind::io, cat("cannot open '", path_.string(), "': ", std::strerror(errno)));
+  free_.reserve(kBlocks);  // serve() adds blocks in its threads, and must not allocate
   direct_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT);  // fails on file systems that lack direct I/O
   try {
     for (size_t t = 0; t < kThreads; ++t) threads_.emplace_back([this] { serve(); });

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <filesystem>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -102,14 +104,18 @@ class SortedFiles {
     std::error_code error;  // the database has moved the ingested files, so their removal fails, which is ignored
     for (const std::string& name : names_) std::filesystem::remove(name, error);
   }
-  /// Writes all rows of the source.
-  void write(const RocksSource& source, size_t key_bytes, size_t row_bytes) {
+  /// Writes all rows of the source. Does not throw, because it runs in a thread: problem() describes a failure.
+  void write(const RocksSource& source, size_t key_bytes, size_t row_bytes) noexcept try {
     const void *key = nullptr, *row = nullptr;
     RocksNext next = RocksNext::row;
     while (problem_.empty() && (next = source.next(source.self, &key, &row)) == RocksNext::row)
       keep(add({static_cast<const char*>(key), key_bytes}, {static_cast<const char*>(row), row_bytes}));
     if (problem_.empty() && next == RocksNext::failed) problem_ = "the rows could not be read";
     if (problem_.empty()) keep(end_file());
+  } catch (const std::bad_alloc&) {
+    problem_ = "out of memory";  // short enough for a string without an allocation
+  } catch (const std::exception& error) {
+    problem_ = error.what();
   }
   const std::vector<std::string>& names() const { return names_; }
   const std::string& problem() const { return problem_; }
