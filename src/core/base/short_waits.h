@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// Waits until over() returns true, for at most `most`. over() is called without a lock. Yields the core between calls
-/// of over(), which helps when there are more threads than cores. Returns false if a yield took longer than kSoon,
-/// because other programs compete for the core. In that case a thread that yields waits until all other programs have
-/// run, but a thread that wakes up from sleep does not.
+/// Calls over() until it returns true, for at most `most`. The caller holds no lock. The thread yields its core between
+/// two calls, so that other threads can run if there are more threads than cores. Returns false if a yield took longer
+/// than kSoon: other programs then compete for the core, and the caller should sleep. The scheduler runs all waiting
+/// programs before a thread that yields, but not before a thread that wakes up.
 template <class Over>
 bool yield_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;

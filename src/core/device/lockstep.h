@@ -58,9 +58,9 @@ class LaunchQueue {
 /// operators run immediately, and run() does nothing.
 class Lockstep {
  public:
-  /// The result of a launch that may start after all other launches. An overflow check may search f16 operands instead
-  /// of the result: f32 sums of f16 products do not overflow, so finite operands give a finite result. `unsearched`:
-  /// operands that no other operator checks for overflow.
+  /// The result of a launch that may start after all other launches. An overflow check may search the launch's f16
+  /// operands instead of its result, because f32 sums of f16 products do not overflow: if the operands are finite, the
+  /// result is finite. `unsearched`: the operands that no other operator checks for overflow.
   struct LateResult {
     Tensor result;
     DType operands;

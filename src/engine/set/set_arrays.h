@@ -21,8 +21,8 @@ std::vector<size_t> tables_of_features(const EmbeddingOptions&);
 /// Error(data) for a row number that does not exist.
 std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                                            std::span<const FeatureKeys>);
-/// Errors: Error(usage) if the pointer to the vectors is null, or their stride is below `dim`. `counts`: number of keys
-/// of each feature.
+/// Errors: Error(usage) if the pointer to the vectors is null, or their stride is below `dim`. `counts`:
+/// each feature's number of keys.
 void check_vectors(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                    std::span<const int64_t> counts, std::span<const PlacedVectors>);
 

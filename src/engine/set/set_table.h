@@ -15,9 +15,9 @@
 
 namespace hctr {
 
-/// A table is "plain" if all its features are pooled alike without weights. The features of a plain table are the slots
-/// of one batch. If their vectors and gradients are contiguous, the table accesses them in place. Any other table pools
-/// its features one by one, and has a list with a gradient for every key.
+/// A table is "plain" if all its features use the same pooling and no weights. A plain table processes its features as
+/// the slots of one batch, and reads and writes contiguous vectors and gradients in place. A table that is not plain
+/// pools its features one by one, and stores a gradient for every key in a list.
 class SetTable {
  public:
   /// Errors: Error(device).

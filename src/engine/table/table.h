@@ -122,9 +122,8 @@ class EmbeddingTable {
   }
 
   /// Looks up or adds the row of every key, and sorts the rows for the backward pass. New rows get initial values.
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major. If batches grow, the keys
-  /// and samples of this batch determine the shapes, and the later calls of the step take tensors with the same number
-  /// of samples.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major. If batches may grow, the
+  /// tensors have the size of this batch, and later calls of the step must pass tensors with as many samples.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients = {});
   /// `place_rows` replaces the look-up: it writes rows that an earlier batch has found. If `place_rows` is empty,
   /// prepare() looks up the keys.
@@ -143,9 +142,9 @@ class EmbeddingTable {
   void freeze(bool frozen) { frozen_ = frozen; }
   bool frozen() const { return frozen_; }
 
-  /// Lookup for evaluation, on the compute stream. A key that no finished step has seen contributes nothing, but counts
-  /// as a key of its bag when the bag's mean is computed. With direct keys, such a key contributes the initial values
-  /// of its row. Shapes: as prepare() and forward(), with eval_samples and eval_key_capacity.
+  /// Lookup for evaluation, on the compute stream. If no finished step has seen a key, the key adds nothing to the sum
+  /// of its bag, but still counts in the divisor of a mean. In a table with direct keys, such a key adds the initial
+  /// values of its row. Shapes: as prepare() and forward(), with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
   /// If batches grow, allocates memory for find() and lookup() of `keys` keys. Runs on the host. If memory was
   /// insufficient, waits for queued work. Errors: Error(device).
